@@ -1,0 +1,26 @@
+# For people: make, make bench, make test, make install.  CMake does the work.
+B      ?= build
+PREFIX ?= /usr/local
+
+all: $(B)/build.ninja
+	@cmake --build $(B)
+
+$(B)/build.ninja: | packages
+	@cmake -G Ninja -B $(B) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS)
+
+bench: all
+	@$(B)/fathom bench
+
+test: all
+	@tests/run.sh $(B)
+
+install: all
+	@cmake --install $(B)
+
+packages:
+	@tools/packages.sh
+
+clean:
+	@rm -rf $(B)
+
+.PHONY: all bench test install packages clean

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libfathom: run DeepSeek models from C.
+ *
+ * An engine is a loaded model with its cache and its queue.  Submit prompts,
+ * step, poll what came out:
+ *
+ *     fm_engine_open(&e, options);
+ *     fm_engine_submit(e, &prompt, &id);
+ *     while (fm_engine_busy(e)) {
+ *         fm_engine_step(e);
+ *         while (fm_engine_poll(e, &ev)) fwrite(ev.text, 1, ev.text_len, stdout);
+ *     }
+ *
+ * Prompts may be submitted at any time; they are computed together, and an
+ * answer never depends on its company.  One thread at a time uses an engine.
+ * A call that fails leaves one sentence in fm_why().
+ *
+ * Keep this header small: what is not here can still be changed. */
+#ifndef FATHOM_H
+#define FATHOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fathom/sampling.h"
+#include "fathom/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FM_VERSION "0.1.0"
+
+typedef struct fm_options fm_options;
+typedef struct fm_engine  fm_engine;
+
+/* Options by the names of the command line, without the dashes:
+ * fm_options_set(o, "model-path", "/models/R1"). */
+FM_API fm_status fm_options_create(fm_options **out);
+FM_API fm_status fm_options_set(fm_options *o, const char *name, const char *value);
+FM_API void      fm_options_destroy(fm_options *o); /* NULL is fine */
+
+/* Plans memory, loads the weights, allocates everything: nothing is allocated
+ * in a step.  FM_E_OOM: the plan does not fit, fm_why() says by how much. */
+FM_API fm_status fm_engine_open(fm_engine **out, const fm_options *o);
+FM_API void      fm_engine_close(fm_engine *e); /* NULL is fine */
+
+typedef struct {
+    const char    *text;       /* encoded with BOS as the model wants it, or NULL */
+    size_t         text_len;
+    const int32_t *token;      /* [n_token] used when text is NULL */
+    int32_t        n_token;
+    fm_sampling    sampling;
+    const char *const *stop;   /* [n_stop] stop strings */
+    int            n_stop;
+    int            keep_stop;    /* leave the stop string in the text */
+    int            keep_special; /* special tokens appear in the text */
+    int            n;            /* answers wanted; 0 means 1 */
+    int            priority;     /* higher first */
+} fm_prompt;
+
+/* Copies what it needs.  FM_E_ARG: it can never run, and why. */
+FM_API fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id);
+FM_API void      fm_engine_cancel(fm_engine *e, uint64_t id);
+
+/* One forward pass over everything that can run. */
+FM_API fm_status fm_engine_step(fm_engine *e);
+FM_API int       fm_engine_busy(const fm_engine *e); /* anything running or waiting? */
+
+typedef struct {
+    uint64_t    id;       /* of the prompt */
+    int         index;    /* which of its n answers */
+    int32_t     token;    /* -1: no token in this event */
+    const char *text;     /* what it adds to the text; never half a character */
+    size_t      text_len;
+    float       logprob;  /* if asked for */
+    int         n_top;
+    const fm_top_logprob *top;
+    fm_finish   finish;     /* FM_FINISH_NONE: more to come */
+    int32_t     matched_id; /* the token that stopped it, or -1 */
+    int         matched_stop; /* the stop string that stopped it, or -1 */
+    int32_t     n_prompt, n_output, n_cached; /* tokens so far */
+} fm_event;
+
+/* The next event, or 0.  Pointers are valid until the next call on e. */
+FM_API int fm_engine_poll(fm_engine *e, fm_event *ev);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

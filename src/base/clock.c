@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static double         started;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+double fm_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void note_start(void)
+{
+    started = fm_now();
+}
+
+double fm_start_time(void)
+{
+    pthread_once(&once, note_start);
+    return started;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "base/knobs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const fm_knob *fm_knob_find(const fm_knob *table, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(table[i].name, name)) return &table[i];
+    return NULL;
+}
+
+static fm_status set_int(const fm_knob *k, int64_t *out, const char *value)
+{
+    char *end;
+    errno             = 0;
+    const long long v = strtoll(value, &end, 10);
+    if (end == value || *end || errno)
+        return fm_fail(FM_E_ARG, "--%s: \"%s\" is not a whole number", k->name, value);
+    if ((double)v < k->lo || (double)v > k->hi)
+        return fm_fail(FM_E_ARG, "--%s: %lld is not between %.0f and %.0f", k->name, v, k->lo,
+                       k->hi);
+    *out = v;
+    return FM_OK;
+}
+
+static fm_status set_real(const fm_knob *k, double *out, const char *value)
+{
+    char        *end;
+    const double v = strtod(value, &end);
+    if (end == value || *end)
+        return fm_fail(FM_E_ARG, "--%s: \"%s\" is not a number", k->name, value);
+    if (!(v >= k->lo && v <= k->hi))
+        return fm_fail(FM_E_ARG, "--%s: %g is not between %g and %g", k->name, v, k->lo, k->hi);
+    *out = v;
+    return FM_OK;
+}
+
+static fm_status set_flag(const fm_knob *k, int *out, const char *value)
+{
+    if (!value || !strcmp(value, "1") || !strcmp(value, "true"))
+        *out = 1;
+    else if (!strcmp(value, "0") || !strcmp(value, "false"))
+        *out = 0;
+    else
+        return fm_fail(FM_E_ARG, "--%s: \"%s\" is neither true nor false", k->name, value);
+    return FM_OK;
+}
+
+static fm_status set_word(char **out, const char *value)
+{
+    char *copy = strdup(value);
+    if (!copy) return fm_fail(FM_E_OOM, "options");
+    free(*out);
+    *out = copy;
+    return FM_OK;
+}
+
+fm_status fm_knob_set(const fm_knob *k, void *base, const char *value)
+{
+    void *at = (char *)base + k->offset;
+    if (k->kind == FM_KNOB_FLAG) return set_flag(k, at, value);
+    if (!value) return fm_fail(FM_E_ARG, "--%s needs a value", k->name);
+    switch (k->kind) {
+    case FM_KNOB_INT: return set_int(k, at, value);
+    case FM_KNOB_REAL: return set_real(k, at, value);
+    default: return set_word(at, value);
+    }
+}
+
+static const char *environment(const char *name)
+{
+    char var[96] = "FM_";
+    for (size_t i = 0; name[i] && i + 4 < sizeof var; i++)
+        var[i + 3] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    return getenv(var);
+}
+
+fm_status fm_knobs_init(const fm_knob *table, int n, void *base)
+{
+    for (int i = 0; i < n; i++) {
+        const char *env = environment(table[i].name);
+        if (table[i].kind == FM_KNOB_WORD) *(char **)((char *)base + table[i].offset) = NULL;
+        if (table[i].initial) FM_TRY(fm_knob_set(&table[i], base, table[i].initial));
+        if (env && *env) FM_TRY(fm_knob_set(&table[i], base, env));
+    }
+    return FM_OK;
+}
+
+void fm_knobs_fini(const fm_knob *table, int n, void *base)
+{
+    for (int i = 0; i < n; i++)
+        if (table[i].kind == FM_KNOB_WORD) {
+            char **at = (char **)((char *)base + table[i].offset);
+            free(*at);
+            *at = NULL;
+        }
+}

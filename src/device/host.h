@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host as a place for bytes and work: big blocks of memory, how much of
+ * it is free, and how many cores this process may keep busy. */
+#ifndef FM_DEVICE_HOST_H
+#define FM_DEVICE_HOST_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+/* Zeroed, page-aligned, in huge pages where the system has them.  Pages are
+ * placed on the NUMA node of the thread that touches them first. */
+fm_status fm_host_alloc(void **out, size_t bytes, const char *what);
+void      fm_host_free(void *p, size_t bytes); /* NULL is fine */
+
+/* Bytes this process can still take without pushing anything out: the
+ * system's available memory or what the control group leaves, whichever is
+ * less. */
+size_t fm_host_available(void);
+size_t fm_host_total(void);
+size_t fm_host_resident(void); /* bytes this process holds now */
+
+/* Physical cores within this process's affinity mask (at least 1). */
+int fm_host_cores(void);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one matrix kernel everything is built from:
+ *
+ *     c[i, j] = sum_k x[i, k] * w[j, k]      i < m,  j < 32,  f32 accumulation
+ *
+ * x are m rows given by pointers (so experts gather and heads stride for
+ * free), w is one packed PANEL of 32 outputs, c is a dense [m, 32] tile.
+ * Linear layers, experts and both attention products are loops over it.
+ *
+ * Panel layouts (k in blocks of 32, all contiguous, 64-byte aligned):
+ *
+ *     BF16  [k/32][2][16][16][2]   block, half of the outputs, k pair, output, which of the pair
+ *     FP8   the same order, one byte each; scale[k/128 rounded up][2]: a factor for each half
+ *     F32   [k][32]
+ *
+ * i.e. one BF16 half-block is an AMX tile and each of its rows a zmm of 16
+ * outputs x 2 k.  A panel streams through memory in one sequence.
+ *
+ * The contract every variant obeys and tests/check/gemm.c checks:
+ *   m     any >= 1; k a multiple of 32
+ *   row   the bits of c[i,:] depend on x[i,:] and w alone, not on m or i
+ *   err   |c - ref| <= k * 2^-23 * sum_k |x*w|   (FP8: of the scaled values)
+ * No variant allocates, locks, logs or reads the environment. */
+#ifndef FM_LLM_KERNEL_GEMM_H
+#define FM_LLM_KERNEL_GEMM_H
+
+#include <stddef.h>
+
+#include "base/cpu.h"
+#include "base/number.h"
+
+enum { FM_PANEL = 32 }; /* outputs of a panel */
+
+static inline size_t fm_panel_bytes(fm_dtype w, int k)
+{
+    return (size_t)FM_PANEL * (size_t)k * fm_dtype_bytes(w);
+}
+static inline int fm_panel_scales(int k) /* floats per FP8 panel */
+{
+    return (k + 127) / 128 * 2;
+}
+
+/* x rows are bf16 for BF16 and FP8 weights, f32 for F32 weights. */
+typedef void fm_gemm_fn(float *restrict c, const void *const *restrict x, const void *restrict w,
+                        const float *restrict scale, int m, int k);
+
+typedef struct {
+    fm_isa      isa; /* the least the CPU must have */
+    fm_gemm_fn *bf16, *fp8, *f32;
+} fm_gemm;
+
+const fm_gemm *fm_gemm_all(size_t *count); /* best first; ends with ref */
+const fm_gemm *fm_gemm_pick(void);         /* the best this process may run */
+
+static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)
+{
+    return w == FM_BF16 ? g->bf16 : w == FM_FP8 ? g->fp8 : g->f32;
+}
+
+/* Writes one panel from 32 rows of k values of type `w`; a NULL row is zeros. */
+void fm_pack_panel(void *restrict dst, const void *const row[FM_PANEL], fm_dtype w, int k);
+
+/* Panels made on the fly in attention from m rows (bf16 or f32):
+ *   across  the rows are the outputs, w[j,k] = rows[j][k]: one panel, m <= 32
+ *           (missing rows are zeros), n = k
+ *   along   the rows are k, w[j,k] = rows[k][j]: n/32 panels for n columns,
+ *           each of k = m rounded up to 32 (missing rows are zeros)          */
+typedef void fm_pack_fn(void *restrict dst, const void *const *restrict rows, int m, int n);
+typedef struct {
+    fm_isa      isa;
+    fm_pack_fn *across_bf16, *across_f32;
+    fm_pack_fn *along_bf16, *along_f32; /* n a multiple of 32 */
+} fm_pack;
+
+const fm_pack *fm_pack_all(size_t *count);
+const fm_pack *fm_pack_pick(void);
+
+#endif

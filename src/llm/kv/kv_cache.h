@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The KV cache's books: a fixed pool of pages, and a radix tree over token
+ * prefixes that remembers which pages hold which prefix.
+ *
+ *     request tokens ──match──> [shared pages] + (suffix to compute)
+ *                                    │ lock             │ reserve
+ *                                    v                  v
+ *                                fm_kv_lease: the pages one sequence may read/write
+ *
+ * Sharing is by whole pages: a prefix is shared as far as its full pages go.
+ * One thread, the scheduler's, calls everything here.  Kernels see only the
+ * page numbers inside a lease; where the bytes lie is the back end's affair.
+ *
+ * Ownership.  A lease is owned by its sequence and ends with fm_kv_end().  The
+ * pages stay owned by the cache; ending a lease makes shared ones evictable
+ * (least recently used leaf first) and frees the others.  Nothing here
+ * allocates after fm_kv_create(). */
+#ifndef FM_LLM_KV_KV_CACHE_H
+#define FM_LLM_KV_KV_CACHE_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct fm_kv fm_kv;
+
+typedef struct {
+    int n_page;        /* pool size */
+    int page_size;     /* tokens per page, 1..64 */
+    int max_lease;     /* leases open at once */
+    int max_context;   /* tokens of one lease */
+    int share;         /* 0: no radix tree, every lease computes everything */
+} fm_kv_options;
+
+typedef struct {
+    int32_t *page;     /* [n_page] borrowed; stays in place until fm_kv_end */
+    int32_t  n_page;
+    int32_t  n_cached; /* leading tokens whose KV was already there at begin */
+    int32_t  n_shared; /* leading pages that belong to the tree (locked, read-only) */
+    int32_t  node;     /* private: deepest locked node */
+    int32_t  slot;     /* private */
+} fm_kv_lease;
+
+fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt);
+void      fm_kv_destroy(fm_kv *kv); /* NULL is fine; all leases must have ended */
+
+/* Longest cached prefix of tokens[0..n), at most n-1 tokens of it (one row
+ * must be computed to have logits), locked; no pages for the rest yet. */
+fm_status fm_kv_begin(fm_kv *kv, fm_kv_lease *lease, const int32_t *tokens, int32_t n);
+
+/* Pages for n_token tokens in all; evicts if it must.
+ * FM_E_FULL: not enough evictable pages; the lease is as it was. */
+fm_status fm_kv_grow(fm_kv *kv, fm_kv_lease *lease, int32_t n_token);
+
+/* The KV of tokens[0..n) is now computed: full pages of it become findable by
+ * others.  Where the tree already had such a page the lease's own copy is
+ * swapped for it and freed (both hold the same bits). */
+void fm_kv_publish(fm_kv *kv, fm_kv_lease *lease, const int32_t *tokens, int32_t n);
+
+void fm_kv_end(fm_kv *kv, fm_kv_lease *lease);
+
+/* How much of tokens[0..n) is cached, without locking anything (for lpm). */
+int32_t fm_kv_match(const fm_kv *kv, const int32_t *tokens, int32_t n);
+
+int32_t fm_kv_free_pages(const fm_kv *kv);      /* in no lease and no tree */
+int32_t fm_kv_evictable_pages(const fm_kv *kv); /* in the tree, locked by nobody */
+void    fm_kv_flush(fm_kv *kv);                 /* forget everything that is not locked */
+
+typedef struct {
+    int64_t hit_tokens, asked_tokens; /* over all begins */
+    int64_t evicted_pages;
+} fm_kv_stats;
+fm_kv_stats fm_kv_get_stats(const fm_kv *kv);
+
+/* Every page is in exactly one place and every count agrees; aborts
+ * otherwise.  Slow: for tests. */
+void fm_kv_audit(const fm_kv *kv);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.json -> fm_model_config.  Both spellings of the RoPE fields, defaults
+ * by model family, and every bound checked: a config that comes out of here
+ * can be computed with. */
+#ifndef FM_LLM_LOAD_CONFIG_READ_H
+#define FM_LLM_LOAD_CONFIG_READ_H
+
+#include "llm/model/config.h"
+#include "base/status.h"
+
+/* `overrides`: NULL or a JSON object whose members replace the file's (nested
+ * objects are merged member by member).  generation_config.json beside the
+ * file adds its eos ids. */
+fm_status fm_config_read(fm_model_config *out, const char *path, const char *overrides);
+fm_status fm_config_parse(fm_model_config *out, const char *text, size_t len, const char *name,
+                          const char *overrides);
+
+#endif

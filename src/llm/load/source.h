@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where tensors come from: safetensors files, or a generator of dummy values.
+ * Both answer the same questions, so nothing behind this header knows which.
+ *
+ * Looking up and reading are thread-safe once the source is open. */
+#ifndef FM_LLM_LOAD_SOURCE_H
+#define FM_LLM_LOAD_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/number.h"
+#include "base/status.h"
+#include "llm/model/config.h"
+
+typedef struct fm_source fm_source;
+
+/* A 1-D tensor has rows = 1. */
+typedef struct {
+    const char *name; /* borrowed from the source */
+    fm_dtype    dtype;
+    int64_t     rows, cols;
+    int64_t     index; /* private to the source */
+} fm_tensor;
+
+/* All *.safetensors of `dir`: those its model.safetensors.index.json names,
+ * or every one there is.  Headers are read and checked, data only mapped. */
+fm_status fm_source_open_files(fm_source **out, const char *dir);
+
+/* Values keyed by (seed, tensor name, index in the whole tensor): any shard
+ * sees the numbers the whole has.  Names and shapes follow `config`; linear
+ * weights are FP8 with scales when it says so. */
+fm_status fm_source_open_dummy(fm_source **out, const fm_model_config *config, uint64_t seed);
+
+void fm_source_close(fm_source *s); /* NULL is fine */
+
+/* FM_E_FORMAT, with the name, if there is none. */
+fm_status fm_source_find(const fm_source *s, const char *name, fm_tensor *out);
+int       fm_source_has(const fm_source *s, const char *name);
+
+/* Values [row0, row0+n_row) x [col0, col0+n_col) into dst, row-major without
+ * gaps.  `want` is the tensor's own dtype (bytes are copied) or FM_F32
+ * (converted exactly; FP8 stays unscaled).  The range must lie inside. */
+void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row,
+                    int64_t col0, int64_t n_col, fm_dtype want, void *dst);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills laid-out weights from a source, pieces in parallel, with a progress
+ * bar.  Shapes and types are checked before the first byte is read. */
+#ifndef FM_LLM_LOAD_WEIGHTS_FILL_H
+#define FM_LLM_LOAD_WEIGHTS_FILL_H
+
+#include "llm/load/source.h"
+#include "llm/model/weights.h"
+
+/* fm_dtype_of_fn over a source (ctx = fm_source_types): FP8 stays FP8,
+ * everything else becomes BF16; in the reference arithmetic all is F32. */
+typedef struct {
+    const fm_source *source;
+    fm_dtype         act;
+} fm_source_types;
+fm_dtype fm_source_dtype_of(void *ctx, const char *tensor);
+
+/* Every piece's tensor exists with its shape and a type we can read. */
+fm_status fm_weights_check(const fm_weights *w, const fm_source *s);
+fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int show_progress);
+
+/* How many MTP layers the source has, counting from config->n_layer on. */
+int fm_source_mtp_layers(const fm_source *s, const fm_model_config *c);
+
+#endif

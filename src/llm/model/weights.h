@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model's weights as the forward pass wants them, and the list of pieces
+ * that fills them.
+ *
+ *     config ──layout──> fm_weights (where each matrix lies) ──fill──> values
+ *                             │
+ *                             └─ pieces: "this matrix comes from these tensors"
+ *
+ * The layout carves one slab; run on a counting slab it is the memory plan. */
+#ifndef FM_LLM_MODEL_WEIGHTS_H
+#define FM_LLM_MODEL_WEIGHTS_H
+
+#include "base/number.h"
+#include "base/slab.h"
+#include "llm/model/config.h"
+
+/* y[T,n] = x[T,k] w[n,k]^T with w in panels of 32 outputs (kernel/gemm/gemm.h). */
+typedef struct {
+    int      n, k;
+    fm_dtype dtype;  /* BF16, FP8, or F32 in the reference arithmetic */
+    void    *panels; /* [ceil(n/32)] panels */
+    float   *scale;  /* FP8: [ceil(n/32)][ceil(k/128)][2]; else NULL */
+} fm_matrix;
+
+typedef struct {
+    float    *norm;   /* [D] input_layernorm */
+    fm_matrix q_down; /* [q_lora, D]; n = 0 without q_lora */
+    float    *q_norm; /* [q_lora] */
+    fm_matrix q_up;   /* [H*(nope+rope), q_lora or D] */
+    fm_matrix kv_down; /* [kv_lora+rope, D] */
+    float    *kv_norm; /* [kv_lora] */
+    fm_matrix *k_up;   /* [H] of [nope, kv_lora]: expanded keys */
+    fm_matrix *k_up_t; /* [H] of [kv_lora, nope]: carries a query into the latent space */
+    fm_matrix *v_up;   /* [H] of [v_dim, kv_lora]: values, both forms */
+    fm_matrix out;     /* [D, H*v_dim] */
+} fm_attn_weights;
+
+/* down(silu(gate x) * up x).  Gate and up share panels: outputs 0..15 of a
+ * panel are gate rows, 16..31 the up rows of the same 16 channels. */
+typedef struct {
+    int       inter;   /* I, a multiple of 32 */
+    fm_matrix gate_up; /* [2I, D], interleaved */
+    fm_matrix down;    /* [D, I] */
+} fm_mlp_weights;
+
+typedef struct {
+    float         *norm;     /* [D] post_attention_layernorm */
+    int            is_moe;
+    fm_mlp_weights mlp;      /* dense layer, or the shared expert (inter = 0: none) */
+    fm_matrix      router;   /* [E, D] */
+    float         *bias;     /* [E] e_score_correction_bias; NULL unless noaux_tc */
+    fm_mlp_weights *expert;  /* [E] */
+} fm_ffn_weights;
+
+typedef struct {
+    fm_attn_weights attn;
+    fm_ffn_weights  ffn;
+} fm_layer_weights;
+
+/* The MTP layer, kept for speculation: u = eh_proj [enorm(embed); hnorm(h)]. */
+typedef struct {
+    float           *enorm, *hnorm, *norm; /* [D] */
+    fm_matrix        eh_proj;              /* [D, 2D] */
+    fm_layer_weights layer;
+} fm_mtp_weights;
+
+typedef struct {
+    const fm_model_config *config; /* borrowed */
+    fm_dtype          act;   /* FM_BF16, or FM_F32 in the reference arithmetic */
+    void             *embed; /* [V, D] rows of type act */
+    fm_layer_weights *layer; /* [n_layer] */
+    float            *norm;  /* [D] */
+    fm_matrix         head;  /* [V, D] */
+    fm_mtp_weights   *mtp;   /* [n_mtp_present] */
+    int               n_mtp_present;
+
+    struct fm_piece *piece;  /* [n_piece] what fills it */
+    int              n_piece, cap_piece;
+} fm_weights;
+
+/* One thing to fill.  A matrix piece reads rows [row0, row0+n) and columns
+ * [col0, col0+k) of its tensor; a rank of a sharded model has other ranges. */
+typedef enum {
+    FM_PIECE_VECTOR,   /* f32 [n] <- tensor[n] */
+    FM_PIECE_TABLE,    /* rows of type act <- tensor [n, k] */
+    FM_PIECE_MATRIX,   /* panels <- tensor [n, k] */
+    FM_PIECE_GATE_UP,  /* interleaved panels <- tensor (gate) and tensor2 (up) [n, k] */
+    FM_PIECE_KV_B,     /* k_up, k_up_t, v_up of every head <- kv_b_proj */
+} fm_piece_kind;
+
+typedef struct fm_piece {
+    fm_piece_kind    kind;
+    char             tensor[112], tensor2[112]; /* full names, ".weight" included */
+    int64_t          rows, cols;                /* of the whole tensor */
+    int64_t          row0, n, col0, k;          /* this rank's part */
+    float           *vector;
+    void            *table;
+    fm_matrix       *matrix;
+    fm_attn_weights *attn;
+} fm_piece;
+
+/* Which type a linear weight is kept in; asked once per matrix.  `ctx` is the
+ * caller's. */
+typedef fm_dtype fm_dtype_of_fn(void *ctx, const char *tensor);
+
+/* Builds the whole structure.  The small arrays (layers, pieces, heads'
+ * matrices) are on the heap and owned by *w; every value lies in `slab`.
+ * n_mtp_present: how many MTP layers the checkpoint really has. */
+fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, fm_dtype act,
+                            int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx, fm_slab *slab);
+void      fm_weights_fini(fm_weights *w); /* {0} is fine; the slab is the caller's */
+
+#endif

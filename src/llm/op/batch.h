@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One forward pass over rows of several sequences: prefill chunks, decodes
+ * and recomputed tokens side by side.
+ *
+ *     rows   0 1 2 3 4 5 | 6 | 7 | 8 9        T = 10
+ *     spans  prompt of A | B | C | tokens of D computed again
+ *
+ * A span is consecutive tokens of one sequence in one form.  The form follows
+ * the token: prompt tokens attend in the expanded form, generated ones in the
+ * absorbed form, also when they are computed again. */
+#ifndef FM_LLM_OP_BATCH_H
+#define FM_LLM_OP_BATCH_H
+
+#include <stdint.h>
+
+typedef enum { FM_FORM_PROMPT, FM_FORM_GENERATED } fm_form;
+
+typedef struct {
+    int            row0, n_row;
+    int            pos0;   /* position of the first row; row i sees keys 0 .. pos0+i */
+    fm_form        form;
+    const int32_t *page;   /* [ceil((pos0+n_row)/page_size)] the sequence's pages */
+} fm_span;
+
+typedef struct {
+    int      n_row, n_span, n_out;
+    int32_t *token; /* [n_row] */
+    int32_t *pos;   /* [n_row] */
+    fm_span *span;  /* [n_span] in row order */
+    int32_t *out;   /* [n_out] rows whose logits are wanted, ascending */
+} fm_batch;
+
+#endif

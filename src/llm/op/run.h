@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run is one forward pass in flight on one back end; the ops are its verbs.
+ *
+ * Faults are sticky: an op that fails marks the run, later ops do nothing,
+ * and fm_run_finish returns the first fault.  Hence one line per equation in
+ * model/.
+ *
+ * Two levels of dispatch, no more: fm_ops here (cpu, later cuda), and inside
+ * a back end the kernel families. */
+#ifndef FM_LLM_OP_RUN_H
+#define FM_LLM_OP_RUN_H
+
+#include "base/slab.h"
+#include "comm/comm.h"
+#include "llm/model/weights.h"
+#include "llm/op/batch.h"
+
+/* What a step may hold at most; sizes every buffer once. */
+typedef struct {
+    int max_rows;     /* tokens in one forward */
+    int max_out;      /* rows with logits */
+    int max_context;  /* tokens of one sequence */
+    int page_size;    /* tokens */
+    int n_page;       /* pages of the pool */
+    int n_thread;
+} fm_run_limits;
+
+/* Rows of activations.  `act` buffers hold the run's matrix-input type (bf16,
+ * or f32 in the reference arithmetic), the others f32.  ld = width. */
+typedef struct {
+    void *data;
+    int   width;
+} fm_act; /* type weights->act */
+typedef struct {
+    float *data;
+    int    width;
+} fm_f32s;
+
+/* Which experts each row goes to. */
+typedef struct {
+    int32_t *expert; /* [T, k] */
+    float   *weight; /* [T, k] */
+} fm_routing;
+
+typedef struct {
+    fm_f32s x;    /* [T, D]  residual stream */
+    fm_act  h;    /* [T, D]  normed input of a block */
+    fm_f32s cq;   /* [T, q_lora] */
+    fm_act  cqn;  /* [T, q_lora] normed */
+    fm_act  q;    /* [T, H*(nope+rope)] */
+    fm_f32s ckv;  /* [T, kv_lora+rope] */
+    fm_act  o;    /* [T, H*v_dim] */
+    fm_f32s y;    /* [T, D]  a block's contribution */
+    fm_f32s score; /* [T, E] router logits */
+    fm_routing route;
+    fm_act  hl;     /* [n_out, D] normed rows that need logits */
+    fm_f32s logits; /* [n_out, V] */
+} fm_acts;
+
+typedef struct fm_run fm_run;
+
+typedef struct {
+    const char *name;
+    void (*embed)(fm_run *r, fm_f32s x, const void *table);
+    void (*rmsnorm)(fm_run *r, fm_act y, fm_f32s x, const float *w);
+    void (*gather_norm)(fm_run *r, fm_act y, fm_f32s x, const float *w); /* rows batch->out */
+    void (*linear_f32)(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
+    void (*linear_act)(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
+    void (*rope_q)(fm_run *r, fm_act q);
+    void (*store_kv)(fm_run *r, int layer, fm_f32s ckv, const float *norm);
+    void (*attend)(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+    void (*route)(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
+    void (*experts)(fm_run *r, fm_f32s y, fm_act h, fm_routing route, const fm_mlp_weights *expert);
+    void (*mlp)(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate);
+    void (*add)(fm_run *r, fm_f32s x, fm_f32s y);
+    void (*destroy)(fm_run *r);
+} fm_ops;
+
+struct fm_run {
+    const fm_ops          *ops;
+    const fm_model_config *config;
+    const fm_weights      *weights;
+    fm_run_limits          limits;
+    const fm_batch        *batch; /* of the pass in flight */
+    fm_acts                act;
+    fm_comm               *tp;    /* ranks that share each layer */
+    fm_status              fault;
+    void                  *backend; /* private to ops */
+};
+
+/* Bytes the CPU back end needs for its buffers and for n_page pages of KV:
+ * exact, before anything is allocated. */
+typedef struct {
+    size_t workspace, kv_page;
+} fm_run_bytes;
+fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, fm_dtype act, const fm_run_limits *lim);
+
+fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_comm *tp);
+void      fm_run_destroy(fm_run *r); /* NULL is fine */
+
+static inline void fm_run_start(fm_run *r, const fm_batch *b)
+{
+    r->batch = b;
+    r->fault = FM_OK;
+}
+fm_status fm_run_finish(fm_run *r); /* waits; the first fault of the pass */
+
+/* The verbs. */
+#define FM_OP(r, call) do { if ((r)->fault == FM_OK) (r)->ops->call; } while (0)
+
+static inline void fm_embed(fm_run *r, fm_f32s x, const void *table) { FM_OP(r, embed(r, x, table)); }
+static inline void fm_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, rmsnorm(r, y, x, w)); }
+static inline void fm_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, gather_norm(r, y, x, w)); }
+static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->batch->n_row)); }
+static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_act(r, y, x, w, r->batch->n_row)); }
+static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->batch->n_out)); }
+static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, rope_q(r, q)); }
+static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, store_kv(r, layer, ckv, norm)); }
+static inline void fm_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w) { FM_OP(r, attend(r, o, q, layer, w)); }
+static inline void fm_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias) { FM_OP(r, route(r, out, score, bias)); }
+static inline void fm_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, experts(r, y, h, rt, e)); }
+static inline void fm_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, mlp(r, y, h, w, 0)); }
+static inline void fm_mlp_add(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, mlp(r, y, h, w, 1)); }
+static inline void fm_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, add(r, x, y)); }
+static inline void fm_allreduce(fm_run *r, fm_f32s y, fm_comm *group)
+{
+    if (r->fault == FM_OK) r->fault = fm_all_reduce_f32(group, y.data, (size_t)r->batch->n_row * (size_t)y.width);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/options.h"
+
+#include <stdlib.h>
+
+#include "fathom/fathom.h"
+
+#define K(KIND, field, ...) FM_KNOB(fm_options, KIND, field, __VA_ARGS__)
+
+/* clang-format off */
+const fm_knob fm_engine_knobs[] = {
+    K(WORD, model_path, "model-path", NULL, 0, 0, "MODEL",
+      "directory, Hugging Face cache name, or built-in shape (r1-mini, v2-lite, r1)"),
+    K(WORD, tokenizer_path, "tokenizer-path", NULL, 0, 0, "DIR", "where tokenizer.json is, if not beside the model"),
+    K(WORD, load_format, "load-format", "auto", 0, 0, "HOW", "auto, safetensors, or dummy (random weights)"),
+    K(WORD, dtype, "dtype", "auto", 0, 0, "TYPE", "auto or bfloat16; float32 is the reference arithmetic"),
+    K(WORD, json_model_override_args, "json-model-override-args", "{}", 0, 0, "JSON", "replaces fields of config.json"),
+    K(INT, context_length, "context-length", "0", 0, 1 << 24, "N", "tokens of one sequence; 0: what the model allows"),
+    K(WORD, device, "device", "cpu", 0, 0, "NAME", "where to compute"),
+    K(INT, threads, "threads", "0", 0, 4096, "N", "CPU threads; 0: the cores of this process"),
+    K(INT, seed, "random-seed", "0", 0, 9e15, "N", "of dummy weights and of requests without a seed"),
+
+    K(REAL, mem_fraction_static, "mem-fraction-static", "0", 0, 1, "F",
+      "share of memory for weights, workspace and KV; 0: all that is free minus a margin"),
+    K(INT, max_total_tokens, "max-total-tokens", "0", 0, 2e9, "N", "tokens in the KV pool; 0: as many as fit"),
+    K(INT, page_size, "page-size", "16", 1, 64, "N", "tokens per KV page"),
+    K(FLAG, disable_radix_cache, "disable-radix-cache", NULL, 0, 0, NULL, "share no prefixes between requests"),
+    K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL, "never reuse another request's generated tokens"),
+
+    K(INT, max_running_requests, "max-running-requests", "0", 0, 65536, "N", "sequences in one step; 0: 256, less if memory is short"),
+    K(INT, chunked_prefill_size, "chunked-prefill-size", "2048", -1, 1 << 20, "N", "prompt tokens per step; -1: no chunking"),
+    K(INT, max_prefill_tokens, "max-prefill-tokens", "16384", 1, 1 << 24, "N", "prompt tokens of one prefill, when not chunked"),
+    K(WORD, schedule_policy, "schedule-policy", "fcfs", 0, 0, "P", "fcfs, or lpm (longest cached prefix first)"),
+    K(REAL, schedule_conservativeness, "schedule-conservativeness", "1", 0, 100, "F", "larger: expect longer outputs at admission"),
+
+    K(INT, tp_size, "tp-size", "1", 1, 65536, "N", "tensor-parallel ranks"),
+    K(INT, pp_size, "pp-size", "1", 1, 65536, "N", "pipeline stages"),
+    K(INT, dp_size, "dp-size", "1", 1, 65536, "N", "data-parallel replicas"),
+    K(INT, ep_size, "ep-size", "1", 1, 65536, "N", "expert-parallel ranks"),
+
+    K(FLAG, skip_tokenizer_init, "skip-tokenizer-init", NULL, 0, 0, NULL, "work on token ids alone"),
+    K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "no plan table, no progress bars"),
+};
+/* clang-format on */
+const int fm_n_engine_knob = (int)(sizeof fm_engine_knobs / sizeof fm_engine_knobs[0]);
+
+fm_status fm_options_create(fm_options **out)
+{
+    fm_options *o = calloc(1, sizeof *o);
+    if (!o) return fm_fail(FM_E_OOM, "options");
+    const fm_status rc = fm_knobs_init(fm_engine_knobs, fm_n_engine_knob, o);
+    if (rc != FM_OK) {
+        fm_options_destroy(o);
+        return rc;
+    }
+    *out = o;
+    return FM_OK;
+}
+
+fm_status fm_options_set(fm_options *o, const char *name, const char *value)
+{
+    const fm_knob *k = fm_knob_find(fm_engine_knobs, fm_n_engine_knob, name);
+    if (!k) return fm_fail(FM_E_ARG, "there is no option \"%s\"", name);
+    return fm_knob_set(k, o, value);
+}
+
+void fm_options_destroy(fm_options *o)
+{
+    if (!o) return;
+    fm_knobs_fini(fm_engine_knobs, fm_n_engine_knob, o);
+    free(o);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an engine can be told, under the names SGLang's users know. */
+#ifndef FM_LLM_OPTIONS_H
+#define FM_LLM_OPTIONS_H
+
+#include "base/knobs.h"
+
+typedef struct fm_options {
+    char   *model_path, *tokenizer_path, *load_format, *dtype, *json_model_override_args;
+    char   *schedule_policy, *device;
+    int64_t seed, threads;
+    int64_t page_size, max_total_tokens, max_running_requests, max_prefill_tokens;
+    int64_t chunked_prefill_size, context_length;
+    int64_t tp_size, pp_size, dp_size, ep_size;
+    double  mem_fraction_static, schedule_conservativeness;
+    int     disable_radix_cache, deterministic, skip_tokenizer_init, quiet;
+} fm_options;
+
+extern const fm_knob fm_engine_knobs[];
+extern const int     fm_n_engine_knob;
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Logits -> token.  The result depends on the request's parameters, its seed
+ * and the position alone, never on the batch.
+ *
+ * Order: penalties, min-tokens mask, repetition, logit bias; greedy: argmax
+ * (lowest id on ties).  Otherwise temperature, softmax, then top-k, top-p and
+ * min-p together on the unfiltered distribution, and a seeded draw. */
+#ifndef FM_LLM_SAMPLE_SAMPLE_H
+#define FM_LLM_SAMPLE_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "fathom/sampling.h"
+
+/* One sentence naming the field that is out of range. */
+fm_status fm_sampling_check(const fm_sampling *p, int vocab);
+
+typedef struct {
+    int32_t        id;
+    float          logprob; /* after penalties and temperature, before the filters */
+    int            n_top;
+    fm_top_logprob top[FM_MAX_TOP_LOGPROBS]; /* best first, ties by lower id */
+} fm_sampled;
+
+/* Scratch of one thread: no allocation while sampling. */
+typedef struct fm_sampler fm_sampler;
+fm_status fm_sampler_create(fm_sampler **out, int vocab);
+void      fm_sampler_destroy(fm_sampler *s); /* NULL is fine */
+size_t    fm_sampler_bytes(int vocab);
+
+/* Changes `logits` [vocab] in place.  output[0..n_output) are the tokens
+ * generated so far; eos[0..n_eos) are masked until min_new_tokens. */
+void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t *output,
+               int n_output, const int32_t *eos, int n_eos, fm_sampled *out);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One text being generated: what was asked, how far it is. */
+#ifndef FM_LLM_SCHED_REQUEST_H
+#define FM_LLM_SCHED_REQUEST_H
+
+#include <stdint.h>
+
+#include "llm/kv/kv_cache.h"
+#include "llm/sample/sample.h"
+
+typedef enum {
+    FM_REQ_WAITING,
+    FM_REQ_RUNNING,
+    FM_REQ_DONE,
+} fm_req_state;
+
+typedef struct fm_request {
+    uint64_t    id;
+    int         priority;   /* higher first */
+    fm_sampling sampling;
+
+    /* prompt then output, one array of capacity n_prompt + max_new_tokens */
+    int32_t *token;
+    int32_t  n_prompt;
+    int32_t  n_token;    /* prompt + output so far */
+
+    /* the scheduler's */
+    fm_req_state state;
+    fm_finish    finish;
+    int32_t      matched_stop; /* the id that stopped it, or -1 */
+    int32_t      n_computed;   /* leading tokens whose KV is in the lease */
+    int32_t      n_published;  /* leading tokens offered to the tree */
+    int32_t      n_cached;     /* prompt tokens that came from the tree, first admission */
+    int32_t      n_preempted;
+    int          has_lease;
+    fm_kv_lease  lease;
+    uint64_t     arrival;      /* order of submission */
+    struct fm_request *next;   /* queue link */
+
+    void *user; /* the submitter's */
+} fm_request;
+
+static inline int32_t fm_request_n_output(const fm_request *r)
+{
+    return r->n_token - r->n_prompt;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler: which rows run in the next forward pass.
+ *
+ *     submit ──> waiting ──admit──> running ──commit──> done
+ *                   ^                  │
+ *                   └─────preempt──────┘   (pages freed, computed again later)
+ *
+ * Every step carries one token of each running sequence that is past its
+ * prompt, then prefill chunks as far as the budgets go.  Admission counts
+ * pages exactly and guesses only how long outputs will be; when the guess was
+ * too bold, the sequence that has produced least goes back to the queue.
+ * Nothing fails for lack of memory.
+ *
+ * Pure bookkeeping: no model, no threads, no clock.  Nothing allocates after
+ * fm_sched_create(); requests are the caller's, linked in place. */
+#ifndef FM_LLM_SCHED_SCHED_H
+#define FM_LLM_SCHED_SCHED_H
+
+#include "llm/kv/kv_cache.h"
+#include "llm/op/batch.h"
+#include "llm/sched/request.h"
+
+typedef enum { FM_POLICY_FCFS, FM_POLICY_LPM } fm_policy;
+
+typedef struct {
+    int       max_running;     /* sequences */
+    int       chunk;           /* prefill tokens per step (chunked_prefill_size) */
+    int       max_prefill;     /* prompt tokens admitted per step (max_prefill_tokens) */
+    int       max_context;     /* tokens of one sequence */
+    int       page_size;
+    int       n_page;
+    fm_policy policy;
+    int       deterministic;   /* generated tokens are never published */
+    double    conservativeness; /* of the output guess; 1.0 as SGLang's default */
+    int32_t   eos[8];
+    int       n_eos;
+} fm_sched_options;
+
+typedef struct fm_sched fm_sched;
+
+/* The kv is borrowed and must outlive the scheduler. */
+fm_status fm_sched_create(fm_sched **out, const fm_sched_options *opt, fm_kv *kv);
+void      fm_sched_destroy(fm_sched *s); /* NULL is fine */
+
+/* FM_E_ARG with a sentence if it can never run: empty prompt, longer than the
+ * context, or more pages than the pool has.  max_new_tokens is cut to what
+ * context and pool can hold. */
+fm_status fm_sched_submit(fm_sched *s, fm_request *r);
+void      fm_sched_cancel(fm_sched *s, fm_request *r); /* -> done, FM_FINISH_ABORT */
+
+/* The most rows a step can have with these options: max(chunk, 1) prefill
+ * rows and one per running sequence. */
+int fm_sched_max_rows(const fm_sched_options *opt);
+
+/* The next step, or NULL when nothing runs or waits.  The batch is the
+ * scheduler's and valid until the next call. */
+const fm_batch *fm_sched_plan(fm_sched *s);
+
+/* Request behind out row i of the planned batch. */
+fm_request *fm_sched_out(const fm_sched *s, int i);
+
+/* The step ran and out row i gave token[i]: append, publish, finish by eos,
+ * stop ids or length, release. */
+void fm_sched_commit(fm_sched *s, const int32_t *token);
+
+/* Ends a running request from outside (a stop string was found). */
+void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
+
+/* The next request that ended since the last call, or NULL. */
+fm_request *fm_sched_pop_done(fm_sched *s);
+
+typedef struct {
+    int     n_waiting, n_running;
+    int64_t n_step, n_row, n_prefill_row, n_decode_row; /* totals */
+    int64_t n_preemption;
+    int64_t sum_running; /* over steps: mean batch = sum_running / n_step */
+} fm_sched_stats;
+fm_sched_stats fm_sched_get_stats(const fm_sched *s);
+
+#endif
