@@ -4,30 +4,39 @@
 #define FM_LLM_ENGINE_H
 
 #include "fathom/fathom.h"
-#include "llm/options.h"
 #include "llm/kv/kv_cache.h"
+#include "llm/model/config.h"
+#include "llm/options.h"
 #include "llm/plan/plan.h"
 #include "llm/sched/sched.h"
 #include "llm/text/tokenizer.h"
+
+/* Like fm_engine_open, and tells what it is doing: `show_plan` is called once
+ * the plan is made, before anything is loaded, and loading draws a progress
+ * bar.  NULL: silent. */
+typedef void fm_show_plan_fn(const fm_plan *plan, const char *model);
+fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, fm_show_plan_fn *show_plan);
 
 typedef struct {
     fm_plan        plan;
     fm_sched_stats sched;
     fm_kv_stats    kv;
+    int            n_thread;
     double         load_seconds;
-    double         forward_seconds; /* inside forward passes */
-    double         last_gen_throughput; /* tokens per second over the last decode steps */
+    double         forward_seconds;     /* inside forward passes */
+    double         last_gen_throughput; /* output tokens per second of the last step that decoded */
 } fm_engine_info;
 
 fm_engine_info         fm_engine_get_info(const fm_engine *e);
 const fm_model_config *fm_engine_config(const fm_engine *e);
 const fm_tokenizer    *fm_engine_tokenizer(const fm_engine *e); /* NULL: ids alone */
+int                    fm_engine_context(const fm_engine *e);   /* tokens of one sequence */
 void                   fm_engine_flush_cache(fm_engine *e);
 
-/* Logits of every position of one text, each computed as it would be when
- * the first n_prompt tokens are the prompt and the rest was generated:
- * logits [n - n_prompt + 1][V], position n_prompt-1 onwards.  For comparing
- * with goldens. */
+/* Logits of one text's positions, each computed as it would be when the first
+ * n_prompt tokens are the prompt and the rest was generated: position
+ * n_prompt-1 onwards, logits [n - n_prompt + 1][V].  Leaves the cache as it
+ * was but for the prompt.  For comparing with goldens. */
 fm_status fm_engine_score(fm_engine *e, const int32_t *token, int n, int n_prompt, float *logits);
 
 #endif

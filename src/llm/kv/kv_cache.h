@@ -18,6 +18,7 @@
 #ifndef FM_LLM_KV_KV_CACHE_H
 #define FM_LLM_KV_KV_CACHE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -32,24 +33,31 @@ typedef struct {
     int share;         /* 0: no radix tree, every lease computes everything */
 } fm_kv_options;
 
+/* Filled in by fm_kv_begin; stays at its address until fm_kv_end. */
 typedef struct {
     int32_t *page;     /* [n_page] borrowed; stays in place until fm_kv_end */
     int32_t  n_page;
     int32_t  n_cached; /* leading tokens whose KV was already there at begin */
     int32_t  n_shared; /* leading pages that belong to the tree (locked, read-only) */
-    int32_t  node;     /* private: deepest locked node */
     int32_t  slot;     /* private */
 } fm_kv_lease;
 
+/* FM_E_ARG: an option is out of range.  FM_E_OOM: fm_kv_bytes() cannot be had. */
 fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt);
+size_t    fm_kv_book_bytes(int page_size); /* memory the books take per page */
 void      fm_kv_destroy(fm_kv *kv); /* NULL is fine; all leases must have ended */
+size_t    fm_kv_bytes(const fm_kv_options *opt); /* of these books; 0 for wrong options */
+
+const fm_kv_options *fm_kv_get_options(const fm_kv *kv);
 
 /* Longest cached prefix of tokens[0..n), at most n-1 tokens of it (one row
- * must be computed to have logits), locked; no pages for the rest yet. */
+ * must be computed to have logits), locked; no pages for the rest yet.
+ * FM_E_ARG: n is not in 1..max_context.  FM_E_FULL: max_lease are open. */
 fm_status fm_kv_begin(fm_kv *kv, fm_kv_lease *lease, const int32_t *tokens, int32_t n);
 
-/* Pages for n_token tokens in all; evicts if it must.
- * FM_E_FULL: not enough evictable pages; the lease is as it was. */
+/* Pages for n_token tokens in all; evicts if it must.  Either error leaves the
+ * lease as it was.  FM_E_FULL: not enough evictable pages.  FM_E_ARG: more
+ * than max_context tokens, or than the pool can ever hold. */
 fm_status fm_kv_grow(fm_kv *kv, fm_kv_lease *lease, int32_t n_token);
 
 /* The KV of tokens[0..n) is now computed: full pages of it become findable by
@@ -61,6 +69,13 @@ void fm_kv_end(fm_kv *kv, fm_kv_lease *lease);
 
 /* How much of tokens[0..n) is cached, without locking anything (for lpm). */
 int32_t fm_kv_match(const fm_kv *kv, const int32_t *tokens, int32_t n);
+
+/* Tokens fm_kv_begin would find cached.  *n_idle: how many of their pages
+ * nobody holds now; begin would take these out of the evictable ones. */
+int32_t fm_kv_probe(const fm_kv *kv, const int32_t *tokens, int32_t n, int32_t *n_idle);
+
+/* Pages nobody else holds: what ending the lease would make free or evictable. */
+int32_t fm_kv_sole_pages(const fm_kv *kv, const fm_kv_lease *lease);
 
 int32_t fm_kv_free_pages(const fm_kv *kv);      /* in no lease and no tree */
 int32_t fm_kv_evictable_pages(const fm_kv *kv); /* in the tree, locked by nobody */

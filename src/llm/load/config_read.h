@@ -5,8 +5,10 @@
 #ifndef FM_LLM_LOAD_CONFIG_READ_H
 #define FM_LLM_LOAD_CONFIG_READ_H
 
-#include "llm/model/config.h"
+#include <stddef.h>
+
 #include "base/status.h"
+#include "llm/model/config.h"
 
 /* `overrides`: NULL or a JSON object whose members replace the file's (nested
  * objects are merged member by member).  generation_config.json beside the

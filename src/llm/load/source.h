@@ -44,4 +44,14 @@ int       fm_source_has(const fm_source *s, const char *name);
 void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row,
                     int64_t col0, int64_t n_col, fm_dtype want, void *dst);
 
+/* The whole tensor as it lies in its mapped file, aligned for its type; NULL
+ * where there is no such thing.  Spares a copy. */
+const void *fm_source_data(const fm_source *s, const fm_tensor *t);
+
+/* Asks the system to bring these rows into memory; returns at once. */
+void fm_source_prefetch(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row);
+
+/* The file a tensor lies in, for messages. */
+const char *fm_source_where(const fm_source *s, const fm_tensor *t);
+
 #endif

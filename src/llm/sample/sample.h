@@ -17,10 +17,12 @@
 /* One sentence naming the field that is out of range. */
 fm_status fm_sampling_check(const fm_sampling *p, int vocab);
 
+/* Log-probabilities are taken after penalties and temperature (greedy: 1) and
+ * before the filters; 0 and none unless the parameters ask for them. */
 typedef struct {
     int32_t        id;
-    float          logprob; /* after penalties and temperature, before the filters */
-    int            n_top;
+    float          logprob;
+    int            n_top; /* fewer than asked when fewer tokens are possible */
     fm_top_logprob top[FM_MAX_TOP_LOGPROBS]; /* best first, ties by lower id */
 } fm_sampled;
 
@@ -31,7 +33,9 @@ void      fm_sampler_destroy(fm_sampler *s); /* NULL is fine */
 size_t    fm_sampler_bytes(int vocab);
 
 /* Changes `logits` [vocab] in place.  output[0..n_output) are the tokens
- * generated so far; eos[0..n_eos) are masked until min_new_tokens. */
+ * generated so far; eos[0..n_eos) and the request's stop ids are masked until
+ * min_new_tokens.  A logit of NaN counts as -inf; if nothing is possible the
+ * answer is token 0 with log-probability -inf. */
 void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t *output,
                int n_output, const int32_t *eos, int n_eos, fm_sampled *out);
 

@@ -24,47 +24,58 @@ typedef enum { FM_POLICY_FCFS, FM_POLICY_LPM } fm_policy;
 
 typedef struct {
     int       max_running;     /* sequences */
-    int       chunk;           /* prefill tokens per step (chunked_prefill_size) */
-    int       max_prefill;     /* prompt tokens admitted per step (max_prefill_tokens) */
+    int       chunk;           /* prefill tokens per step (chunked_prefill_size); <= 0: a text is
+                                  never cut, one that is longer than max_prefill goes alone */
+    int       max_prefill;     /* prefill tokens per step, too (max_prefill_tokens) */
     int       max_context;     /* tokens of one sequence */
     int       page_size;
     int       n_page;
     fm_policy policy;
     int       deterministic;   /* generated tokens are never published */
-    double    conservativeness; /* of the output guess; 1.0 as SGLang's default */
+    double    conservativeness; /* of the output guess; 1.0 is usual */
     int32_t   eos[8];
     int       n_eos;
 } fm_sched_options;
 
 typedef struct fm_sched fm_sched;
 
-/* The kv is borrowed and must outlive the scheduler. */
+/* The kv is borrowed and must outlive the scheduler, which counts on all of
+ * its pages.  FM_E_ARG: an option is out of range or the kv was made with
+ * other pages. */
 fm_status fm_sched_create(fm_sched **out, const fm_sched_options *opt, fm_kv *kv);
-void      fm_sched_destroy(fm_sched *s); /* NULL is fine */
+void      fm_sched_destroy(fm_sched *s); /* NULL is fine; what runs gives its pages back */
+size_t    fm_sched_bytes(const fm_sched_options *opt); /* 0 for wrong options */
 
 /* FM_E_ARG with a sentence if it can never run: empty prompt, longer than the
  * context, or more pages than the pool has.  max_new_tokens is cut to what
- * context and pool can hold. */
+ * context and pool can hold; with 0 the prompt is computed for the cache and
+ * the request ends without output. */
 fm_status fm_sched_submit(fm_sched *s, fm_request *r);
-void      fm_sched_cancel(fm_sched *s, fm_request *r); /* -> done, FM_FINISH_ABORT */
 
-/* The most rows a step can have with these options: max(chunk, 1) prefill
- * rows and one per running sequence. */
+/* Ends a request from outside: a stop string was found, the client left.  It
+ * gets no further token.  One that runs while a step is planned is done when
+ * that step is committed or given up, any other at once.  Nothing happens to
+ * a request that has ended already. */
+void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
+void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
+
+/* The most rows a step can have with these options: min(chunk, max_prefill)
+ * prefill rows, or the longest text where texts are not cut, and one per
+ * running sequence.  0 for wrong options. */
 int fm_sched_max_rows(const fm_sched_options *opt);
 
 /* The next step, or NULL when nothing runs or waits.  The batch is the
- * scheduler's and valid until the next call. */
+ * scheduler's and valid until the next plan.  A planned step that is not
+ * committed counts as given up: its rows are planned again. */
 const fm_batch *fm_sched_plan(fm_sched *s);
 
-/* Request behind out row i of the planned batch. */
+/* Request behind out row i of the planned batch; also after the commit, until
+ * the next plan. */
 fm_request *fm_sched_out(const fm_sched *s, int i);
 
 /* The step ran and out row i gave token[i]: append, publish, finish by eos,
  * stop ids or length, release. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
-
-/* Ends a running request from outside (a stop string was found). */
-void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
 
 /* The next request that ended since the last call, or NULL. */
 fm_request *fm_sched_pop_done(fm_sched *s);

@@ -23,13 +23,14 @@ typedef struct {
 } fm_chat_call;
 
 typedef struct {
-    const char         *role;    /* system, developer, user, assistant, tool */
+    const char         *role;    /* system, developer (the same), user, assistant, tool */
     const char         *content; /* NULL = "" */
-    const char         *reasoning;    /* assistant: reasoning_content, or NULL */
+    const char         *reasoning;    /* assistant: reasoning_content, or NULL; only Kimi has it */
     const fm_chat_call *call;         /* [n_call] assistant's tool calls */
     int                 n_call;
-    const char         *tool_call_id; /* tool */
-    int                 prefix;       /* assistant: continue this message */
+    const char         *tool_call_id; /* tool; Kimi's results need it */
+    const char         *name;         /* Kimi: stands in the role's place; may be NULL */
+    int                 prefix;       /* last message, assistant: go on from here */
 } fm_chat_message;
 
 typedef struct {
@@ -52,7 +53,10 @@ fm_chat_style fm_chat_style_of(const fm_tokenizer *t);
 const char   *fm_chat_style_name(fm_chat_style s);
 
 /* Appends the rendered prompt, BOS text included: encode it without
- * FM_ENCODE_BOS.  FM_E_ARG names the message that makes no sense. */
-fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t, fm_str *out);
+ * FM_ENCODE_BOS.  FM_E_ARG names the message that makes no sense; *out is then
+ * as it was.  `t` gives the texts of BOS and EOS and the template's variant;
+ * NULL: the usual ones. */
+fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
+                         fm_str *out);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct fm_tokenizer_scratch fm_tokenizer_scratch; /* match data, piece c
  * EOS, chat template). */
 fm_status fm_tokenizer_open(fm_tokenizer **out, const char *dir);
 fm_status fm_tokenizer_parse(fm_tokenizer **out, const char *json, size_t len, const char *name);
+int       fm_tokenizer_exists(const char *dir); /* has it a file that fm_tokenizer_open reads? */
 void      fm_tokenizer_close(fm_tokenizer *t); /* NULL is fine */
 
 fm_status fm_tokenizer_scratch_create(fm_tokenizer_scratch **out, const fm_tokenizer *t);

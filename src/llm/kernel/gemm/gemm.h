@@ -7,19 +7,23 @@
  * free), w is one packed PANEL of 32 outputs, c is a dense [m, 32] tile.
  * Linear layers, experts and both attention products are loops over it.
  *
- * Panel layouts (k in blocks of 32, all contiguous, 64-byte aligned):
+ * Panel layouts (all contiguous, 64-byte aligned):
  *
- *     BF16  [k/32][2][16][16][2]   block, half of the outputs, k pair, output, which of the pair
- *     FP8   the same order, one byte each; scale[k/128 rounded up][2]: a factor for each half
+ *     BF16  [k/2][32][2]      k pair, output, which of the pair
+ *     FP8   [k/2][16][2][2]   k pair, output of a half, which of the pair, which half;
+ *                             scale[k/128 rounded up][2]: a factor for each half
  *     F32   [k][32]
  *
- * i.e. one BF16 half-block is an AMX tile and each of its rows a zmm of 16
- * outputs x 2 k.  A panel streams through memory in one sequence.
+ * A pair's row of BF16 is two zmm of 16 outputs x 2 k, and 16 such rows are
+ * the two AMX tiles of 32 k; a pair's row of FP8 is one zmm whose even bytes
+ * are the first half and whose odd bytes the second.  Whatever the variant,
+ * a panel streams through memory in one sequence.
  *
  * The contract every variant obeys and tests/check/gemm.c checks:
- *   m     any >= 1; k a multiple of 32
+ *   m     any >= 1; k a multiple of 32; x and c need no alignment
  *   row   the bits of c[i,:] depend on x[i,:] and w alone, not on m or i
- *   err   |c - ref| <= k * 2^-23 * sum_k |x*w|   (FP8: of the scaled values)
+ *   err   |c - ref| <= k * 2^-23 * sum_k |x*w|   (FP8: of the scaled values);
+ *         BF16 and FP8 may treat numbers below 2^-126 as zeros
  * No variant allocates, locks, logs or reads the environment. */
 #ifndef FM_LLM_KERNEL_GEMM_H
 #define FM_LLM_KERNEL_GEMM_H
@@ -57,12 +61,13 @@ static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)
     return w == FM_BF16 ? g->bf16 : w == FM_FP8 ? g->fp8 : g->f32;
 }
 
-/* Writes one panel from 32 rows of k values of type `w`; a NULL row is zeros. */
+/* Writes one panel from 32 rows of k values of type `w`; a NULL row is zeros,
+ * and so are the values from k to the next multiple of 32. */
 void fm_pack_panel(void *restrict dst, const void *const row[FM_PANEL], fm_dtype w, int k);
 
 /* Panels made on the fly in attention from m rows (bf16 or f32):
  *   across  the rows are the outputs, w[j,k] = rows[j][k]: one panel, m <= 32
- *           (missing rows are zeros), n = k
+ *           (missing and NULL rows are zeros), k = n rounded up to 32 with zeros
  *   along   the rows are k, w[j,k] = rows[k][j]: n/32 panels for n columns,
  *           each of k = m rounded up to 32 (missing rows are zeros)          */
 typedef void fm_pack_fn(void *restrict dst, const void *const *restrict rows, int m, int n);

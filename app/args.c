@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "args.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "foreign_flags.h"
+
+/* Other names of our options.  Short ones stand here although they are
+ * prefixes: --tp would otherwise be ambiguous. */
+static const struct {
+    const char *alias, *name;
+} aliases[] = {
+    {"model", "model-path"},
+    {"tokenizer", "tokenizer-path"},
+    {"tp", "tp-size"},
+    {"tensor-parallel-size", "tp-size"},
+    {"pp", "pp-size"},
+    {"pipeline-parallel-size", "pp-size"},
+    {"dp", "dp-size"},
+    {"data-parallel-size", "dp-size"},
+    {"ep", "ep-size"},
+    {"expert-parallel-size", "ep-size"},
+    {"max-model-len", "context-length"},
+    {"gpu-memory-utilization", "mem-fraction-static"},
+    {"max-num-seqs", "max-running-requests"},
+    {"max-num-batched-tokens", "chunked-prefill-size"},
+    {"block-size", "page-size"},
+    {"no-enable-prefix-caching", "disable-radix-cache"},
+    {"scheduling-policy", "schedule-policy"},
+    {"enable-deterministic-inference", "deterministic"},
+};
+enum { N_ALIAS = sizeof aliases / sizeof aliases[0] };
+
+/* argp's key of an option: table in the thousands, or a foreign flag. */
+enum { KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
+
+typedef struct {
+    fm_args    *args;
+    const char *after; /* the last option */
+    fm_status   rc;
+    char        doc[8192]; /* defaults added to help texts */
+    size_t      doc_used;
+} parse;
+
+/* "help (default 16)", kept until the parse ends. */
+static const char *doc_of(parse *p, const fm_knob *k)
+{
+    if (!k->initial || !*k->initial || k->kind == FM_KNOB_FLAG) return k->help;
+    char        *at   = p->doc + p->doc_used;
+    const size_t room = sizeof p->doc - p->doc_used;
+    const int    n    = snprintf(at, room, "%s (default %s)", k->help, k->initial);
+    if (n < 0 || (size_t)n >= room) return k->help;
+    p->doc_used += (size_t)n + 1;
+    return at;
+}
+
+static struct argp_option *add_knob(struct argp_option *o, parse *p, int table, int i)
+{
+    const fm_knob *k = &p->args->table[table].knob[i];
+    *o++ = (struct argp_option){k->name, KEY_TABLE + table * KEY_STEP + i,
+                                k->kind == FM_KNOB_FLAG ? NULL : k->value, 0, doc_of(p, k),
+                                table + 1};
+    for (int j = 0; j < N_ALIAS; j++)
+        if (!strcmp(aliases[j].name, k->name))
+            *o++ = (struct argp_option){aliases[j].alias, 0, NULL, OPTION_ALIAS, NULL, table + 1};
+    return o;
+}
+
+static int in_tables(const fm_args *a, const char *name)
+{
+    for (int t = 0; t < a->n_table; t++)
+        if (fm_knob_find(a->table[t].knob, a->table[t].n, name)) return 1;
+    return 0;
+}
+
+static struct argp_option *build_options(parse *p)
+{
+    const fm_args *a = p->args;
+    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 2;
+    for (int t = 0; t < a->n_table; t++) n += (size_t)a->table[t].n + 1;
+    struct argp_option *options = calloc(n, sizeof *options), *o = options;
+    FM_BUG_UNLESS(options != NULL);
+
+    for (int t = 0; t < a->n_table; t++) {
+        FM_BUG_UNLESS(a->table[t].n < KEY_STEP);
+        *o++ = (struct argp_option){.doc = a->table[t].heading, .group = t + 1};
+        for (int i = 0; i < a->table[t].n; i++) o = add_knob(o, p, t, i);
+    }
+    for (int i = 0; i < fm_n_foreign_flag; i++) {
+        const fm_foreign_flag *f = &fm_foreign_flags[i];
+        if (in_tables(a, f->name)) continue; /* this command knows better */
+        *o++ = (struct argp_option){f->name, KEY_FOREIGN + i,
+                                    f->takes == FM_TAKES_NOTHING ? NULL : "X", OPTION_HIDDEN, NULL,
+                                    0};
+    }
+    return options;
+}
+
+static fm_status take_knob(parse *p, int key, const char *value)
+{
+    const fm_args      *a = p->args;
+    const fm_arg_table *t = &a->table[(key - KEY_TABLE) / KEY_STEP];
+    const fm_knob      *k = &t->knob[(key - KEY_TABLE) % KEY_STEP];
+    p->after              = k->name;
+    FM_TRY(fm_knob_set(k, t->base, value));
+    return a->stored ? a->stored(a->ctx, k, value) : FM_OK;
+}
+
+static fm_status take_foreign(parse *p, const fm_foreign_flag *f, const char *value)
+{
+    fm_args *a = p->args;
+    p->after   = f->name;
+    FM_TRY(fm_foreign_explain(f, value, a->command, &a->notes));
+    if (!strcmp(f->name, "nnodes")) a->n_node = atoi(value);
+    if (!strcmp(f->name, "node-rank")) a->node = atoi(value);
+    return FM_OK;
+}
+
+static int follows_list(const char *after)
+{
+    for (int i = 0; after && i < fm_n_foreign_flag; i++)
+        if (!strcmp(fm_foreign_flags[i].name, after))
+            return fm_foreign_flags[i].takes == FM_TAKES_MANY;
+    return 0;
+}
+
+static fm_status take_word(parse *p, const char *word)
+{
+    const fm_args *a = p->args;
+    if (follows_list(p->after)) return FM_OK;
+    if (a->word) return a->word(a->ctx, p->after, word);
+    return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+}
+
+static error_t on_key(int key, char *value, struct argp_state *state)
+{
+    parse *p = state->input;
+    if (key == ARGP_KEY_ARG)
+        p->rc = take_word(p, value);
+    else if (key >= KEY_FOREIGN && key < KEY_FOREIGN + fm_n_foreign_flag)
+        p->rc = take_foreign(p, &fm_foreign_flags[key - KEY_FOREIGN], value);
+    else if (key >= KEY_TABLE && key < KEY_TABLE + p->args->n_table * KEY_STEP)
+        p->rc = take_knob(p, key, value);
+    else
+        return ARGP_ERR_UNKNOWN;
+    return p->rc == FM_OK ? 0 : ECANCELED;
+}
+
+fm_status fm_args_parse(fm_args *a, int argc, char **argv)
+{
+    parse p    = {.args = a};
+    char  name[64];
+    snprintf(name, sizeof name, "fathom %s", a->command);
+    argv[0]              = name;
+    argp_err_exit_status = 2;
+
+    struct argp_option *options = build_options(&p);
+    const struct argp   parser  = {options, on_key, a->usage, a->about, NULL, NULL, NULL};
+    const error_t       e       = argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &p);
+    free(options);
+    if (p.rc != FM_OK) return p.rc;
+    return e ? fm_fail(FM_E_ARG, "command line: %s", strerror(e)) : FM_OK;
+}

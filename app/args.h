@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of one command: knob tables become options, names that
+ * SGLang and vLLM use for the same thing become aliases, and their flags that
+ * have no meaning here are accepted and explained. */
+#ifndef FM_APP_ARGS_H
+#define FM_APP_ARGS_H
+
+#include "base/knobs.h"
+#include "base/str.h"
+
+typedef struct {
+    const char    *heading; /* in --help */
+    const fm_knob *knob;    /* [n] */
+    int            n;
+    void          *base;    /* the struct that holds the values */
+} fm_arg_table;
+
+typedef struct {
+    const char         *command; /* "bench" */
+    const char         *usage;   /* what follows the options in --help, or NULL */
+    const char         *about;   /* the rest of --help */
+    const fm_arg_table *table;   /* [n_table] */
+    int                 n_table;
+
+    /* After an option of a table was stored; NULL is fine. */
+    fm_status (*stored)(void *ctx, const fm_knob *k, const char *value);
+    /* A word that is no option; `after` is the option it follows, or NULL.
+     * Without this function such a word is refused. */
+    fm_status (*word)(void *ctx, const char *after, const char *word);
+    void *ctx;
+
+    fm_str notes;   /* out: a line per flag that was explained; the caller frees it */
+    int    n_node;  /* out: --nnodes */
+    int    node;    /* out: --node-rank */
+} fm_args;
+
+/* FM_E_ARG names the option.  Unknown options, --help and --version end the
+ * process here, as argp does. */
+fm_status fm_args_parse(fm_args *a, int argc, char **argv);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fathom bench: offline throughput.  The order of effects is SGLang's: load,
+ * draw the dataset and the warm-up, warm up, pause, time one batched call,
+ * report.  The cache is not flushed in between. */
+#define _POSIX_C_SOURCE 200809L
+#include "bench.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "commands.h"
+#include "start.h"
+
+/* The default job: r1-mini answering ShareGPT-like requests takes about a
+ * minute on two cores with this many. */
+static const char *const default_model   = "r1-mini";
+enum { DEFAULT_PROMPTS = 64, SGLANG_PROMPTS = 1000 };
+
+static const char about[] =
+    "Measures offline throughput: all requests are submitted at once, and the table shows how "
+    "long answering them took.  Without options: the built-in shape r1-mini with dummy weights "
+    "and requests as long as ShareGPT's, about a minute on two cores."
+    "\v"
+    "With --batch-size, --input-len or --output-len the latency of one batch's prefill and decode "
+    "is measured instead.  Options may be shortened to a unique beginning.  Flags of SGLang and "
+    "vLLM that have no meaning here are accepted and explained.";
+
+typedef struct {
+    fm_options       *engine;
+    fm_bench_options  bench;
+    fm_args           args;
+    fm_ask            ask;
+} command;
+
+static int is_list(const char *option)
+{
+    static const char *const lists[] = {"batch-size", "input-len", "output-len"};
+    for (int i = 0; option && i < 3; i++)
+        if (!strcmp(lists[i], option)) return 1;
+    return 0;
+}
+
+/* "--batch-size 1 8 64", as argparse takes lists. */
+static fm_status take_word(void *ctx, const char *after, const char *word)
+{
+    command *c = ctx;
+    if (!is_list(after)) return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+    const fm_knob *k    = fm_knob_find(fm_bench_knobs, fm_n_bench_knob, after);
+    char         **list = (char **)((char *)&c->bench + k->offset);
+    fm_str         both = {0};
+    fm_str_printf(&both, "%s,%s", *list, word);
+    const fm_status rc = fm_knob_set(k, &c->bench, both.text);
+    fm_str_fini(&both);
+    return rc;
+}
+
+static fm_status read_command_line(command *c, int argc, char **argv)
+{
+    FM_TRY(fm_options_create(&c->engine));
+    FM_TRY(fm_knobs_init(fm_bench_knobs, fm_n_bench_knob, &c->bench));
+    const fm_arg_table tables[] = {
+        {"The job:", fm_bench_knobs, fm_n_bench_knob, &c->bench},
+        {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+    };
+    c->args = (fm_args){.command = "bench",
+                        .about   = about,
+                        .table   = tables,
+                        .n_table = 2,
+                        .word    = take_word,
+                        .ctx     = c};
+    const fm_status rc = fm_args_parse(&c->args, argc, argv);
+    c->args.table      = NULL;
+    FM_TRY(rc);
+    if (c->bench.logprob_start_len != -1)
+        fm_str_printf(&c->args.notes, "fathom bench: --logprob-start-len %lld: prompts have no "
+                                      "log-probabilities here, generated tokens do\n",
+                      (long long)c->bench.logprob_start_len);
+    if (!c->engine->model_path) FM_TRY(fm_options_set(c->engine, "model-path", default_model));
+    FM_TRY(fm_bench_check_paths(&c->bench));
+    FM_TRY(fm_bench_ask_init(&c->ask, &c->bench));
+    c->ask.quiet = c->engine->quiet;
+    return FM_OK;
+}
+
+static const char *dataset_name(const fm_bench_options *b)
+{
+    if (b->dataset_name) return b->dataset_name;
+    return b->dataset_path ? "sharegpt" : "synthetic";
+}
+
+static int prompt_count(const fm_bench_options *b)
+{
+    if (b->num_prompts > 0) return (int)b->num_prompts;
+    return b->dataset_name || b->dataset_path ? SGLANG_PROMPTS : DEFAULT_PROMPTS;
+}
+
+static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, const fm_engine *e)
+{
+    const fm_bench_options *b      = &c->bench;
+    fm_data_options         d      = fm_data_default();
+    d.name                         = dataset_name(b);
+    d.path                         = b->dataset_path;
+    d.tokenizer                    = fm_engine_tokenizer(e);
+    d.vocab                        = fm_engine_config(e)->vocab;
+    d.n_prompt                     = prompt_count(b);
+    d.seed                         = (uint64_t)b->seed;
+    d.context                      = fm_engine_context(e);
+    d.sharegpt_output_len          = (int)b->sharegpt_output_len;
+    d.sharegpt_context_len         = (int)b->sharegpt_context_len;
+    d.prompt_suffix                = b->prompt_suffix;
+    d.apply_chat                   = b->apply_chat_template;
+    d.random_input_len             = (int)b->random_input_len;
+    d.random_output_len            = (int)b->random_output_len;
+    d.random_range_ratio           = b->random_range_ratio;
+    d.gsp_groups                   = (int)b->gsp_num_groups;
+    d.gsp_per_group                = (int)b->gsp_prompts_per_group;
+    d.gsp_system_len               = (int)b->gsp_system_prompt_len;
+    d.gsp_question_len             = (int)b->gsp_question_len;
+    d.gsp_output_len               = (int)b->gsp_output_len;
+    FM_TRY(fm_dataset_draw(rows, warmup, &d));
+    printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)rows->sum_prompt,
+           (long long)rows->sum_output);
+    fflush(stdout);
+    if (rows->n_cut && !c->engine->quiet)
+        fprintf(stderr, "fathom bench: %d requests were cut to the context of %d tokens\n",
+                rows->n_cut, d.context);
+    return FM_OK;
+}
+
+static fm_status warm_up(fm_engine *e, const fm_dataset *rows)
+{
+    fm_ask ask         = {.sampling = fm_sampling_default(), .n_sample = 1, .quiet = 1};
+    ask.sampling.temperature = 0;
+    ask.sampling.ignore_eos  = 1;
+    ask.skip_unfit           = 1;
+
+    fm_answers  batch;
+    const fm_status rc = fm_generate(&batch, e, rows, &ask);
+    fm_answers_fini(&batch);
+    nanosleep(&(struct timespec){.tv_nsec = 500 * 1000 * 1000}, NULL);
+    return rc;
+}
+
+static fm_status report(const fm_bench_result *r, const fm_bench_options *b)
+{
+    if (b->result_filename && *b->result_filename)
+        FM_TRY(fm_bench_append(b->result_filename, fm_bench_json(r, b)));
+    if (b->output_details && *b->output_details)
+        FM_TRY(fm_bench_write_details(b->output_details, r->rows, r->batch));
+    fm_bench_print(r);
+    return FM_OK;
+}
+
+static fm_status run_offline(const command *c, fm_engine *e)
+{
+    fm_status       rc   = FM_OK;
+    fm_dataset      rows = {0}, warmup = {0};
+    fm_answers      batch = {0};
+    fm_bench_result r = {.engine = c->engine, .dataset = dataset_name(&c->bench), .rows = &rows,
+                         .batch = &batch};
+
+    FM_GO(draw(&rows, &warmup, c, e));
+    if (!c->bench.skip_warmup) FM_GO(warm_up(e, &warmup));
+
+    const fm_engine_info before = fm_engine_get_info(e);
+    FM_GO(fm_generate(&batch, e, &rows, &c->ask));
+    r.info   = fm_engine_get_info(e);
+    r.counts = fm_bench_counts_since(&before, &r.info);
+    FM_GO(report(&r, &c->bench));
+out:
+    fm_answers_fini(&batch);
+    fm_dataset_fini(&warmup);
+    fm_dataset_fini(&rows);
+    return rc;
+}
+
+static fm_status run_one_batch(command *c, fm_engine **e)
+{
+    fm_bench_lists lists = {0};
+    fm_status      rc    = fm_bench_lists_init(&lists, &c->bench);
+    if (rc == FM_OK && c->engine->max_running_requests == 0)
+        c->engine->max_running_requests = fm_bench_lists_max_batch(&lists);
+    if (rc == FM_OK) rc = fm_start_engine(e, c->engine, &c->args);
+    if (rc == FM_OK) rc = fm_bench_one_batch(*e, c->engine, &c->bench, &lists);
+    fm_bench_lists_fini(&lists);
+    return rc;
+}
+
+static fm_status run(command *c, fm_engine **e)
+{
+    if (c->bench.batch_size || c->bench.input_len || c->bench.output_len)
+        return run_one_batch(c, e);
+    FM_TRY(fm_start_engine(e, c->engine, &c->args));
+    return run_offline(c, *e);
+}
+
+int fm_cmd_bench(int argc, char **argv)
+{
+    command    c = {0};
+    fm_engine *e = NULL;
+
+    fm_status rc = read_command_line(&c, argc, argv);
+    if (rc == FM_OK && c.args.n_node > 1 && c.args.node > 0)
+        printf("fathom bench: this build runs one rank, on node 0; nothing to do on node %d\n",
+               c.args.node);
+    else if (rc == FM_OK)
+        rc = run(&c, &e);
+    const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("bench", rc);
+
+    fflush(stdout);
+    if (rc == FM_OK && c.bench.do_not_exit) pause();
+    fm_engine_close(e);
+    fm_bench_ask_fini(&c.ask);
+    fm_str_fini(&c.args.notes);
+    fm_knobs_fini(fm_bench_knobs, fm_n_bench_knob, &c.bench);
+    fm_options_destroy(c.engine);
+    return status;
+}

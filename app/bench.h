@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of `fathom bench` share. */
+#ifndef FM_APP_BENCH_H
+#define FM_APP_BENCH_H
+
+#include <jansson.h>
+
+#include "generate.h"
+#include "llm/data/dataset.h"
+#include "llm/engine.h"
+
+/* The flags of SGLang's bench_offline_throughput and bench_one_batch, and a
+ * few of ours. */
+typedef struct {
+    char   *dataset_name, *dataset_path, *prompt_suffix, *extra_request_body;
+    char   *result_filename, *output_details, *run_name;
+    char   *batch_size, *input_len, *output_len; /* lists: one-batch mode when any is given */
+    int64_t num_prompts, seed, logprob_start_len;
+    int64_t sharegpt_output_len, sharegpt_context_len;
+    int64_t random_input_len, random_output_len;
+    double  random_range_ratio;
+    int64_t gsp_num_groups, gsp_prompts_per_group;
+    int64_t gsp_system_prompt_len, gsp_question_len, gsp_output_len;
+    int     disable_ignore_eos, apply_chat_template, return_logprob, skip_warmup, do_not_exit;
+} fm_bench_options;
+
+extern const fm_knob fm_bench_knobs[];
+extern const int     fm_n_bench_knob;
+
+/* From --return-logprob, --disable-ignore-eos and --extra-request-body. */
+fm_status fm_bench_ask_init(fm_ask *ask, const fm_bench_options *b);
+void      fm_bench_ask_fini(fm_ask *ask);
+
+/* Engine counters over the timed call. */
+typedef struct {
+    int64_t n_step, sum_running, n_preemption, hit_tokens, asked_tokens;
+    double  forward_seconds;
+} fm_bench_counts;
+fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_engine_info *after);
+
+/* Everything the report needs. */
+typedef struct {
+    const fm_options     *engine;
+    const char           *dataset;
+    const fm_dataset     *rows;
+    const fm_answers *batch;
+    fm_engine_info        info;
+    fm_bench_counts       counts;
+} fm_bench_result;
+
+void      fm_bench_print(const fm_bench_result *r);
+json_t   *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b);
+void      fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *info);
+
+/* The files can be written, the dataset read: better known before the run. */
+fm_status fm_bench_check_paths(const fm_bench_options *b);
+fm_status fm_bench_append(const char *path, json_t *line); /* steals the line */
+fm_status fm_bench_write_details(const char *path, const fm_dataset *rows,
+                                 const fm_answers *batch);
+
+/* Prefill and decode of one batch; all combinations of the three lists. */
+typedef struct fm_bench_lists {
+    int *batch, *input, *output; /* owned */
+    int  n_batch, n_input, n_output;
+} fm_bench_lists;
+fm_status fm_bench_lists_init(fm_bench_lists *l, const fm_bench_options *b);
+void      fm_bench_lists_fini(fm_bench_lists *l);
+int       fm_bench_lists_max_batch(const fm_bench_lists *l);
+fm_status fm_bench_one_batch(fm_engine *e, const fm_options *o, const fm_bench_options *b,
+                             const fm_bench_lists *l);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Latency of one batch: prefill alone, then decode alone.
+ *
+ * The engine mixes prefill and decode, so the two are taken apart here: first
+ * every prompt is asked for one token, which is nothing but prefill; then the
+ * same prompts are asked for more, and only steps in which the whole batch
+ * decodes are counted. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "bench.h"
+
+typedef struct {
+    int    batch, input, output;
+    double prefill; /* seconds */
+    double decode_median, decode_sum;
+} measure;
+
+static fm_status read_list(int **out, int *n, const char *flag, const char *text)
+{
+    int *list = NULL;
+    *n        = 0;
+    for (const char *s = text; *s;) {
+        char *end;
+        errno           = 0;
+        const long v    = strtol(s, &end, 10);
+        int       *more = realloc(list, (size_t)(*n + 1) * sizeof *list);
+        if (more) list = more;
+        if (end == s || (*end && *end != ',') || errno || v < 1 || v > 1 << 24 || !more) {
+            free(list);
+            return fm_fail(FM_E_ARG, "--%s: \"%s\" is not a list of numbers from 1 to %d", flag,
+                           text, 1 << 24);
+        }
+        list[(*n)++] = (int)v;
+        s            = end + (*end == ',');
+    }
+    if (*n == 0) return fm_fail(FM_E_ARG, "--%s: the list is empty", flag);
+    *out = list;
+    return FM_OK;
+}
+
+fm_status fm_bench_lists_init(fm_bench_lists *l, const fm_bench_options *b)
+{
+    FM_TRY(read_list(&l->batch, &l->n_batch, "batch-size", b->batch_size ? b->batch_size : "1"));
+    FM_TRY(read_list(&l->input, &l->n_input, "input-len", b->input_len ? b->input_len : "1024"));
+    return read_list(&l->output, &l->n_output, "output-len", b->output_len ? b->output_len : "16");
+}
+
+void fm_bench_lists_fini(fm_bench_lists *l)
+{
+    free(l->batch);
+    free(l->input);
+    free(l->output);
+    *l = (fm_bench_lists){0};
+}
+
+int fm_bench_lists_max_batch(const fm_bench_lists *l)
+{
+    int most = 0;
+    for (int i = 0; i < l->n_batch; i++)
+        if (l->batch[i] > most) most = l->batch[i];
+    return most;
+}
+
+static fm_status submit(fm_engine *e, const measure *m, const int32_t *token, int n_new,
+                        uint64_t *id)
+{
+    fm_prompt p             = {.n_token = m->input, .sampling = fm_sampling_default()};
+    p.sampling.temperature  = 0;
+    p.sampling.ignore_eos   = 1;
+    p.sampling.max_new_tokens = n_new;
+    for (int i = 0; i < m->batch; i++) {
+        p.token = token + (size_t)i * (size_t)m->input;
+        FM_TRY(fm_engine_submit(e, &p, &id[i]));
+    }
+    return FM_OK;
+}
+
+static int drain(fm_engine *e) /* tokens that came out of the last step */
+{
+    fm_event ev;
+    int      n = 0;
+    while (fm_engine_poll(e, &ev)) n += ev.token >= 0;
+    return n;
+}
+
+static fm_status time_prefill(fm_engine *e, measure *m, const int32_t *token, uint64_t *id,
+                              int *n_step)
+{
+    const double began = fm_now();
+    *n_step            = 0;
+    FM_TRY(submit(e, m, token, 1, id));
+    while (fm_engine_busy(e)) {
+        FM_TRY(fm_engine_step(e));
+        (*n_step)++;
+        drain(e);
+    }
+    m->prefill = fm_now() - began;
+    return FM_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* While the last prompts are still being read the first answers grow, by at
+ * most a token per prefill step: `spare` keeps them alive until all decode. */
+static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uint64_t *id,
+                             int spare)
+{
+    const int want = m->output - 1;
+    if (want == 0) return FM_OK;
+    double *step = calloc((size_t)want, sizeof *step);
+    if (!step) return fm_fail(FM_E_OOM, "step times");
+
+    fm_status rc = submit(e, m, token, m->output + spare, id);
+    int       n  = 0;
+    while (rc == FM_OK && n < want && fm_engine_busy(e)) {
+        const int64_t prefilled = fm_engine_get_info(e).sched.n_prefill_row;
+        const double  began     = fm_now();
+        rc                      = fm_engine_step(e);
+        const double took       = fm_now() - began;
+        if (drain(e) == m->batch && fm_engine_get_info(e).sched.n_prefill_row == prefilled)
+            step[n++] = took;
+    }
+    for (int i = 0; i < m->batch; i++) fm_engine_cancel(e, id[i]);
+    while (rc == FM_OK && fm_engine_busy(e)) rc = fm_engine_step(e);
+    drain(e);
+
+    if (rc == FM_OK && n < want)
+        rc = fm_fail(FM_E_FULL, "only %d of %d steps ran with all %d sequences; the KV pool or "
+                                "--max-running-requests is too small", n, want, m->batch);
+    for (int i = 0; i < n; i++) m->decode_sum += step[i];
+    qsort(step, (size_t)n, sizeof *step, ascending);
+    m->decode_median = n % 2 ? step[n / 2] : n ? (step[n / 2 - 1] + step[n / 2]) / 2 : 0;
+    free(step);
+    return rc;
+}
+
+static fm_status measure_batch(fm_engine *e, measure *m, uint64_t seed)
+{
+    const size_t n     = (size_t)m->batch * (size_t)m->input;
+    const int    vocab = fm_engine_config(e)->vocab;
+    fm_status    rc    = FM_OK;
+    int32_t     *token = malloc(n * sizeof *token);
+    uint64_t    *id    = calloc((size_t)m->batch, sizeof *id);
+    int          n_step;
+
+    if (!token || !id) {
+        rc = fm_fail(FM_E_OOM, "%d prompts of %d tokens", m->batch, m->input);
+        goto out;
+    }
+    for (size_t i = 0; i < n; i++) token[i] = (int32_t)(fm_rng_u32(seed, i) % (uint32_t)vocab);
+    fm_engine_flush_cache(e);
+    FM_GO(time_prefill(e, m, token, id, &n_step));
+    FM_GO(time_decode(e, m, token, id, n_step));
+out:
+    free(token);
+    free(id);
+    return rc;
+}
+
+static json_t *line_of(const measure *m, const fm_engine *e, const fm_options *o,
+                       const fm_bench_options *b)
+{
+    const double total = m->prefill + m->decode_sum;
+    json_t      *line  = json_pack(
+        "{s:s, s:i, s:i, s:i, s:f, s:f}", "run_name", b->run_name, "batch_size", m->batch,
+        "input_len", m->input, "output_len", m->output, "prefill_latency", m->prefill,
+        "prefill_throughput", m->batch * (double)m->input / m->prefill);
+    FM_BUG_UNLESS(line != NULL);
+    if (m->output > 1) {
+        json_object_set_new(line, "median_decode_latency", json_real(m->decode_median));
+        json_object_set_new(line, "median_decode_throughput",
+                            json_real(m->batch / m->decode_median));
+    }
+    json_object_set_new(line, "total_latency", json_real(total));
+    json_object_set_new(line, "overall_throughput",
+                        json_real(m->batch * ((double)m->input + m->output) / total));
+    const fm_engine_info info = fm_engine_get_info(e);
+    fm_bench_describe(line, o, &info);
+    return line;
+}
+
+static void print_row(const measure *m)
+{
+    const double total = m->prefill + m->decode_sum;
+    printf("%6d %7d %7d %12.4f %12.2f %12.4f %12.2f %10.3f %12.2f\n", m->batch, m->input,
+           m->output, m->prefill, m->batch * (double)m->input / m->prefill, m->decode_median,
+           m->decode_median > 0 ? m->batch / m->decode_median : 0.0, total,
+           m->batch * ((double)m->input + m->output) / total);
+    fflush(stdout);
+}
+
+/* In words when the pool or the context is too small for it. */
+static fm_status fits(const fm_engine *e, const measure *m)
+{
+    const fm_plan plan    = fm_engine_get_info(e).plan;
+    const int     context = fm_engine_context(e);
+    const int64_t each    = (int64_t)m->input + m->output + plan.page_size;
+    if (each > context)
+        return fm_fail(FM_E_ARG, "%d + %d tokens do not fit in a context of %d", m->input,
+                       m->output, context);
+    if (each * m->batch > plan.max_tokens)
+        return fm_fail(FM_E_ARG, "a batch of %d x (%d + %d) tokens does not fit in a KV pool of %lld",
+                       m->batch, m->input, m->output, (long long)plan.max_tokens);
+    return FM_OK;
+}
+
+static fm_status warm_up(fm_engine *e, const measure *first)
+{
+    measure m = *first;
+    if (m.output > 8) m.output = 8;
+    return measure_batch(e, &m, 0);
+}
+
+fm_status fm_bench_one_batch(fm_engine *e, const fm_options *o, const fm_bench_options *b,
+                             const fm_bench_lists *l)
+{
+    int n_done = 0;
+    for (int i = 0; i < l->n_batch * l->n_input * l->n_output; i++) {
+        measure m = {.batch  = l->batch[i / (l->n_input * l->n_output)],
+                     .input  = l->input[i / l->n_output % l->n_input],
+                     .output = l->output[i % l->n_output]};
+        if (fits(e, &m) != FM_OK) {
+            fprintf(stderr, "fathom bench: skipped: %s\n", fm_why());
+            continue;
+        }
+        if (n_done == 0 && !b->skip_warmup) FM_TRY(warm_up(e, &m));
+        if (n_done++ == 0)
+            printf("%6s %7s %7s %12s %12s %12s %12s %10s %12s\n", "batch", "input", "output",
+                   "prefill(s)", "prefill t/s", "decode(s)", "decode t/s", "total(s)",
+                   "overall t/s");
+        FM_TRY(measure_batch(e, &m, (uint64_t)b->seed));
+        print_row(&m);
+        if (b->result_filename && *b->result_filename)
+            FM_TRY(fm_bench_append(b->result_filename, line_of(&m, e, o, b)));
+    }
+    return n_done ? FM_OK : fm_fail(FM_E_ARG, "no batch of the lists fits");
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The printed table and the JSON line: rows and fields as SGLang's, then ours. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "bench.h"
+#include "device/host.h"
+
+fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_engine_info *after)
+{
+    return (fm_bench_counts){
+        .n_step          = after->sched.n_step - before->sched.n_step,
+        .sum_running     = after->sched.sum_running - before->sched.sum_running,
+        .n_preemption    = after->sched.n_preemption - before->sched.n_preemption,
+        .hit_tokens      = after->kv.hit_tokens - before->kv.hit_tokens,
+        .asked_tokens    = after->kv.asked_tokens - before->kv.asked_tokens,
+        .forward_seconds = after->forward_seconds - before->forward_seconds,
+    };
+}
+
+static double per_second(double n, const fm_bench_result *r)
+{
+    return n / (r->batch->seconds > 0 ? r->batch->seconds : 1e-9);
+}
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0.0;
+}
+
+static void print_count(const char *name, int64_t n)
+{
+    printf("%-40s %-10lld\n", name, (long long)n);
+}
+
+static void print_real(const char *name, double x)
+{
+    printf("%-40s %-10.2f\n", name, x);
+}
+
+void fm_bench_print(const fm_bench_result *r)
+{
+    const int64_t n_in = r->rows->sum_prompt, n_out = r->batch->n_output;
+    printf("\n====== Offline Throughput Benchmark Result =======\n");
+    printf("%-40s %-10s\n", "Backend:", "engine");
+    print_count("Successful requests:", r->batch->n_finished);
+    print_real("Benchmark duration (s):", r->batch->seconds);
+    print_count("Total input tokens:", n_in);
+    print_count("Total generated tokens:", n_out);
+    print_real("Last generation throughput (tok/s):", r->info.last_gen_throughput);
+    print_real("Request throughput (req/s):", per_second(r->batch->n_finished, r));
+    print_real("Input token throughput (tok/s):", per_second((double)n_in, r));
+    print_real("Output token throughput (tok/s):", per_second((double)n_out, r));
+    print_real("Total token throughput (tok/s):", per_second((double)(n_in + n_out), r));
+    printf("==================================================\n");
+
+    const fm_bench_counts *c = &r->counts;
+    printf("fathom: %lld steps, mean batch %.1f, cache hit rate %.1f%%, %lld preemptions, "
+           "%.2f s (%.1f%%) in forward\n",
+           (long long)c->n_step, share(c->sum_running, c->n_step),
+           100 * share(c->hit_tokens, c->asked_tokens), (long long)c->n_preemption,
+           c->forward_seconds, 100 * per_second(c->forward_seconds, r));
+}
+
+static json_t *plan_json(const fm_plan *p)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:i}", "weights_bytes", (json_int_t)p->weights,
+                     "workspace_bytes", (json_int_t)p->workspace, "kv_bytes", (json_int_t)p->kv,
+                     "budget_bytes", (json_int_t)p->budget, "max_tokens",
+                     (json_int_t)p->max_tokens, "page_size", p->page_size);
+}
+
+/* What ran, and on what. */
+void fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *info)
+{
+    json_object_set_new(to, "version", json_string(FM_VERSION));
+    json_object_set_new(to, "model", json_string(o->model_path));
+    json_object_set_new(to, "dtype", json_string(o->dtype));
+    json_object_set_new(to, "isa", json_string(fm_isa_name(fm_cpu_isa())));
+    json_object_set_new(to, "threads", json_integer(info->n_thread));
+}
+
+json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
+{
+    const int64_t          n_in = r->rows->sum_prompt, n_out = r->batch->n_output;
+    const fm_bench_counts *c = &r->counts;
+    json_t                *o = json_pack(
+        "{s:s, s:i, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "backend", "engine",
+        "successful_requests", r->batch->n_finished, "total_latency", r->batch->seconds,
+        "total_input_tokens", (json_int_t)n_in, "total_output_tokens", (json_int_t)n_out,
+        "request_throughput", per_second(r->batch->n_finished, r), "input_throughput",
+        per_second((double)n_in, r), "output_throughput", per_second((double)n_out, r),
+        "total_throughput", per_second((double)(n_in + n_out), r), "last_gen_throughput",
+        r->info.last_gen_throughput);
+    json_t *own = json_pack(
+        "{s:o, s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:s, s:i, s:I}", "plan", plan_json(&r->info.plan),
+        "n_steps", (json_int_t)c->n_step, "mean_batch", share(c->sum_running, c->n_step),
+        "cache_hit_rate", share(c->hit_tokens, c->asked_tokens), "preemptions",
+        (json_int_t)c->n_preemption, "forward_seconds", c->forward_seconds, "load_seconds",
+        r->info.load_seconds, "resident_bytes", (json_int_t)fm_host_resident(), "dataset",
+        r->dataset, "num_prompts", r->rows->n, "seed", (json_int_t)b->seed);
+    FM_BUG_UNLESS(o && own);
+    json_object_update(o, own);
+    json_decref(own);
+    fm_bench_describe(o, r->engine, &r->info);
+    return o;
+}
+
+fm_status fm_bench_check_paths(const fm_bench_options *b)
+{
+    const struct {
+        const char *flag, *path;
+    } out[] = {{"result-filename", b->result_filename}, {"output-details", b->output_details}};
+    for (size_t i = 0; i < 2; i++) {
+        if (!out[i].path || !*out[i].path) continue;
+        FILE *f = fopen(out[i].path, "a");
+        if (!f) return fm_fail(FM_E_IO, "--%s %s: %s", out[i].flag, out[i].path, strerror(errno));
+        fclose(f);
+    }
+    if (b->dataset_path && access(b->dataset_path, R_OK) != 0)
+        return fm_fail(FM_E_IO, "--dataset-path %s: %s", b->dataset_path, strerror(errno));
+    return FM_OK;
+}
+
+fm_status fm_bench_append(const char *path, json_t *line)
+{
+    char *text = json_dumps(line, JSON_PRESERVE_ORDER);
+    json_decref(line);
+    FM_BUG_UNLESS(text != NULL);
+    FILE *f  = fopen(path, "a");
+    int   ok = f && fprintf(f, "%s\n", text) > 0;
+    if (f && fclose(f) != 0) ok = 0;
+    free(text);
+    return ok ? FM_OK : fm_fail(FM_E_IO, "--result-filename %s: %s", path, strerror(errno));
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of the program.  Each returns the exit status: 0 all is well,
+ * 1 the run or its verdict failed, 2 bad input or a plan that does not fit. */
+#ifndef FM_APP_COMMANDS_H
+#define FM_APP_COMMANDS_H
+
+#include "fathom/status.h"
+
+enum { FM_EXIT_OK, FM_EXIT_FAILED, FM_EXIT_INPUT };
+
+int fm_cmd_bench(int argc, char **argv);
+int fm_cmd_run(int argc, char **argv);
+int fm_cmd_verify(int argc, char **argv);
+
+/* "fathom bench: <fm_why()>" on stderr; the exit status that goes with it. */
+int fm_complain(const char *command, fm_status why);
+
+void fm_print_version(void);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fathom COMMAND ...: the table of commands. */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} commands[] = {
+    {"bench", fm_cmd_bench, "measure offline throughput, as SGLang's bench_offline_throughput does"},
+    {"run", fm_cmd_run, "answer one prompt, or chat in the terminal"},
+    {"verify", fm_cmd_verify, "compare a model or a tokenizer with golden data"},
+};
+enum { N_COMMAND = sizeof commands / sizeof commands[0] };
+
+/* What the user gave, or a machine too small for it: 2.  The rest: 1. */
+static int exit_status(fm_status why)
+{
+    switch (why) {
+    case FM_OK: return FM_EXIT_OK;
+    case FM_E_ARG:
+    case FM_E_OOM:
+    case FM_E_IO:
+    case FM_E_FORMAT:
+    case FM_E_NOSUP: return FM_EXIT_INPUT;
+    default: return FM_EXIT_FAILED;
+    }
+}
+
+int fm_complain(const char *command, fm_status why)
+{
+    fflush(stdout);
+    fprintf(stderr, "fathom %s: %s\n", command, fm_why());
+    return exit_status(why);
+}
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "Usage: fathom COMMAND [OPTION...]\n"
+                "Runs DeepSeek models.\n\n");
+    for (int i = 0; i < N_COMMAND; i++)
+        fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].about);
+    fprintf(to, "\n  fathom COMMAND --help    the options of a command\n"
+                "  fathom --version         version and what this build has\n");
+}
+
+static void version_hook(FILE *to, struct argp_state *state)
+{
+    (void)to;
+    (void)state;
+    fm_print_version();
+}
+
+int main(int argc, char **argv)
+{
+    argp_program_version_hook = version_hook;
+
+    const char *word = argc > 1 ? argv[1] : "";
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!strcmp(word, commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+
+    if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+        fm_print_version();
+        return FM_EXIT_OK;
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help")) {
+        print_help(stdout);
+        return FM_EXIT_OK;
+    }
+    if (*word) fprintf(stderr, "fathom: there is no command \"%s\"\n", word);
+    print_help(stderr);
+    return FM_EXIT_INPUT;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fathom verify: is this build, on this machine, still the model?  Compares
+ * with golden data and gives a verdict that can be attached to a result. */
+#include "verify.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "base/cpu.h"
+#include "commands.h"
+#include "start.h"
+
+#define K(KIND, field, ...) FM_KNOB(fm_verify_options, KIND, field, __VA_ARGS__)
+
+static const fm_knob knobs[] = {
+    K(WORD, golden, "golden", NULL, 0, 0, "FILE", "prompts, greedy tokens and logits of the model"),
+    K(WORD, tokenizer_golden, "tokenizer-golden", NULL, 0, 0, "FILE",
+      "texts and their encodings; needs --tokenizer-path and no model"),
+    K(FLAG, json, "json", NULL, 0, 0, NULL, "print the result as JSON"),
+};
+enum { N_KNOB = sizeof knobs / sizeof knobs[0] };
+
+static const char about[] =
+    "Compares a model's logits and greedy tokens, or a tokenizer's encodings, with golden data.  "
+    "Exits 0 only if everything is within tolerance."
+    "\v"
+    "Tolerances: with --dtype float32 a relative logit error of 1e-4 and all tokens equal.  "
+    "Otherwise twice the BF16 error the golden file lists, and at most 2 fewer argmax matches; a "
+    "case beyond that because a router's near-tie went the other way is reported and excepted.";
+
+static const char *const verdict_name[] = {"ok", "router near-tie", "FAIL"};
+
+typedef struct {
+    fm_options       *engine;
+    fm_verify_options opt;
+    fm_args           args;
+} command;
+
+static fm_status read_command_line(command *c, int argc, char **argv)
+{
+    FM_TRY(fm_options_create(&c->engine));
+    FM_TRY(fm_knobs_init(knobs, N_KNOB, &c->opt));
+    const fm_arg_table tables[] = {
+        {"What to compare with:", knobs, N_KNOB, &c->opt},
+        {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+    };
+    c->args = (fm_args){.command = "verify", .about = about, .table = tables, .n_table = 2};
+    const fm_status rc = fm_args_parse(&c->args, argc, argv);
+    c->args.table      = NULL;
+    FM_TRY(rc);
+    if (!c->opt.golden && !c->opt.tokenizer_golden)
+        return fm_fail(FM_E_ARG, "compare with what? give --golden or --tokenizer-golden");
+    if (c->opt.tokenizer_golden && !c->engine->tokenizer_path && !c->engine->model_path)
+        return fm_fail(FM_E_ARG, "which tokenizer? give --tokenizer-path");
+    return FM_OK;
+}
+
+static int is_exact(const fm_options *o)
+{
+    return !strcmp(o->dtype, "float32") || !strcmp(o->dtype, "float");
+}
+
+static void print_table(const command *c, const fm_golden *g, const fm_verify_case *v)
+{
+    int n_tie = 0, n_fail = 0, n_flip = 0, n_close = 0;
+    printf("model %s, dtype %s, isa %s, fathom %s\n", c->engine->model_path, c->engine->dtype,
+           fm_isa_name(fm_cpu_isa()), FM_VERSION);
+    printf("%4s %7s %10s %10s %10s %8s %8s  %s\n", "case", "prompt", "err first", "err last",
+           "bound", "argmax", "greedy", "verdict");
+    for (int i = 0; i < g->n; i++) {
+        const int n = g->item[i].n_greedy;
+        printf("%4d %7d %10.2e %10.2e %10.2e %5d/%-2d %5d/%-2d  %s\n", i, g->item[i].n_prompt,
+               v[i].err_first, v[i].err_last, v[i].bound, v[i].n_argmax, n, v[i].n_greedy, n,
+               verdict_name[v[i].verdict]);
+        n_flip += n - v[i].n_argmax;
+        n_close += v[i].n_close;
+        n_tie += v[i].verdict == FM_VERDICT_NEAR_TIE;
+        n_fail += v[i].verdict == FM_VERDICT_FAIL;
+    }
+    if (n_flip)
+        printf("argmax mismatches: %d, of these %d with a margin below twice the logit error\n",
+               n_flip, n_close);
+    printf("verdict: %s (%d of %d within tolerance, %d of these router near-ties)\n",
+           n_fail ? "fail" : "pass", g->n - n_fail, g->n, n_tie);
+}
+
+static void print_json(const command *c, const fm_golden *g, const fm_verify_case *v)
+{
+    int     n_fail = 0;
+    json_t *cases  = json_array();
+    for (int i = 0; i < g->n; i++) {
+        n_fail += v[i].verdict == FM_VERDICT_FAIL;
+        json_array_append_new(
+            cases, json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:i, s:s}", "index", i,
+                             "prompt_tokens", g->item[i].n_prompt, "rel_err_first", v[i].err_first,
+                             "rel_err_last", v[i].err_last, "bound", v[i].bound, "tokens",
+                             g->item[i].n_greedy, "argmax_match", v[i].n_argmax, "argmax_needed",
+                             v[i].need_argmax, "argmax_close_mismatch", v[i].n_close,
+                             "greedy_match", v[i].n_greedy, "verdict", verdict_name[v[i].verdict]));
+    }
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s}", "model", c->engine->model_path,
+                          "golden", c->opt.golden, "dtype", c->engine->dtype, "isa",
+                          fm_isa_name(fm_cpu_isa()), "version", FM_VERSION, "cases", cases,
+                          "verdict", n_fail ? "fail" : "pass");
+    FM_BUG_UNLESS(o != NULL);
+    json_dumpf(o, stdout, JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(o);
+}
+
+static fm_status verify_model(command *c, int *passed)
+{
+    fm_status       rc = FM_OK;
+    fm_engine      *e  = NULL;
+    fm_golden       g  = {0};
+    fm_verify_case *v  = NULL;
+
+    FM_GO(fm_golden_load(&g, c->opt.golden));
+    c->engine->skip_tokenizer_init = 1;
+    FM_GO(fm_start_engine(&e, c->engine, &c->args));
+    FM_GO(fm_golden_check(&g, c->opt.golden, fm_engine_config(e)->vocab));
+    if (!(v = calloc((size_t)g.n, sizeof *v))) FM_GO(fm_fail(FM_E_OOM, "golden cases"));
+    FM_GO(fm_verify_model(e, &g, is_exact(c->engine), v));
+    (c->opt.json ? print_json : print_table)(c, &g, v);
+    for (int i = 0; i < g.n; i++)
+        if (v[i].verdict == FM_VERDICT_FAIL) *passed = 0;
+out:
+    free(v);
+    fm_golden_fini(&g);
+    fm_engine_close(e);
+    return rc;
+}
+
+static fm_status verify(command *c, int *passed)
+{
+    if (c->opt.tokenizer_golden) {
+        const fm_options *o       = c->engine;
+        int               n_wrong = 0;
+        FM_TRY(fm_verify_tokenizer(o->tokenizer_path ? o->tokenizer_path : o->model_path,
+                                   c->opt.tokenizer_golden, c->opt.json, &n_wrong));
+        if (n_wrong) *passed = 0;
+    }
+    return c->opt.golden ? verify_model(c, passed) : FM_OK;
+}
+
+int fm_cmd_verify(int argc, char **argv)
+{
+    command c      = {0};
+    int     passed = 1;
+
+    fm_status rc = read_command_line(&c, argc, argv);
+    if (rc == FM_OK) rc = verify(&c, &passed);
+    const int status = rc != FM_OK ? fm_complain("verify", rc) : passed ? FM_EXIT_OK : FM_EXIT_FAILED;
+
+    fm_str_fini(&c.args.notes);
+    fm_knobs_fini(knobs, N_KNOB, &c.opt);
+    fm_options_destroy(c.engine);
+    return status;
+}

@@ -1,0 +1,24 @@
+# make install: the program, libfathom, its headers, fathom.pc, the man page.
+include(GNUInstallDirs)
+
+# libfathom is the rooms behind the public header; only FM_API symbols leave
+# it.  The rooms that define such symbols go in whole, the others as needed.
+set(fm_public_rooms fm_llm fm_sample fm_base)
+list(TRANSFORM fm_public_rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE fm_objects)
+add_library(fathom_shared SHARED ${fm_objects})
+target_link_libraries(fathom_shared PRIVATE ${fm_public_rooms})
+set_target_properties(fathom_shared PROPERTIES
+  OUTPUT_NAME fathom LINKER_LANGUAGE C LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+
+# The .pc file finds the prefix from where it lies, so --prefix and DESTDIR
+# given at install time are right, too.
+file(RELATIVE_PATH FM_PREFIX_FROM_PC
+  /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/fathom.pc.in ${PROJECT_BINARY_DIR}/fathom.pc @ONLY)
+
+install(TARGETS fathom_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS fathom_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fathom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/fathom.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_SOURCE_DIR}/docs/fathom.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

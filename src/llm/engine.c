@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's step: this is the whole loop; everything else is a room it
+ * visits. */
+#include <omp.h>
+
+#include "base/alloc_guard.h"
+#include "base/clock.h"
+#include "llm/engine_internal.h"
+#include "llm/model/deepseek.h"
+
+/* logits -> one token per out row */
+static void sample(fm_engine *e, const fm_batch *b)
+{
+    const fm_model_config *c = &e->config;
+    for (int i = 0; i < b->n_out; i++) e->row[i] = fm_sched_out(e->sched, i);
+#pragma omp parallel for schedule(dynamic) num_threads(e->limits.n_thread)
+    for (int i = 0; i < b->n_out; i++) {
+        const fm_request *q = e->row[i];
+        fm_sample(e->sampler[omp_get_thread_num()], &q->sampling,
+                  e->run->act.logits.data + (size_t)i * (size_t)c->vocab, q->token + q->n_prompt,
+                  fm_request_n_output(q), c->eos, c->n_eos, &e->sampled[i]);
+        e->token[i] = e->sampled[i].id;
+    }
+}
+
+static fm_status forward(fm_engine *e, const fm_batch *b)
+{
+    fm_run_start(e->run, b);
+    fm_deepseek_forward(e->run);
+    return fm_run_finish(e->run); /* the only wait, the only error check */
+}
+
+fm_status fm_engine_step(fm_engine *e)
+{
+    const double began = fm_now();
+    fm_alloc_guard_begin();
+    const fm_batch *b  = fm_sched_plan(e->sched); /* prefill chunks + decodes, pages reserved */
+    const int       n  = b ? b->n_out : 0;
+    fm_status       rc = b ? forward(e, b) : FM_OK;
+    if (b && rc == FM_OK) {
+        sample(e, b);
+        fm_sched_commit(e->sched, e->token); /* append, publish prefixes, retire */
+    }
+    fm_alloc_guard_end();
+    FM_TRY(rc);
+
+    const double took = fm_now() - began;
+    e->forward_seconds += took;
+    if (n) e->last_gen_throughput = n / took;
+    fm__engine_post(e, n); /* text and events for whoever polls */
+    return FM_OK;
+}
+
+int fm_engine_busy(const fm_engine *e)
+{
+    const fm_sched_stats s = fm_sched_get_stats(e->sched);
+    return s.n_running + s.n_waiting > 0;
+}
+
+fm_engine_info fm_engine_get_info(const fm_engine *e)
+{
+    return (fm_engine_info){.plan                = e->plan,
+                            .sched               = fm_sched_get_stats(e->sched),
+                            .kv                  = fm_kv_get_stats(e->kv),
+                            .n_thread            = e->limits.n_thread,
+                            .load_seconds        = e->load_seconds,
+                            .forward_seconds     = e->forward_seconds,
+                            .last_gen_throughput = e->last_gen_throughput};
+}
+
+const fm_model_config *fm_engine_config(const fm_engine *e)
+{
+    return &e->config;
+}
+
+const fm_tokenizer *fm_engine_tokenizer(const fm_engine *e)
+{
+    return e->tokenizer;
+}
+
+int fm_engine_context(const fm_engine *e)
+{
+    return e->limits.max_context;
+}
+
+void fm_engine_flush_cache(fm_engine *e)
+{
+    fm_kv_flush(e->kv);
+}

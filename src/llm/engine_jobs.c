@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's two doors: prompts come in, events go out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "llm/engine_internal.h"
+
+static void free_job(fm_job *j)
+{
+    if (!j) return;
+    fm_stop_fini(&j->stop);
+    free(j->bias);
+    free(j->request.token);
+    free(j);
+}
+
+void fm__engine_free_jobs(fm_engine *e)
+{
+    for (fm_job *j = e->jobs, *next; j; j = next) {
+        next = j->next;
+        free_job(j);
+    }
+    free(e->outbox.post);
+    fm_str_fini(&e->outbox.text);
+}
+
+static int32_t room_for(const fm_engine *e, int32_t n_prompt, int max_new)
+{
+    const int64_t want = (int64_t)n_prompt + (max_new > 0 ? max_new : 0), most = e->limits.max_context;
+    return (int32_t)(want < most ? want : n_prompt > most ? n_prompt : most);
+}
+
+static fm_status make_job(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n, int index,
+                          fm_job **out)
+{
+    fm_job *j = calloc(1, sizeof *j);
+    if (!j) return fm_fail(FM_E_OOM, "request");
+    fm_request *r = &j->request;
+    r->token      = malloc((size_t)room_for(e, n, p->sampling.max_new_tokens) * sizeof *r->token + 4);
+    j->bias       = malloc((size_t)(p->sampling.n_bias + 1) * sizeof *j->bias);
+    if (!r->token || !j->bias) {
+        free_job(j);
+        return fm_fail(FM_E_OOM, "request of %d tokens", (int)n);
+    }
+    memcpy(r->token, token, (size_t)n * sizeof *token);
+    if (p->sampling.n_bias) memcpy(j->bias, p->sampling.bias, (size_t)p->sampling.n_bias * sizeof *j->bias);
+    j->index   = index;
+    j->stopped = -1;
+    fm_stop_init(&j->stop, p->stop, p->n_stop, p->keep_stop);
+    if (e->tokenizer) j->detok = fm_detokenizer_begin(e->tokenizer, p->keep_special);
+    r->id = j->id = e->next_id;
+    r->n_prompt = r->n_token = n;
+    r->priority              = p->priority;
+    r->sampling              = p->sampling;
+    r->sampling.bias         = j->bias;
+    r->sampling.seed = (p->sampling.has_seed ? p->sampling.seed : fm_rng_key("request", e->seed + e->next_id)) +
+                       (uint64_t)index;
+    r->user = j;
+    *out    = j;
+    return FM_OK;
+}
+
+static fm_status check_tokens(const fm_engine *e, const int32_t *token, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (token[i] < 0 || token[i] >= e->config.vocab)
+            return fm_fail(FM_E_ARG, "prompt token %d is %d, outside the vocabulary of %d", (int)i,
+                           (int)token[i], e->config.vocab);
+    return FM_OK;
+}
+
+static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n)
+{
+    FM_TRY(check_tokens(e, token, n));
+    FM_TRY(fm_sampling_check(&p->sampling, e->config.vocab));
+    if (p->n_stop && !e->tokenizer) return fm_fail(FM_E_ARG, "stop strings need a tokenizer");
+    for (int i = 0; i < (p->n > 1 ? p->n : 1); i++) {
+        fm_job *j = NULL;
+        FM_TRY(make_job(e, p, token, n, i, &j));
+        const fm_status rc = fm_sched_submit(e->sched, &j->request);
+        if (rc != FM_OK) { /* the first of n fails or none does: they are alike */
+            free_job(j);
+            return rc;
+        }
+        j->next = e->jobs;
+        e->jobs = j;
+    }
+    return FM_OK;
+}
+
+fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id)
+{
+    fm_status rc = FM_OK;
+    if (!p->text) {
+        rc = submit_tokens(e, p, p->token, p->n_token);
+    } else {
+        fm_ids ids = {0};
+        rc = !e->tokenizer ? fm_fail(FM_E_ARG, "this model has no tokenizer: give token ids")
+                           : fm_encode(e->tokenizer, e->scratch, p->text, p->text_len, FM_ENCODE_BOS, &ids);
+        if (rc == FM_OK) rc = submit_tokens(e, p, ids.id, (int32_t)ids.n);
+        fm_ids_fini(&ids);
+    }
+    if (rc != FM_OK) return rc;
+    if (id) *id = e->next_id;
+    e->next_id++;
+    return FM_OK;
+}
+
+void fm_engine_cancel(fm_engine *e, uint64_t id)
+{
+    for (fm_job *j = e->jobs; j; j = j->next)
+        if (j->id == id && j->request.state != FM_REQ_DONE) fm_sched_cancel(e->sched, &j->request);
+}
+
+static fm_posted *new_post(fm_outbox *box)
+{
+    if (box->n == box->cap) {
+        box->cap  = box->cap ? 2 * box->cap : 64;
+        box->post = realloc(box->post, (size_t)box->cap * sizeof *box->post);
+        FM_BUG_UNLESS(box->post != NULL);
+    }
+    return &box->post[box->n++];
+}
+
+/* The job's next piece of text; may end the request at a stop string. */
+static void write_text(fm_engine *e, fm_job *j, int32_t token)
+{
+    fm_request *r = &j->request;
+    if (!e->tokenizer) return;
+    fm_str fresh = {0};
+    if (token >= 0 && r->finish != FM_FINISH_STOP) fm_detokenizer_push(&j->detok, token, &fresh);
+    if (r->finish != FM_FINISH_NONE) fm_detokenizer_end(&j->detok, &fresh);
+    const int hit = fm_stop_push(&j->stop, fresh.text ? fresh.text : "", fresh.len, &e->outbox.text);
+    fm_str_fini(&fresh);
+    if (hit >= 0) {
+        j->stopped = hit;
+        if (r->finish == FM_FINISH_NONE) fm_sched_finish(e->sched, r, FM_FINISH_STOP);
+        r->finish = FM_FINISH_STOP;
+    } else if (r->finish != FM_FINISH_NONE) {
+        fm_stop_end(&j->stop, &e->outbox.text);
+    }
+}
+
+static void post(fm_engine *e, fm_job *j, const fm_sampled *s)
+{
+    fm_request *r  = &j->request;
+    fm_posted  *at = new_post(&e->outbox);
+    at->text_at    = e->outbox.text.len;
+    if (s) at->sampled = *s;
+    write_text(e, j, s ? s->id : -1);
+    at->ev = (fm_event){.id           = j->id,
+                        .index        = j->index,
+                        .token        = s ? s->id : -1,
+                        .text_len     = e->outbox.text.len - at->text_at,
+                        .logprob      = s ? s->logprob : 0,
+                        .n_top        = s ? s->n_top : 0,
+                        .finish       = r->finish,
+                        .matched_id   = r->finish == FM_FINISH_STOP && j->stopped < 0 ? r->matched_stop : -1,
+                        .matched_stop = j->stopped,
+                        .n_prompt     = r->n_prompt,
+                        .n_output     = fm_request_n_output(r),
+                        .n_cached     = r->n_cached};
+    j->reported = r->finish != FM_FINISH_NONE;
+}
+
+static void drop_job(fm_engine *e, fm_job *j)
+{
+    for (fm_job **at = &e->jobs; *at; at = &(*at)->next)
+        if (*at == j) {
+            *at = j->next;
+            break;
+        }
+    free_job(j);
+}
+
+void fm__engine_post(fm_engine *e, int n_out)
+{
+    if (e->outbox.next == e->outbox.n) {
+        e->outbox.n = e->outbox.next = 0;
+        fm_str_clear(&e->outbox.text);
+    }
+    for (int i = 0; i < n_out; i++) {
+        fm_job *j = e->row[i]->user;
+        if (!j->reported) post(e, j, &e->sampled[i]);
+    }
+    for (fm_request *r; (r = fm_sched_pop_done(e->sched));) {
+        fm_job *j = r->user;
+        if (!j->reported) post(e, j, NULL); /* cancelled, or nothing was asked for */
+        drop_job(e, j);
+    }
+}
+
+int fm_engine_poll(fm_engine *e, fm_event *ev)
+{
+    fm_outbox *box = &e->outbox;
+    if (box->next == box->n) fm__engine_post(e, 0); /* cancelled since the last step */
+    if (box->next == box->n) return 0;
+    const fm_posted *at = &box->post[box->next++];
+    *ev                 = at->ev;
+    ev->text            = box->text.text ? box->text.text + at->text_at : "";
+    ev->top             = at->sampled.top;
+    return 1;
+}

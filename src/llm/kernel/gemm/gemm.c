@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/kernel/gemm/gemm.h"
+
+#include "llm/kernel/gemm/gemm_internal.h"
+
+/* AMX has no f32 product: that column falls back to AVX-512. */
+static const fm_gemm all[] = {
+    {FM_ISA_AMX, fm__gemm_bf16_amx, fm__gemm_fp8_amx, fm__gemm_f32_avx512},
+    {FM_ISA_AVX512, fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512},
+    {FM_ISA_AVX2, fm__gemm_bf16_avx2, fm__gemm_fp8_avx2, fm__gemm_f32_avx2},
+    {FM_ISA_REF, fm__gemm_bf16_ref, fm__gemm_fp8_ref, fm__gemm_f32_ref},
+};
+
+const fm_gemm *fm_gemm_all(size_t *count)
+{
+    *count = sizeof all / sizeof *all;
+    return all;
+}
+
+const fm_gemm *fm_gemm_pick(void)
+{
+    const fm_gemm *v = all;
+    while (v->isa > fm_cpu_isa()) v++; /* stops at ref */
+    return v;
+}

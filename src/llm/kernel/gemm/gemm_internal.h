@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this family share: the variants, and where a weight lies. */
+#ifndef FM_LLM_KERNEL_GEMM_INTERNAL_H
+#define FM_LLM_KERNEL_GEMM_INTERNAL_H
+
+#include "llm/kernel/gemm/gemm.h"
+
+enum {
+    FM__HALF    = FM_PANEL / 2, /* outputs that share a zmm or a tile */
+    FM__BLOCK   = 32,           /* k comes in multiples of this */
+    FM__SCALE_K = 128,          /* k under one FP8 scale */
+};
+
+fm_gemm_fn fm__gemm_bf16_ref, fm__gemm_fp8_ref, fm__gemm_f32_ref;
+fm_gemm_fn fm__gemm_bf16_avx2, fm__gemm_fp8_avx2, fm__gemm_f32_avx2;
+fm_gemm_fn fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512;
+fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
+
+fm_pack_fn fm__across_bf16_ref, fm__across_f32_ref, fm__along_bf16_ref, fm__along_f32_ref;
+fm_pack_fn fm__across_bf16_avx512, fm__across_f32_avx512;
+fm_pack_fn fm__along_bf16_avx512, fm__along_f32_avx512;
+
+/* Index of w[j, k] in a panel. */
+static inline size_t fm__at_bf16(int j, int k)
+{
+    return (size_t)(k / 2 * 64 + j * 2 + k % 2);
+}
+static inline size_t fm__at_fp8(int j, int k)
+{
+    return (size_t)(k / 2 * 64 + j % FM__HALF * 4 + k % 2 * 2 + j / FM__HALF);
+}
+static inline size_t fm__at_f32(int j, int k)
+{
+    return (size_t)(k * FM_PANEL + j);
+}
+
+/* FP8 panel to BF16 panel, times 2^8, which its scale takes back. */
+void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k);
+static inline float fm__scale_of_wide(float scale)
+{
+    return scale * 0x1p-8f;
+}
+
+static inline int fm__least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/kernel/rows/rows.h"
+
+#include <math.h>
+
+#include "llm/kernel/rows/clones.h"
+#include "llm/kernel/rows/exp.h"
+
+enum { LANES = 16 };
+
+FM_CLONES static void round_row(fm_bf16 *restrict dst, const float *restrict x, int n)
+{
+    for (int i = 0; i < n; i++) dst[i] = fm_bf16_of_f32(x[i]);
+}
+
+FM_CLONES static void widen_row(float *restrict dst, const fm_bf16 *restrict x, int n)
+{
+    for (int i = 0; i < n; i++) dst[i] = fm_f32_of_bf16(x[i]);
+}
+
+void fm_row_store(void *dst, fm_dtype t, const float *x, int n)
+{
+    if (t == FM_BF16) round_row(dst, x, n);
+    else memcpy(dst, x, (size_t)n * sizeof *x);
+}
+
+void fm_row_load(float *dst, fm_dtype t, const void *x, int n)
+{
+    if (t == FM_BF16) widen_row(dst, x, n);
+    else memcpy(dst, x, (size_t)n * sizeof *dst);
+}
+
+static inline float fold(float *lane)
+{
+    for (int half = LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
+FM_CLONES static float sum_of_squares(const float *x, int n)
+{
+    float lane[LANES] = {0};
+    int   i           = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] += x[i + j] * x[i + j];
+    for (int j = 0; i + j < n; j++) lane[j] += x[i + j] * x[i + j];
+    return fold(lane);
+}
+
+FM_CLONES static void norm_bf16(fm_bf16 *restrict y, const float *restrict x,
+                                const float *restrict w, float s, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = fm_bf16_of_f32(x[i] * s * w[i]);
+}
+
+FM_CLONES static void norm_f32(float *restrict y, const float *restrict x, const float *restrict w,
+                               float s, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = x[i] * s * w[i];
+}
+
+void fm_row_rmsnorm(void *y, fm_dtype t, const float *x, const float *w, float eps, int n)
+{
+    const float s = 1.0f / sqrtf(sum_of_squares(x, n) / (float)n + eps);
+    if (t == FM_BF16) norm_bf16(y, x, w, s, n);
+    else norm_f32(y, x, w, s, n);
+}
+
+FM_CLONES void fm_row_add(float *restrict x, const float *restrict y, int n)
+{
+    for (int i = 0; i < n; i++) x[i] += y[i];
+}
+
+FM_CLONES void fm_row_scale_add(float *restrict y, const float *restrict x, float a, int n)
+{
+    for (int i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+FM_CLONES void fm_row_scale(float *y, float a, int n)
+{
+    for (int i = 0; i < n; i++) y[i] *= a;
+}
+
+void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int interleaved)
+{
+    const int step = interleaved ? 2 : 1, other = interleaved ? 1 : n / 2;
+    for (int i = 0; i < n / 2; i++) {
+        const float a = x[step * i], b = x[step * i + other];
+        x[step * i]         = a * cos[i] - b * sin[i];
+        x[step * i + other] = a * sin[i] + b * cos[i];
+    }
+}
+
+static inline float silu(float x)
+{
+    return x / (1.0f + fm_exp(-x));
+}
+
+FM_CLONES static void swiglu_bf16(fm_bf16 *restrict dst, size_t ld, const float *restrict c, int m)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < 16; j++)
+            dst[(size_t)i * ld + (size_t)j] = fm_bf16_of_f32(silu(c[i * 32 + j]) * c[i * 32 + 16 + j]);
+}
+
+FM_CLONES static void swiglu_f32(float *restrict dst, size_t ld, const float *restrict c, int m)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < 16; j++)
+            dst[(size_t)i * ld + (size_t)j] = silu(c[i * 32 + j]) * c[i * 32 + 16 + j];
+}
+
+void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m)
+{
+    if (t == FM_BF16) swiglu_bf16(dst, ld, c, m);
+    else swiglu_f32(dst, ld, c, m);
+}
+
+FM_CLONES static float max_of(const float *x, int n)
+{
+    float lane[LANES];
+    for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    for (int j = 0; i + j < n; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    float m = lane[0];
+    for (int j = 1; j < LANES; j++) m = lane[j] > m ? lane[j] : m;
+    return m;
+}
+
+/* x[i] = e^(x[i]-max) and their sum */
+FM_CLONES static float exp_all(float *x, int n, float max)
+{
+    float lane[LANES] = {0};
+    int   i           = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) {
+            x[i + j] = fm_exp(x[i + j] - max);
+            lane[j] += x[i + j];
+        }
+    for (int j = 0; i + j < n; j++) {
+        x[i + j] = fm_exp(x[i + j] - max);
+        lane[j] += x[i + j];
+    }
+    return fold(lane);
+}
+
+float fm_row_softmax_step(void *p, fm_dtype t, float *score, int n, int n_visible, float scale,
+                          float *max, float *sum)
+{
+    fm_row_scale(score, scale, n_visible);
+    const float top    = max_of(score, n_visible);
+    const float new_max = top > *max ? top : *max;
+    const float alpha  = *max == -INFINITY ? 0.0f : fm_exp(*max - new_max);
+    *sum               = *sum * alpha + exp_all(score, n_visible, new_max);
+    *max               = new_max;
+    for (int i = n_visible; i < n; i++) score[i] = 0.0f;
+    fm_row_store(p, t, score, n);
+    return alpha;
+}
+
+FM_CLONES void fm_row_sigmoid(float *x, int n)
+{
+    for (int i = 0; i < n; i++) x[i] = 1.0f / (1.0f + fm_exp(-x[i]));
+}
+
+void fm_row_softmax(float *x, int n)
+{
+    fm_row_scale(x, 1.0f / exp_all(x, n, max_of(x, n)), n);
+}

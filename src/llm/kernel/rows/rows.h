@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done to one row at a time: norms, rotation, gating, softmax pieces,
+ * rounding to the matrix-input type.  A row's bits depend on the row alone. */
+#ifndef FM_LLM_KERNEL_ROWS_H
+#define FM_LLM_KERNEL_ROWS_H
+
+#include <stddef.h>
+
+#include "base/number.h"
+
+/* `t` is BF16 or F32: how matrix inputs are kept. */
+void fm_row_store(void *dst, fm_dtype t, const float *x, int n);
+void fm_row_load(float *dst, fm_dtype t, const void *x, int n);
+
+/* y = w * x / sqrt(mean(x^2) + eps), summed in 16 lanes and then pairwise. */
+void fm_row_rmsnorm(void *y, fm_dtype t, const float *x, const float *w, float eps, int n);
+
+void fm_row_add(float *x, const float *y, int n);                 /* x += y */
+void fm_row_scale_add(float *y, const float *x, float a, int n);  /* y += a x */
+void fm_row_scale(float *y, float a, int n);                      /* y *= a */
+
+/* Rotates n/2 pairs in place: (x[2i], x[2i+1]), or (x[i], x[i+n/2]) if not
+ * interleaved; cos and sin [n/2]. */
+void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int interleaved);
+
+/* dst[i,0..16) = silu(c[i,0..16)) * c[i,16..32) for m tile rows of 32. */
+void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m);
+
+/* One step of the online softmax over n scores of one query: scales them,
+ * raises *max, turns them into weights p (type t) relative to it, adds their
+ * sum to *sum after rescaling it, and returns the factor for what was
+ * accumulated under the old maximum.  Scores at n_visible and beyond weigh 0. */
+float fm_row_softmax_step(void *p, fm_dtype t, float *score, int n, int n_visible, float scale,
+                          float *max, float *sum);
+
+/* Probabilities of a router's logits, in place. */
+void fm_row_sigmoid(float *x, int n);
+void fm_row_softmax(float *x, int n);
+
+#endif

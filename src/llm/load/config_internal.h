@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of reading a config, one file each. */
+#ifndef FM_LLM_LOAD_CONFIG_INTERNAL_H
+#define FM_LLM_LOAD_CONFIG_INTERNAL_H
+
+#include "json/read.h"
+#include "llm/model/config.h"
+
+/* Needs max_position and rope to be read already. */
+fm_status fm__config_rope(fm_model_config *c, const json_t *root, const char *file);
+
+/* Needs model_type; afterwards every field of routing and experts is set. */
+fm_status fm__config_moe(fm_model_config *c, const json_t *root, const char *file);
+
+/* An integer member that must also be a multiple of `multiple`; NULL-safe
+ * defaults: with `optional`, *out stays when it is absent or null. */
+fm_status fm__config_dim(int *out, const json_t *obj, const char *key, int lo, int hi, int multiple,
+                         int optional, fm_json_at at);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread's work on a piece: weights_fill.c deals it out, fill_piece.c does
+ * it. */
+#ifndef FM_LLM_LOAD_FILL_INTERNAL_H
+#define FM_LLM_LOAD_FILL_INTERNAL_H
+
+#include "llm/kernel/gemm/gemm.h"
+#include "llm/load/source.h"
+#include "llm/model/weights.h"
+
+typedef struct {
+    const fm_weights *w;
+    const fm_source  *source;
+    /* Scratch, sized for the largest piece. */
+    void  *rows;  /* rows in the stored type */
+    float *wide;  /* one row in f32 */
+    float *scale; /* one row of block scales */
+    void  *turned; /* a head's keys, transposed */
+} fm__fill;
+
+fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *source);
+void      fm__fill_fini(fm__fill *f); /* {0} is fine */
+
+/* Ranges are rows of a table, panels of a matrix, heads of kv_b. */
+void fm__fill_vector(fm__fill *f, const fm_piece *p);
+void fm__fill_table(fm__fill *f, const fm_piece *p, int begin, int end);
+void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end);
+void fm__fill_gate_up(fm__fill *f, const fm_piece *p, int begin, int end);
+void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end);
+
+void fm__prefetch(const fm__fill *f, const char *tensor, int64_t row0, int64_t row1);
+
+/* "X.weight" -> "X.weight_scale_inv". */
+enum { FM__SCALE_NAME = 128 };
+void fm__scale_name(char out[FM__SCALE_NAME], const char *tensor);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "llm/load/fill_internal.h"
+
+/* A tensor with its block scales, if it has any. */
+typedef struct {
+    fm_tensor t, scale;
+    int       scaled;
+} operand;
+
+void fm__scale_name(char out[FM__SCALE_NAME], const char *tensor)
+{
+    snprintf(out, FM__SCALE_NAME, "%s_scale_inv", tensor);
+}
+
+/* Everything was found once by fm_weights_check. */
+static operand find(const fm__fill *f, const char *tensor)
+{
+    operand x = {0};
+    FM_BUG_UNLESS(fm_source_find(f->source, tensor, &x.t) == FM_OK);
+    x.scaled = x.t.dtype == FM_FP8;
+    if (x.scaled) {
+        char name[FM__SCALE_NAME];
+        fm__scale_name(name, tensor);
+        FM_BUG_UNLESS(fm_source_find(f->source, name, &x.scale) == FM_OK);
+    }
+    return x;
+}
+
+void fm__prefetch(const fm__fill *f, const char *tensor, int64_t row0, int64_t row1)
+{
+    const operand x = find(f, tensor);
+    if (row1 > x.t.rows) row1 = x.t.rows;
+    if (row0 < row1) fm_source_prefetch(f->source, &x.t, row0, row1 - row0);
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+static void apply_scales(const fm__fill *f, const operand *x, int64_t row, int64_t col0, int64_t k)
+{
+    const int64_t b0 = col0 / FM_FP8_BLOCK, b1 = (col0 + k - 1) / FM_FP8_BLOCK + 1;
+    fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1, b0, b1 - b0, FM_F32, f->scale);
+    for (int64_t i = 0; i < k; i++) f->wide[i] *= f->scale[(col0 + i) / FM_FP8_BLOCK - b0];
+}
+
+/* One row's part as `kept` wants it: bytes where the types agree, otherwise
+ * through f32, where FP8 meets its scale. */
+static void read_row(const fm__fill *f, const operand *x, int64_t row, int64_t col0, int64_t k,
+                     fm_dtype kept, void *dst)
+{
+    if (x->t.dtype == kept) {
+        fm_source_read(f->source, &x->t, row, 1, col0, k, kept, dst);
+        return;
+    }
+    fm_source_read(f->source, &x->t, row, 1, col0, k, FM_F32, f->wide);
+    if (x->scaled) apply_scales(f, x, row, col0, k);
+    if (kept == FM_F32) memcpy(dst, f->wide, (size_t)k * sizeof(float));
+    else
+        for (int64_t i = 0; i < k; i++) ((fm_bf16 *)dst)[i] = fm_bf16_of_f32(f->wide[i]);
+}
+
+/* Pointers to rows [row0, row0 + n): into the mapped file if that is possible,
+ * otherwise into scratch from its row `at` on. */
+static void gather(const fm__fill *f, const operand *x, int64_t row0, int n, int64_t col0, int64_t k,
+                   fm_dtype kept, int at, const void **row)
+{
+    const size_t size = fm_dtype_bytes(kept);
+    const char  *data = x->t.dtype == kept ? fm_source_data(f->source, &x->t) : NULL;
+    for (int i = 0; i < n; i++) {
+        char *mine = (char *)f->rows + (size_t)(at + i) * (size_t)k * size;
+        if (!data) read_row(f, x, row0 + i, col0, k, kept, mine);
+        row[i] = data ? data + (size_t)((row0 + i) * x->t.cols + col0) * size : mine;
+    }
+}
+
+static int at_most(int64_t n, int most)
+{
+    return n < 0 ? 0 : n < most ? (int)n : most;
+}
+
+/* --- FP8 scales of a panel ------------------------------------------------ */
+
+/* scale[block][half] of outputs whose first row is `row`. */
+static void half_scales(const fm__fill *f, const operand *x, int64_t row, const fm_piece *p,
+                        float *panel_scale, int half)
+{
+    const int64_t n_block = (p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+    if (row >= x->t.rows) row = x->t.rows - 1; /* a half that is only padding */
+    fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1, p->col0 / FM_FP8_BLOCK, n_block, FM_F32,
+                   f->scale);
+    for (int64_t b = 0; b < n_block; b++) panel_scale[2 * b + half] = f->scale[b];
+}
+
+static float *panel_scale(const fm_matrix *m, int panel)
+{
+    return m->scale + (size_t)panel * (size_t)fm_panel_scales(m->k);
+}
+
+static void *panel_at(const fm_matrix *m, int panel)
+{
+    return (char *)m->panels + (size_t)panel * fm_panel_bytes(m->dtype, m->k);
+}
+
+/* --- pieces --------------------------------------------------------------- */
+
+void fm__fill_vector(fm__fill *f, const fm_piece *p)
+{
+    const operand x = find(f, p->tensor);
+    fm_source_read(f->source, &x.t, 0, 1, p->col0, p->k, FM_F32, p->vector);
+}
+
+void fm__fill_table(fm__fill *f, const fm_piece *p, int begin, int end)
+{
+    const operand x     = find(f, p->tensor);
+    const size_t  bytes = (size_t)p->k * fm_dtype_bytes(f->w->act);
+    for (int i = begin; i < end; i++)
+        read_row(f, &x, p->row0 + i, p->col0, p->k, f->w->act, (char *)p->table + (size_t)i * bytes);
+}
+
+void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end)
+{
+    const fm_matrix *m = p->matrix;
+    const operand    x = find(f, p->tensor);
+    for (int i = begin; i < end; i++) {
+        const void   *row[FM_PANEL] = {0};
+        const int64_t first         = p->row0 + (int64_t)i * FM_PANEL;
+        const int     n             = at_most(p->row0 + p->n - first, FM_PANEL);
+        gather(f, &x, first, n, p->col0, p->k, m->dtype, 0, row);
+        fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
+        for (int half = 0; m->scale && half < 2; half++)
+            half_scales(f, &x, first + half * (FM_PANEL / 2), p, panel_scale(m, i), half);
+    }
+}
+
+void fm__fill_gate_up(fm__fill *f, const fm_piece *p, int begin, int end)
+{
+    enum { HALF = FM_PANEL / 2 };
+    const fm_matrix *m    = p->matrix;
+    const operand    x[2] = {find(f, p->tensor), find(f, p->tensor2)};
+    for (int i = begin; i < end; i++) {
+        const void   *row[FM_PANEL] = {0};
+        const int64_t first         = p->row0 + (int64_t)i * HALF;
+        const int     n             = at_most(p->row0 + p->n - first, HALF);
+        for (int half = 0; half < 2; half++) {
+            gather(f, &x[half], first, n, p->col0, p->k, m->dtype, half * HALF, row + half * HALF);
+            if (m->scale) half_scales(f, &x[half], first, p, panel_scale(m, i), half);
+        }
+        fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
+    }
+}
+
+static void pack_rows(const fm_matrix *m, const char *rows)
+{
+    const size_t bytes = (size_t)m->k * fm_dtype_bytes(m->dtype);
+    for (int i = 0; i * FM_PANEL < m->n; i++) {
+        const void *row[FM_PANEL] = {0};
+        for (int j = 0; j < FM_PANEL && i * FM_PANEL + j < m->n; j++)
+            row[j] = rows + (size_t)(i * FM_PANEL + j) * bytes;
+        fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
+    }
+}
+
+/* out[c, r] = in[r, c] */
+static void transpose(void *out, const void *in, int n_row, int n_col, fm_dtype type)
+{
+    const size_t size = fm_dtype_bytes(type);
+    for (int r = 0; r < n_row; r++)
+        for (int c = 0; c < n_col; c++)
+            memcpy((char *)out + ((size_t)c * (size_t)n_row + (size_t)r) * size,
+                   (const char *)in + ((size_t)r * (size_t)n_col + (size_t)c) * size, size);
+}
+
+void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end)
+{
+    const fm_model_config *c    = f->w->config;
+    const operand          x    = find(f, p->tensor);
+    const int              rows = c->nope + c->v_dim;
+    const size_t           row_bytes = (size_t)c->kv_lora * fm_dtype_bytes(f->w->act);
+
+    for (int h = begin; h < end; h++) {
+        char *head = f->rows;
+        for (int r = 0; r < rows; r++)
+            read_row(f, &x, p->row0 + (int64_t)h * rows + r, 0, c->kv_lora, f->w->act,
+                     head + (size_t)r * row_bytes);
+        pack_rows(&p->attn->k_up[h], head);
+        pack_rows(&p->attn->v_up[h], head + (size_t)c->nope * row_bytes);
+        transpose(f->turned, head, c->nope, c->kv_lora, f->w->act);
+        pack_rows(&p->attn->k_up_t[h], f->turned);
+    }
+}
+
+/* --- scratch -------------------------------------------------------------- */
+
+fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *source)
+{
+    const fm_model_config *c    = w->config;
+    size_t                 cols = (size_t)c->kv_lora, rows;
+    for (int i = 0; i < w->n_piece; i++)
+        if ((size_t)w->piece[i].k > cols) cols = (size_t)w->piece[i].k;
+    rows = FM_PANEL * cols;
+    const size_t head = (size_t)(c->nope + c->v_dim) * (size_t)c->kv_lora;
+    if (head > rows) rows = head;
+
+    *f        = (fm__fill){.w = w, .source = source};
+    f->rows   = malloc(rows * sizeof(float));
+    f->wide   = malloc(cols * sizeof(float));
+    f->scale  = malloc((cols / FM_FP8_BLOCK + 2) * sizeof(float));
+    f->turned = malloc((size_t)c->nope * (size_t)c->kv_lora * sizeof(float));
+    if (f->rows && f->wide && f->scale && f->turned) return FM_OK;
+    fm__fill_fini(f);
+    return fm_fail(FM_E_OOM, "no memory to load weights");
+}
+
+void fm__fill_fini(fm__fill *f)
+{
+    free(f->rows);
+    free(f->wide);
+    free(f->scale);
+    free(f->turned);
+    *f = (fm__fill){0};
+}

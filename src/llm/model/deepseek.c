@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/model/deepseek.h"
+
+/* clang-format off */
+
+/* Multi-head latent attention.  The cache holds only the latent; fm_attend
+ * expands it for prompt rows and carries the query into the latent space for
+ * generated rows. */
+static void mla(fm_run *r, const fm_attn_weights *w, int l)
+{
+    const fm_acts *a = &r->act;
+
+    fm_rmsnorm      (r, a->h,   a->x,   w->norm);       /* h      = RMSNorm(x)            [T,D] */
+    if (r->config->q_lora) {
+        fm_linear    (r, a->cq,  a->h,   &w->q_down);   /* cQ     = W^DQ h                [T,q_lora] */
+        fm_rmsnorm   (r, a->cqn, a->cq,  w->q_norm);
+        fm_linear_act(r, a->q,   a->cqn, &w->q_up);     /* qC|qR  = [W^UQ; W^QR] cQ       [T,H,nope+rope] */
+    } else {
+        fm_linear_act(r, a->q,   a->h,   &w->q_up);     /* qC|qR  = W^Q h */
+    }
+    fm_rope_q       (r, a->q);                          /* qR     = RoPE(qR) */
+
+    fm_linear       (r, a->ckv, a->h,   &w->kv_down);   /* cKV|kR = [W^DKV; W^KR] h       [T,kv_lora+rope] */
+    fm_store_kv     (r, l, a->ckv, w->kv_norm);         /* cache += RMSNorm(cKV)|RoPE(kR) */
+
+    fm_attend       (r, a->o,   a->q,   l, w);          /* o      = softmax(s q K^T) V    [T,H,v] */
+
+    fm_linear       (r, a->y,   a->o,   &w->out);       /* u      = W^O o                 [T,D] */
+    fm_allreduce    (r, a->y,   r->tp);
+    fm_add          (r, a->x,   a->y);                  /* x     += u */
+}
+
+static void dense(fm_run *r, const fm_ffn_weights *w)
+{
+    const fm_acts *a = &r->act;
+
+    fm_rmsnorm  (r, a->h, a->x, w->norm);
+    fm_mlp      (r, a->y, a->h, &w->mlp);               /* y = W2 (silu(W1 h) * W3 h) */
+    fm_allreduce(r, a->y, r->tp);
+    fm_add      (r, a->x, a->y);                        /* x += y */
+}
+
+static void moe(fm_run *r, const fm_ffn_weights *w)
+{
+    const fm_acts *a = &r->act;
+
+    fm_rmsnorm  (r, a->h,     a->x, w->norm);
+    fm_linear   (r, a->score, a->h, &w->router);            /* s = h E^T                      [T,E] */
+    fm_route    (r, a->route, a->score, w->bias);           /* k experts and their weights g  [T,k] */
+    fm_experts  (r, a->y,     a->h, a->route, w->expert);   /* y = sum_i g_i FFN_i(h), by slot */
+    if (w->mlp.inter)
+        fm_mlp_add(r, a->y,   a->h, &w->mlp);               /* y += FFN_shared(h) */
+    fm_allreduce(r, a->y,     r->tp);
+    fm_add      (r, a->x,     a->y);                        /* x += y */
+}
+
+void fm_deepseek_forward(fm_run *r)
+{
+    const fm_weights *m = r->weights;
+    const fm_acts    *a = &r->act;
+
+    fm_embed(r, a->x, m->embed);
+    for (int l = 0; l < r->config->n_layer; l++) {
+        const fm_layer_weights *w = &m->layer[l];
+        mla(r, &w->attn, l);
+        if (w->ffn.is_moe) moe  (r, &w->ffn);
+        else               dense(r, &w->ffn);
+    }
+    fm_gather_norm(r, a->hl, a->x, m->norm);                /* only rows whose logits are wanted */
+    fm_linear_out (r, a->logits, a->hl, &m->head);
+}

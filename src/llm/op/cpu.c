@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU back end: its memory, carved once, and its table of ops. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "device/host.h"
+#include "llm/op/cpu_internal.h"
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int widest_mlp(const fm_model_config *c)
+{
+    const int shared = c->n_shared * c->moe_inter;
+    int       w      = shared;
+    for (int l = 0; l < c->n_layer; l++)
+        if (!fm_layer_is_moe(c, l)) w = max_int(w, c->dense_inter);
+    return w;
+}
+
+static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_run_limits *lim, size_t es,
+                       fm_slab *s)
+{
+    const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
+#define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
+#define ACT(rows, n)  ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * es), (n)})
+    a->x      = F32S(T, c->hidden);
+    a->h      = ACT(T, c->hidden);
+    a->cq     = F32S(T, c->q_lora);
+    a->cqn    = ACT(T, c->q_lora);
+    a->q      = ACT(T, c->n_head * (c->nope + c->rope));
+    a->ckv    = F32S(T, c->kv_lora + c->rope);
+    a->o      = ACT(T, c->n_head * c->v_dim);
+    a->y      = F32S(T, c->hidden);
+    a->score  = F32S(T, c->n_expert);
+    a->hl     = ACT(out, c->hidden);
+    a->logits = F32S(out, c->vocab);
+#undef F32S
+#undef ACT
+    a->route.expert = fm_slab_take(s, T * (size_t)c->top_k * sizeof(int32_t));
+    a->route.weight = fm_slab_take(s, T * (size_t)c->top_k * sizeof(float));
+}
+
+static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t rows = (size_t)min_int(lim->max_rows, FM_PASS_ROWS);
+    const size_t pairs = rows * (size_t)c->top_k;
+    const size_t dense = rows * (size_t)widest_mlp(c), routed = pairs * (size_t)c->moe_inter;
+    b->middle = fm_slab_take(s, (dense > routed ? dense : routed) * b->act_bytes);
+    if (!c->n_expert) return;
+    b->pair_out = fm_slab_take(s, pairs * (size_t)c->hidden * sizeof(float));
+    b->pair_row = fm_slab_take(s, pairs * sizeof(int32_t));
+    b->pair_of  = fm_slab_take(s, pairs * sizeof(int32_t));
+    b->count    = fm_slab_take(s, ((size_t)c->n_expert + 1) * sizeof(int32_t));
+    b->block    = fm_slab_take(s, (pairs / FM_TILE_ROWS + (size_t)c->n_expert) * sizeof *b->block);
+}
+
+static void carve_latent(fm_cpu *b, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t H = (size_t)c->n_head, L = (size_t)c->kv_lora;
+    b->n_unit    = max_int((lim->max_context + FM_LATENT_PART - 1) / FM_LATENT_PART, FM_LATENT_UNITS);
+    b->q_latent  = fm_slab_take(s, FM_LATENT_UNITS * H * (size_t)fm_kv_width(c) * b->act_bytes);
+    b->z_latent  = fm_slab_take(s, FM_LATENT_UNITS * H * L * b->act_bytes);
+    b->part      = fm_slab_take(s, (size_t)b->n_unit * H * (L + 2) * sizeof(float));
+    b->unit_row  = fm_slab_take(s, (size_t)b->n_unit * sizeof(int32_t));
+    b->unit_part = fm_slab_take(s, (size_t)b->n_unit * sizeof(int32_t));
+    b->gen_row   = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    b->gen_span  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+}
+
+static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_config *c, fm_slab *s)
+{
+    const size_t key_w   = fm_round_up((size_t)(c->nope + c->rope), FM_PANEL);
+    const size_t value_w = fm_round_up((size_t)c->v_dim, FM_PANEL);
+    const size_t kv_w = (size_t)fm_kv_width(c), L = (size_t)c->kv_lora, es = b->act_bytes;
+    const size_t keys = FM_PROMPT_KEYS, latents = FM_LATENT_KEYS;
+    const size_t k_panel = keys * key_w > latents * kv_w ? keys * key_w : latents * kv_w;
+    const size_t v_panel = keys * value_w > latents * L ? keys * value_w : latents * L;
+    const size_t prompt_out = FM_PROMPT_ROWS * value_w, latent_out = FM_LATENT_HEADS * L;
+    t->tile    = fm_slab_take(s, keys * FM_PANEL * sizeof(float));
+    t->query   = fm_slab_take(s, FM_QUERY_TILE * key_w * es);
+    t->key     = fm_slab_take(s, keys * key_w * es);
+    t->value   = fm_slab_take(s, keys * value_w * es);
+    t->k_panel = fm_slab_take(s, k_panel * es);
+    t->v_panel = fm_slab_take(s, v_panel * es);
+    t->score   = fm_slab_take(s, FM_QUERY_TILE * keys * sizeof(float));
+    t->weight  = fm_slab_take(s, FM_QUERY_TILE * keys * es);
+    t->out     = fm_slab_take(s, (prompt_out > latent_out ? prompt_out : latent_out) * sizeof(float));
+    t->max     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
+    t->sum     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
+}
+
+/* Everything but the KV; on a counting slab this is the plan. */
+static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
+{
+    carve_acts(a, c, lim, b->act_bytes, s);
+    carve_ffn(b, c, lim, s);
+    carve_latent(b, c, lim, s);
+    b->cos = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
+    b->sin = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
+    b->group    = fm_slab_take(s, (size_t)lim->max_rows * sizeof *b->group);
+    b->row_span = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    b->scratch  = fm_slab_take(s, (size_t)lim->n_thread * sizeof *b->scratch);
+    for (int i = 0; i < lim->n_thread; i++) {
+        fm_thread_scratch counted;
+        carve_scratch(s->base ? &b->scratch[i] : &counted, b, c, s);
+    }
+}
+
+fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, fm_dtype act, const fm_run_limits *lim)
+{
+    fm_cpu  b = {.act = act, .act_bytes = fm_dtype_bytes(act)};
+    fm_acts a;
+    fm_slab s = {0};
+    carve(&b, &a, c, lim, &s);
+    return (fm_run_bytes){
+        .workspace = s.used,
+        .kv_page   = (size_t)c->n_layer * (size_t)lim->page_size * (size_t)fm_kv_width(c) * b.act_bytes,
+    };
+}
+
+static void fill_rope(fm_cpu *b, const fm_model_config *c, int max_context)
+{
+    const int   half = c->rope / 2;
+    const float mag  = fm_rope_magnitude(c);
+    float       freq[512];
+    FM_BUG_UNLESS(half <= 512);
+    fm_rope_frequencies(c, freq);
+    for (int pos = 0; pos < max_context; pos++)
+        for (int i = 0; i < half; i++) {
+            const float  angle = (float)pos * freq[i];
+            const size_t at    = (size_t)pos * (size_t)half + (size_t)i;
+            b->cos[at]         = cosf(angle) * mag;
+            b->sin[at]         = sinf(angle) * mag;
+        }
+}
+
+static void destroy(fm_run *r)
+{
+    fm_cpu *b = r->backend;
+    if (b) {
+        fm_host_free(b->memory, b->memory_bytes);
+        fm_host_free(b->kv, b->kv_bytes);
+        free(b);
+    }
+    free(r);
+}
+
+static const fm_ops cpu_ops = {
+    .name        = "cpu",
+    .embed       = fm__cpu_embed,
+    .rmsnorm     = fm__cpu_rmsnorm,
+    .gather_norm = fm__cpu_gather_norm,
+    .linear_f32  = fm__cpu_linear_f32,
+    .linear_act  = fm__cpu_linear_act,
+    .rope_q      = fm__cpu_rope_q,
+    .store_kv    = fm__cpu_store_kv,
+    .attend      = fm__cpu_attend,
+    .route       = fm__cpu_route,
+    .experts     = fm__cpu_experts,
+    .mlp         = fm__cpu_mlp,
+    .add         = fm__cpu_add,
+    .destroy     = destroy,
+};
+
+static fm_status allocate(fm_run *r, fm_cpu *b)
+{
+    const fm_model_config *c     = r->config;
+    const fm_run_bytes     bytes = fm_run_cpu_bytes(c, b->act, &r->limits);
+    b->memory_bytes              = bytes.workspace;
+    b->kv_bytes                  = bytes.kv_page * (size_t)r->limits.n_page;
+    b->kv_layer                  = b->kv_bytes / (size_t)c->n_layer;
+    FM_TRY(fm_host_alloc(&b->memory, b->memory_bytes, "step workspace"));
+    FM_TRY(fm_host_alloc((void **)&b->kv, b->kv_bytes, "KV pages"));
+    fm_slab s = {.base = b->memory, .size = b->memory_bytes};
+    carve(b, &r->act, c, &r->limits, &s);
+    fill_rope(b, c, r->limits.max_context);
+    return FM_OK;
+}
+
+fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_comm *tp)
+{
+    fm_run *r = calloc(1, sizeof *r);
+    fm_cpu *b = calloc(1, sizeof *b);
+    if (!r || !b) {
+        free(r);
+        free(b);
+        return fm_fail(FM_E_OOM, "run");
+    }
+    *b = (fm_cpu){.gemm = fm_gemm_pick(), .pack = fm_pack_pick(), .n_thread = lim->n_thread,
+                  .act = w->act, .act_bytes = fm_dtype_bytes(w->act)};
+    *r = (fm_run){.ops = &cpu_ops, .config = w->config, .weights = w, .limits = *lim, .tp = tp,
+                  .backend = b};
+    const fm_status rc = allocate(r, b);
+    if (rc != FM_OK) {
+        destroy(r);
+        return rc;
+    }
+    *out = r;
+    return FM_OK;
+}

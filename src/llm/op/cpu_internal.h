@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the CPU back end share. */
+#ifndef FM_LLM_OP_CPU_INTERNAL_H
+#define FM_LLM_OP_CPU_INTERNAL_H
+
+#include "llm/kernel/gemm/gemm.h"
+#include "llm/op/run.h"
+
+enum {
+    FM_TILE_ROWS    = 64,   /* rows handed to the gemm kernel at once */
+    FM_PASS_ROWS    = 2048, /* rows an FFN takes through its wide middle at once */
+    FM_PROMPT_KEYS  = 128,  /* keys of a block in the expanded form, counted from position 0 */
+    FM_PROMPT_ROWS  = 2048, /* queries that share one expansion of the keys */
+    FM_QUERY_TILE   = 32,   /* queries scored at once */
+    FM_LATENT_KEYS  = 64,   /* keys of a block in the absorbed form */
+    FM_LATENT_PART  = 256,  /* keys whose partial result is one unit of work */
+    FM_LATENT_HEADS = 16,   /* heads that share one reading of the latents */
+    FM_LATENT_UNITS = 256,  /* partial results kept at once, at least */
+};
+
+/* The private memory of one thread. */
+typedef struct {
+    float *tile;     /* [FM_TILE_ROWS or FM_PROMPT_KEYS, 32] */
+    void  *query;    /* [FM_QUERY_TILE, key width] act, zeros behind each query */
+    void  *key;      /* expanded keys [FM_PROMPT_KEYS, key width] act */
+    void  *value;    /* expanded values [FM_PROMPT_KEYS, value width] act */
+    void  *k_panel;  /* the keys as panels */
+    void  *v_panel;  /* the values as panels */
+    float *score;    /* [FM_QUERY_TILE, FM_PROMPT_KEYS] */
+    void  *weight;   /* the same as act: softmax weights */
+    float *out;      /* [FM_PROMPT_ROWS, value width] or [FM_LATENT_HEADS, kv_lora] */
+    float *max, *sum; /* [FM_PROMPT_ROWS] */
+} fm_thread_scratch;
+
+/* Rows of one prompt span that share an expansion of the keys. */
+typedef struct {
+    int32_t span, row0, n_row;
+} fm_prompt_group;
+
+/* A block of rows of one expert. */
+typedef struct {
+    int32_t expert, pair0, n;
+} fm_expert_block;
+
+typedef struct {
+    const fm_gemm *gemm;
+    const fm_pack *pack;
+    int            n_thread;
+    fm_dtype       act;
+    size_t         act_bytes; /* of one element */
+
+    char  *kv;        /* [n_layer][n_page*page_size][kv_width] act */
+    size_t kv_layer;  /* bytes of one layer */
+    float *cos, *sin; /* [max_context, rope/2] */
+
+    int32_t *row_span; /* [max_rows] which span a row of this pass belongs to */
+
+    void            *middle;   /* FFN: [FM_PASS_ROWS * top_k or 1, widest inter] act */
+    float           *pair_out; /* [FM_PASS_ROWS * top_k, D] experts' answers before the sum */
+    int32_t         *pair_row; /* [FM_PASS_ROWS * top_k] row of each (row, slot), by expert */
+    int32_t         *pair_of;  /* the inverse: [row, slot] -> pair */
+    int32_t         *count;    /* [E + 1] */
+    fm_expert_block *block;
+
+    fm_prompt_group *group; /* [max_rows] */
+
+    char  *q_latent;  /* [FM_LATENT_UNITS rows, H, kv_width] act */
+    char  *z_latent;  /* the same rows, [H, kv_lora] act */
+    float *part;      /* [n_unit, H, kv_lora + 2] max, sum, weighted latents */
+    int    n_unit;
+    int32_t *unit_row, *unit_part; /* [n_unit] */
+    int32_t *gen_row, *gen_span;   /* [max_rows] rows in the absorbed form */
+
+    fm_thread_scratch *scratch; /* [n_thread] */
+    void              *memory;  /* the slab of all the above */
+    size_t             memory_bytes, kv_bytes;
+} fm_cpu;
+
+static inline fm_cpu *fm__cpu(fm_run *r)
+{
+    return r->backend;
+}
+
+static inline char *fm__act_at(const fm_cpu *c, fm_act a, int row)
+{
+    return (char *)a.data + (size_t)row * (size_t)a.width * c->act_bytes;
+}
+
+/* The cached token at position `pos` of a span's sequence. */
+static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const fm_span *s, int pos)
+{
+    const int ps   = r->limits.page_size;
+    const int slot = s->page[pos / ps] * ps + pos % ps;
+    return c->kv + (size_t)layer * c->kv_layer +
+           (size_t)slot * (size_t)fm_kv_width(r->config) * c->act_bytes;
+}
+
+/* One panel of a matrix applied to rows: c[m, 32]. */
+static inline void fm__panel(const fm_cpu *c, float *tile, const void *const *x, const fm_matrix *w,
+                             int panel, int m)
+{
+    const char  *data  = (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
+    const float *scale = w->scale ? w->scale + (size_t)panel * (size_t)fm_panel_scales(w->k) : NULL;
+    fm_gemm_for(c->gemm, w->dtype)(tile, x, data, scale, m, w->k);
+}
+
+static inline int fm__panels(const fm_matrix *w)
+{
+    return (w->n + FM_PANEL - 1) / FM_PANEL;
+}
+
+/* cpu_rows.c */
+void fm__cpu_embed(fm_run *r, fm_f32s x, const void *table);
+void fm__cpu_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+void fm__cpu_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+void fm__cpu_rope_q(fm_run *r, fm_act q);
+void fm__cpu_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
+void fm__cpu_add(fm_run *r, fm_f32s x, fm_f32s y);
+/* cpu_linear.c */
+void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate);
+/* cpu_route.c */
+void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
+/* cpu_experts.c */
+void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert);
+/* cpu_attend*.c */
+void fm__cpu_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+void fm__attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* y = x W^T.  Work is divided by output: a unit is one panel of W over a group
+ * of rows, so no sum is ever split and the thread count changes no bit. */
+#include "llm/kernel/rows/rows.h"
+#include "llm/op/cpu_internal.h"
+
+enum { ROW_GROUP = 256 }; /* rows whose inputs stay in a core's cache while panels pass */
+
+typedef struct {
+    const fm_cpu    *b;
+    const char      *x; /* first row */
+    size_t           x_row; /* bytes between rows */
+    int              n_row;
+    const fm_matrix *w;
+} product;
+
+typedef enum { STORE_F32, ADD_F32, STORE_ACT, SWIGLU_ACT } ending;
+
+static void put_tile(const product *p, ending e, void *y, int ld, int row, int panel, const float *c,
+                     int m)
+{
+    const int      col = panel * (e == SWIGLU_ACT ? FM_PANEL / 2 : FM_PANEL);
+    const int      n   = p->w->n - panel * FM_PANEL < FM_PANEL ? p->w->n - panel * FM_PANEL : FM_PANEL;
+    const size_t   at  = (size_t)row * (size_t)ld + (size_t)col;
+    const fm_cpu  *b   = p->b;
+    if (e == SWIGLU_ACT) {
+        fm_tile_swiglu((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m);
+        return;
+    }
+    for (int i = 0; i < m; i++, c += FM_PANEL) {
+        const size_t to = at + (size_t)i * (size_t)ld;
+        if (e == STORE_ACT) fm_row_store((char *)y + to * b->act_bytes, b->act, c, n);
+        else if (e == ADD_F32) fm_row_add((float *)y + to, c, n);
+        else memcpy((float *)y + to, c, (size_t)n * sizeof *c);
+    }
+}
+
+static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
+{
+    const int last = (group + 1) * ROW_GROUP < p->n_row ? (group + 1) * ROW_GROUP : p->n_row;
+    float     tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    for (int row = group * ROW_GROUP; row < last; row += FM_TILE_ROWS) {
+        const int   m = last - row < FM_TILE_ROWS ? last - row : FM_TILE_ROWS;
+        const void *x[FM_TILE_ROWS];
+        for (int i = 0; i < m; i++) x[i] = p->x + (size_t)(row + i) * p->x_row;
+        fm__panel(p->b, tile, x, p->w, panel, m);
+        put_tile(p, e, y, ld, row, panel, tile, m);
+    }
+}
+
+static void multiply(const product *p, ending e, void *y, int ld)
+{
+    const int n_panel = fm__panels(p->w), n_group = (p->n_row + ROW_GROUP - 1) / ROW_GROUP;
+#pragma omp parallel for schedule(dynamic, 2) num_threads(p->b->n_thread)
+    for (int u = 0; u < n_group * n_panel; u++) one_unit(p, e, y, ld, u / n_panel, u % n_panel);
+}
+
+static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
+{
+    FM_BUG_UNLESS(x.width == w->k);
+    return (product){b, fm__act_at(b, x, row0), (size_t)x.width * b->act_bytes, n_row, w};
+}
+
+void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
+{
+    const product p = product_of(fm__cpu(r), x, w, 0, n_row);
+    multiply(&p, STORE_F32, y.data, y.width);
+}
+
+void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
+{
+    const product p = product_of(fm__cpu(r), x, w, 0, n_row);
+    multiply(&p, STORE_ACT, y.data, y.width);
+}
+
+/* y (+)= W2 (silu(W1 h) * W3 h), a pass of rows at a time through the middle */
+void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate)
+{
+    const fm_cpu *b = fm__cpu(r);
+    for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS) {
+        const int     n    = r->batch->n_row - row < FM_PASS_ROWS ? r->batch->n_row - row : FM_PASS_ROWS;
+        const fm_act  mid  = {b->middle, w->inter};
+        const product up   = product_of(b, h, &w->gate_up, row, n);
+        const product down = product_of(b, mid, &w->down, 0, n);
+        multiply(&up, SWIGLU_ACT, mid.data, mid.width);
+        multiply(&down, accumulate ? ADD_F32 : STORE_F32, y.data + (size_t)row * (size_t)y.width,
+                 y.width);
+    }
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three routing methods.  Ties go to the lowest group, then the lowest
+ * expert; weights never contain the selection bias. */
+#include <math.h>
+
+#include "llm/kernel/rows/rows.h"
+#include "llm/op/cpu_internal.h"
+
+enum { MAX_EXPERTS = 4096 };
+
+static int argmax(const float *x, int n)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+static float group_score(const float *choice, int n, fm_route_method method)
+{
+    float first = -INFINITY, second = -INFINITY;
+    for (int i = 0; i < n; i++) {
+        if (choice[i] > first) second = first, first = choice[i];
+        else if (choice[i] > second) second = choice[i];
+    }
+    return method == FM_ROUTE_NOAUX_TC ? first + second : first;
+}
+
+/* Experts outside the top_group best groups cannot be chosen. */
+static void keep_groups(const fm_model_config *c, float *choice)
+{
+    const int per = c->n_expert / c->n_group;
+    float     score[MAX_EXPERTS];
+    char      kept[MAX_EXPERTS] = {0};
+    for (int g = 0; g < c->n_group; g++) score[g] = group_score(choice + g * per, per, c->route);
+    for (int i = 0; i < c->top_group; i++) {
+        const int g = argmax(score, c->n_group);
+        kept[g]     = 1;
+        score[g]    = -INFINITY;
+    }
+    for (int e = 0; e < c->n_expert; e++)
+        if (!kept[e / per]) choice[e] = -INFINITY;
+}
+
+static void route_row(const fm_model_config *c, float *p, const float *bias, int32_t *expert,
+                      float *weight)
+{
+    float choice[MAX_EXPERTS], sum = 0;
+    if (c->score == FM_SCORE_SIGMOID) fm_row_sigmoid(p, c->n_expert);
+    else fm_row_softmax(p, c->n_expert);
+    for (int e = 0; e < c->n_expert; e++) choice[e] = bias ? p[e] + bias[e] : p[e];
+    if (c->route != FM_ROUTE_GREEDY && c->n_group > 1) keep_groups(c, choice);
+    for (int i = 0; i < c->top_k; i++) {
+        expert[i]         = argmax(choice, c->n_expert);
+        weight[i]         = p[expert[i]];
+        choice[expert[i]] = -INFINITY;
+        sum += weight[i];
+    }
+    for (int i = 0; i < c->top_k; i++)
+        weight[i] = (c->norm_top_k ? weight[i] / (sum + 1e-20f) : weight[i]) * c->routed_scale;
+}
+
+void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
+{
+    const fm_cpu          *b = fm__cpu(r);
+    const fm_model_config *c = r->config;
+    FM_BUG_UNLESS(c->n_expert <= MAX_EXPERTS);
+#pragma omp parallel for schedule(static) num_threads(b->n_thread)
+    for (int i = 0; i < r->batch->n_row; i++) {
+        const size_t at = (size_t)i * (size_t)c->top_k;
+        route_row(c, score.data + (size_t)i * (size_t)score.width, bias, out.expert + at,
+                  out.weight + at);
+    }
+}

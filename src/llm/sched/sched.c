@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/sched/sched.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/slab.h"
+#include "llm/sched/sched_internal.h"
+
+enum { MAX_STEP_ROWS = 1 << 28 };
+
+static fm_status check_options(const fm_sched_options *o)
+{
+    const struct {
+        const char *name;
+        int         value, least, most;
+    } range[] = {
+        {"max_running", o->max_running, 1, MAX_STEP_ROWS / 2},
+        {"max_prefill", o->max_prefill, 1, MAX_STEP_ROWS / 2},
+        {"max_context", o->max_context, 1, MAX_STEP_ROWS / 2},
+        {"page_size", o->page_size, 1, 64},
+        {"n_page", o->n_page, 1, INT_MAX},
+        {"n_eos", o->n_eos, 0, (int)(sizeof o->eos / sizeof *o->eos)},
+    };
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        if (range[i].value < range[i].least || range[i].value > range[i].most)
+            return fm_fail(FM_E_ARG, "scheduler: %s is %d; %d to %d are possible", range[i].name,
+                           range[i].value, range[i].least, range[i].most);
+    if (!(o->conservativeness >= 0 && o->conservativeness <= 1e6))
+        return fm_fail(FM_E_ARG, "scheduler: conservativeness is %g; it cannot be negative",
+                       o->conservativeness);
+    return FM_OK;
+}
+
+static fm_status check_kv(const fm_sched_options *o, const fm_kv *kv)
+{
+    const fm_kv_options *k = fm_kv_get_options(kv);
+
+    if (k->n_page != o->n_page || k->page_size != o->page_size)
+        return fm_fail(FM_E_ARG, "scheduler: made for %d pages of %d tokens, the cache has %d of %d",
+                       o->n_page, o->page_size, k->n_page, k->page_size);
+    if (k->max_lease < o->max_running || k->max_context < o->max_context)
+        return fm_fail(FM_E_ARG,
+                       "scheduler: runs %d texts of up to %d tokens, the cache takes %d of %d",
+                       o->max_running, o->max_context, k->max_lease, k->max_context);
+    return FM_OK;
+}
+
+int fm__prefill_budget(const fm_sched_options *o)
+{
+    return o->chunk > 0 && o->chunk < o->max_prefill ? o->chunk : o->max_prefill;
+}
+
+int fm_sched_max_rows(const fm_sched_options *o)
+{
+    if (check_options(o) != FM_OK) return 0;
+    const int budget = fm__prefill_budget(o);
+    const int whole  = o->chunk > 0 ? 0 : o->max_context; /* one text, whatever its length */
+    return (budget > whole ? budget : whole) + o->max_running;
+}
+
+static void carve(fm_sched *s, fm_slab *slab)
+{
+    const size_t n_row = (size_t)fm_sched_max_rows(&s->opt), n = (size_t)s->opt.max_running;
+
+    s->batch.token = fm_slab_take(slab, n_row * sizeof *s->batch.token);
+    s->batch.pos   = fm_slab_take(slab, n_row * sizeof *s->batch.pos);
+    s->batch.span  = fm_slab_take(slab, 2 * n * sizeof *s->batch.span); /* prompt and generated */
+    s->batch.out   = fm_slab_take(slab, n * sizeof *s->batch.out);
+    s->out         = fm_slab_take(slab, n * sizeof *s->out);
+    s->running     = fm_slab_take(slab, n * sizeof *s->running);
+    s->candidate   = fm_slab_take(slab, FM__LPM_MAX * sizeof *s->candidate);
+    s->future      = fm_slab_take(slab, n * sizeof *s->future);
+}
+
+/* The struct itself lies at the front of the block. */
+static void lay_out(fm_sched *s, const fm_sched_options *opt, fm_slab *slab)
+{
+    fm_slab_take(slab, sizeof *s);
+    *s = (fm_sched){.opt = *opt};
+    carve(s, slab);
+}
+
+size_t fm_sched_bytes(const fm_sched_options *opt)
+{
+    fm_sched measured;
+    fm_slab  slab = {0};
+    if (check_options(opt) != FM_OK) return 0;
+    lay_out(&measured, opt, &slab);
+    return slab.used;
+}
+
+fm_status fm_sched_create(fm_sched **out, const fm_sched_options *opt, fm_kv *kv)
+{
+    FM_TRY(check_options(opt));
+    FM_TRY(check_kv(opt, kv));
+
+    const size_t bytes = fm_sched_bytes(opt);
+    char *const  base  = aligned_alloc(FM_SLAB_ALIGN, bytes);
+    if (!base) return fm_fail(FM_E_OOM, "scheduler: the step tables need %zu bytes", bytes);
+
+    fm_sched *s    = (fm_sched *)base;
+    fm_slab   slab = {.base = base, .size = bytes};
+    lay_out(s, opt, &slab);
+    s->kv    = kv;
+    s->ratio = fm__ratio_at_rest(s);
+
+    *out = s;
+    return FM_OK;
+}
+
+void fm_sched_destroy(fm_sched *s)
+{
+    if (!s) return;
+    for (int i = 0; i < s->n_running; i++) {
+        fm_request *r = s->running[i].r;
+        fm_kv_end(s->kv, &r->lease);
+        r->has_lease = 0;
+    }
+    free(s);
+}
+
+/* Tokens one text can have here. */
+static int64_t text_room(const fm_sched_options *o)
+{
+    const int64_t pool = (int64_t)o->n_page * o->page_size;
+    return pool < o->max_context ? pool : o->max_context;
+}
+
+static fm_status check_request(const fm_sched *s, const fm_request *r)
+{
+    const int     needs_room = r->sampling.max_new_tokens > 0;
+    const int64_t n          = (int64_t)r->n_prompt + needs_room;
+
+    if (r->n_prompt < 1) return fm_fail(FM_E_ARG, "the prompt is empty");
+    if (r->sampling.max_new_tokens < 0)
+        return fm_fail(FM_E_ARG, "max_new_tokens is %d; it cannot be negative",
+                       r->sampling.max_new_tokens);
+    if (n > s->opt.max_context)
+        return fm_fail(FM_E_ARG, "the prompt has %d tokens; the context holds %d%s", r->n_prompt,
+                       s->opt.max_context, needs_room ? ", one of them for the answer" : "");
+    if (n > text_room(&s->opt))
+        return fm_fail(FM_E_ARG, "the prompt has %d tokens; the cache holds %lld%s", r->n_prompt,
+                       (long long)text_room(&s->opt), needs_room ? ", one of them for the answer" : "");
+    return FM_OK;
+}
+
+fm_status fm_sched_submit(fm_sched *s, fm_request *r)
+{
+    FM_TRY(check_request(s, r));
+
+    const int64_t room = text_room(&s->opt) - r->n_prompt;
+    if (r->sampling.max_new_tokens > room) r->sampling.max_new_tokens = (int)room;
+    r->state        = FM_REQ_WAITING;
+    r->finish       = FM_FINISH_NONE;
+    r->matched_stop = -1;
+    r->n_token      = r->n_prompt;
+    r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
+    r->arrival = s->n_arrival++;
+    fm__queue_insert(&s->waiting, r);
+    return FM_OK;
+}
+
+void fm__retire(fm_sched *s, fm_request *r)
+{
+    if (r->has_lease) {
+        const int32_t prompt = r->n_computed < r->n_prompt ? r->n_computed : r->n_prompt;
+        r->n_published       = s->opt.deterministic ? prompt : r->n_computed;
+        fm_kv_publish(s->kv, &r->lease, r->token, r->n_published);
+        fm_kv_end(s->kv, &r->lease);
+        r->has_lease = 0;
+    }
+    r->state = FM_REQ_DONE;
+    fm__queue_push(&s->done, r);
+}
+
+void fm__sweep(fm_sched *s)
+{
+    int kept = 0;
+    for (int i = 0; i < s->n_running; i++) {
+        if (s->running[i].r->finish != FM_FINISH_NONE) fm__retire(s, s->running[i].r);
+        else                                           s->running[kept++] = s->running[i];
+    }
+    s->n_running = kept;
+}
+
+void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why)
+{
+    if (r->state == FM_REQ_DONE || r->finish != FM_FINISH_NONE) return;
+    r->finish = why;
+    if (r->state == FM_REQ_WAITING) {
+        fm__queue_remove(&s->waiting, r);
+        fm__retire(s, r);
+    } else if (!s->is_planned) {
+        fm__sweep(s);
+    }
+}
+
+void fm_sched_cancel(fm_sched *s, fm_request *r)
+{
+    fm_sched_finish(s, r, FM_FINISH_ABORT);
+}
+
+fm_request *fm_sched_out(const fm_sched *s, int i)
+{
+    FM_BUG_UNLESS(i >= 0 && i < s->batch.n_out);
+    return s->out[i];
+}
+
+fm_request *fm_sched_pop_done(fm_sched *s)
+{
+    return fm__queue_pop(&s->done);
+}
+
+fm_sched_stats fm_sched_get_stats(const fm_sched *s)
+{
+    fm_sched_stats st = s->stats;
+    st.n_waiting      = s->waiting.n;
+    st.n_running      = s->n_running;
+    return st;
+}

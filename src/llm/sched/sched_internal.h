@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the scheduler's files share. */
+#ifndef FM_LLM_SCHED_SCHED_INTERNAL_H
+#define FM_LLM_SCHED_SCHED_INTERNAL_H
+
+#include "llm/sched/queue.h"
+#include "llm/sched/sched.h"
+
+/* With more waiting than this, lpm would spend its time matching. */
+enum { FM__LPM_MAX = 128 };
+
+typedef struct {
+    fm_request *r;
+    int32_t     take; /* rows in the planned step */
+    int32_t     out;  /* index of its out row, or -1 */
+    int         is_new; /* joined while planning this step */
+} fm__slot;
+
+typedef struct {
+    fm_request *r;
+    int32_t     n_match;
+} fm__candidate;
+
+/* What the forecast knows of one text. */
+typedef struct {
+    int32_t n_token, n_more; /* now, and expected on top */
+    int32_t n_page;          /* held now */
+    int32_t n_sole;          /* of these, those that come back at its end */
+    int     is_exact;        /* n_more is no guess: it ends then */
+} fm__future;
+
+struct fm_sched {
+    fm_sched_options opt;
+    fm_kv           *kv;
+
+    fm__queue waiting; /* by priority, then arrival */
+    fm__queue done;    /* in the order they ended */
+    fm__slot *running; /* [max_running] in the order of admission */
+    int       n_running;
+    uint64_t  n_arrival;
+
+    double ratio;          /* of max_new_tokens that running requests are expected to use */
+    int    is_planned;     /* a step is out, neither committed nor given up */
+    int    n_prefill_row;  /* of the planned step */
+    int    n_preempted;    /* while planning this step */
+
+    fm_batch       batch;
+    fm_request   **out;       /* [max_running] */
+    fm__candidate *candidate; /* [FM__LPM_MAX] */
+    fm__future    *future;    /* [max_running] */
+    fm_sched_stats stats;
+};
+
+static inline int32_t fm__pages(const fm_sched *s, int64_t n_token)
+{
+    return (int32_t)((n_token + s->opt.page_size - 1) / s->opt.page_size);
+}
+
+static inline int32_t fm__free_pages(const fm_sched *s)
+{
+    return fm_kv_free_pages(s->kv) + fm_kv_evictable_pages(s->kv);
+}
+
+/* Everything known is computed but the newest token, and that is an output. */
+static inline int fm__is_decoding(const fm_request *r)
+{
+    return r->n_token > r->n_prompt && r->n_computed == r->n_token - 1;
+}
+
+static inline int32_t fm__left(const fm_request *r) /* tokens it may still produce */
+{
+    return r->sampling.max_new_tokens - fm_request_n_output(r);
+}
+
+/* sched.c */
+int  fm__prefill_budget(const fm_sched_options *o); /* rows per step */
+void fm__retire(fm_sched *s, fm_request *r);        /* of a request that left `running` */
+void fm__sweep(fm_sched *s);                        /* retires what has a finish reason */
+
+/* sched_plan.c: rows of a prefill of `want` this step may still take. */
+int32_t fm__prefill_share(const fm_sched *s, int32_t want);
+/* Gives the slot up to `want` more rows and the pages for them; what it got. */
+int32_t fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want);
+
+/* sched_admit.c */
+void fm__admit(fm_sched *s);
+
+/* sched_forecast.c: would the pages last if `r` joined, which would hold
+ * n_cached tokens' pages at once, n_idle of them evictable until then? */
+int    fm__fits(const fm_sched *s, const fm_request *r, int32_t n_cached, int32_t n_idle);
+double fm__ratio_at_rest(const fm_sched *s);
+void   fm__ratio_fall(fm_sched *s);  /* one more decode step went well */
+void   fm__ratio_raise(fm_sched *s); /* after a preemption */
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next step: first every decode gets its page, by preemption if need be;
+ * then unfinished prefills go on; then newcomers; then the rows are written. */
+#include "llm/sched/sched.h"
+
+#include "llm/sched/sched_internal.h"
+
+static int32_t decode_pages(const fm_sched *s)
+{
+    int32_t n = 0;
+    for (int i = 0; i < s->n_running; i++) {
+        const fm_request *r = s->running[i].r;
+        if (fm__is_decoding(r)) n += fm__pages(s, r->n_token) - r->lease.n_page;
+    }
+    return n;
+}
+
+/* The one that loses least: the fewest outputs, among these the latest. */
+static int victim(const fm_sched *s)
+{
+    int v = 0;
+    for (int i = 1; i < s->n_running; i++) {
+        const fm_request *a = s->running[i].r, *b = s->running[v].r;
+        const int32_t     na = fm_request_n_output(a), nb = fm_request_n_output(b);
+        if (na < nb || (na == nb && a->arrival > b->arrival)) v = i;
+    }
+    return v;
+}
+
+static void preempt_one(fm_sched *s)
+{
+    const int   v = victim(s);
+    fm_request *r = s->running[v].r;
+
+    s->n_running--;
+    for (int i = v; i < s->n_running; i++) s->running[i] = s->running[i + 1];
+
+    fm_kv_end(s->kv, &r->lease);
+    r->has_lease  = 0;
+    r->n_computed = r->n_published = 0;
+    r->n_preempted++;
+    r->state = FM_REQ_WAITING;
+    fm__queue_insert(&s->waiting, r);
+    s->n_preempted++;
+    s->stats.n_preemption++;
+}
+
+int32_t fm__prefill_share(const fm_sched *s, int32_t want)
+{
+    const int32_t left = fm__prefill_budget(&s->opt) - s->n_prefill_row;
+    if (want <= left) return want;
+    if (s->opt.chunk > 0) return left;
+    return s->n_prefill_row ? 0 : want; /* not cut, so a long text goes alone */
+}
+
+int32_t fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want)
+{
+    fm_request   *r    = slot->r;
+    const int64_t room = (int64_t)(r->lease.n_page + fm__free_pages(s)) * s->opt.page_size;
+    const int64_t fit  = room - r->n_computed;
+
+    slot->take = fit < want ? (int32_t)fit : want;
+    const fm_status grown = fm_kv_grow(s->kv, &r->lease, r->n_computed + slot->take);
+    FM_BUG_UNLESS(grown == FM_OK);
+    return slot->take;
+}
+
+static void give_decodes(fm_sched *s)
+{
+    while (s->n_running > 1 && decode_pages(s) > fm__free_pages(s)) preempt_one(s);
+    for (int i = 0; i < s->n_running; i++)
+        if (fm__is_decoding(s->running[i].r)) fm__give_rows(s, &s->running[i], 1);
+}
+
+/* Decodes may have taken the pages a prefill was admitted with; it then gets
+ * fewer rows, or none until they end. */
+static void give_prefills(fm_sched *s)
+{
+    s->n_prefill_row = 0;
+    for (int i = 0; i < s->n_running; i++) {
+        const fm_request *r  = s->running[i].r;
+        s->running[i].is_new = 0;
+        if (fm__is_decoding(r)) continue;
+        s->n_prefill_row +=
+            fm__give_rows(s, &s->running[i], fm__prefill_share(s, r->n_token - r->n_computed));
+    }
+}
+
+static void add_span(fm_sched *s, const fm_request *r, int32_t from, int32_t to, fm_form form)
+{
+    fm_batch *b = &s->batch;
+
+    if (from >= to) return;
+    b->span[b->n_span++] = (fm_span){
+        .row0 = b->n_row, .n_row = to - from, .pos0 = from, .form = form, .page = r->lease.page};
+    for (int32_t p = from; p < to; p++) {
+        b->token[b->n_row] = r->token[p];
+        b->pos[b->n_row++] = p;
+    }
+}
+
+static int32_t clamp(int32_t x, int32_t lo, int32_t hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+static void write_rows(fm_sched *s, fm__slot *slot)
+{
+    const fm_request *r    = slot->r;
+    const int32_t     from = r->n_computed, to = from + slot->take;
+    const int32_t     cut  = clamp(r->n_prompt, from, to);
+    fm_batch         *b    = &s->batch;
+
+    add_span(s, r, from, cut, FM_FORM_PROMPT);
+    add_span(s, r, cut, to, FM_FORM_GENERATED);
+    slot->out = -1;
+    if (!slot->take || to < r->n_token || !fm__left(r)) return;
+    slot->out         = b->n_out;
+    s->out[b->n_out]  = slot->r;
+    b->out[b->n_out++] = b->n_row - 1;
+}
+
+static void write_batch(fm_sched *s)
+{
+    s->batch.n_row = s->batch.n_span = s->batch.n_out = 0;
+    for (int i = 0; i < s->n_running; i++)
+        if (fm__is_decoding(s->running[i].r)) write_rows(s, &s->running[i]);
+    for (int i = 0; i < s->n_running; i++)
+        if (!fm__is_decoding(s->running[i].r)) write_rows(s, &s->running[i]);
+}
+
+const fm_batch *fm_sched_plan(fm_sched *s)
+{
+    s->is_planned = 0;
+    fm__sweep(s);
+
+    s->n_preempted = 0;
+    give_decodes(s);
+    give_prefills(s);
+    if (s->n_preempted) fm__ratio_raise(s);
+    else                fm__admit(s);
+
+    if (!s->n_running) {
+        s->ratio = fm__ratio_at_rest(s);
+        return NULL;
+    }
+    write_batch(s);
+
+    /* Where nothing decodes, the prefills have the pages they were admitted
+     * with: what decodes took beyond their guess came back when they ended. */
+    FM_BUG_UNLESS(s->batch.n_row > 0);
+    s->is_planned = 1;
+    return &s->batch;
+}

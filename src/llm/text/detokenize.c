@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/text/detokenize.h"
+
+#include "llm/text/utf8_internal.h"
+
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+
+fm_detokenizer fm_detokenizer_begin(const fm_tokenizer *t, int keep_special)
+{
+    return (fm_detokenizer){.tokenizer = t, .keep_special = keep_special};
+}
+
+/* The held bytes will never be a character: together they become one U+FFFD,
+ * since each was a possible continuation of those before it. */
+static void give_up(fm_detokenizer *d, fm_str *out)
+{
+    if (d->n_held) fm_str_puts(out, replacement);
+    d->n_held = 0;
+}
+
+static void push_byte(fm_detokenizer *d, unsigned char byte, fm_str *out)
+{
+    if (d->n_held && !fm__utf8_continues(d->held, d->n_held, byte)) give_up(d, out);
+    if (d->n_held == 0 && fm__utf8_length(byte) == 0) {
+        fm_str_puts(out, replacement);
+        return;
+    }
+    d->held[d->n_held++] = byte;
+    if (d->n_held == fm__utf8_length(d->held[0])) {
+        fm_str_add(out, (const char *)d->held, (size_t)d->n_held);
+        d->n_held = 0;
+    }
+}
+
+void fm_detokenizer_push(fm_detokenizer *d, int32_t id, fm_str *out)
+{
+    if (!d->keep_special && fm_token_is_special(d->tokenizer, id)) return;
+    size_t      n;
+    const char *bytes = fm_token_bytes(d->tokenizer, id, &n);
+    for (size_t i = 0; i < n; i++) push_byte(d, (unsigned char)bytes[i], out);
+}
+
+void fm_detokenizer_end(fm_detokenizer *d, fm_str *out)
+{
+    give_up(d, out);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every variant of the matrix kernel this CPU has, against its contract. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "llm/kernel/gemm/gemm.h"
+
+#ifndef FM_AMX_EMULATED
+#define FM_AMX_EMULATED 0
+#endif
+
+enum { MAX_M = 64, MAX_K = 1024, VARIANTS = 4, GUARD = 0xa5 };
+
+static const int shape_m[] = {1, 3, 12, 13, 16, 17, 33, 64};
+static const int shape_k[] = {32, 96, 128, 160, 1024};
+
+#define LENGTH(a) (sizeof(a) / sizeof *(a))
+
+/* One problem: values as they are meant (wide), as they are stored, packed. */
+static struct {
+    fm_dtype     type;
+    int          k;
+    float        x[MAX_M][MAX_K], w[FM_PANEL][MAX_K];
+    char         x_stored[MAX_M * (MAX_K * 4 + 2)]; /* rows at odd places */
+    char         w_stored[FM_PANEL][MAX_K * 4];
+    const void  *row[MAX_M];
+    float        scale[MAX_K / 128 * 2];
+    _Alignas(64) char panel[FM_PANEL * MAX_K * 4];
+} p;
+
+static float number(uint64_t key, uint64_t i) /* [-2, 2), many magnitudes */
+{
+    const uint32_t u = fm_rng_u32(key, i);
+    return ldexpf((float)(int32_t)u, -30 - (int)(fm_mix32(u) % 6));
+}
+
+static size_t x_bytes(void)
+{
+    return p.type == FM_F32 ? 4 : 2;
+}
+
+static void store(void *to, float *value, fm_dtype type)
+{
+    if (type == FM_F32) {
+        memcpy(to, value, 4);
+    } else {
+        const fm_bf16 b = fm_bf16_of_f32(*value);
+        memcpy(to, &b, 2);
+        *value = fm_f32_of_bf16(b);
+    }
+}
+
+/* A gap of 2 bytes after every row but the first two makes distances uneven. */
+static void place_rows(int gaps)
+{
+    char *to = p.x_stored;
+    for (int i = 0; i < MAX_M; i++) {
+        p.row[i] = to;
+        for (int q = 0; q < p.k; q++, to += x_bytes()) store(to, &p.x[i][q], p.type);
+        if (gaps && i > 1) to += x_bytes();
+    }
+}
+
+static fm_fp8 random_fp8(uint64_t i)
+{
+    const fm_fp8 b = (fm_fp8)fm_rng_u32(3, i);
+    return (b & 0x7f) == 0x7f ? 0 : b; /* no NaN */
+}
+
+static void pack(void)
+{
+    const void *row[FM_PANEL];
+    for (int j = 0; j < FM_PANEL; j++) row[j] = p.w_stored[j];
+    fm_pack_panel(p.panel, row, p.type, p.k);
+}
+
+static void fill(fm_dtype type, int k)
+{
+    p.type = type;
+    p.k    = k;
+    for (int i = 0; i < MAX_M; i++)
+        for (int q = 0; q < k; q++) p.x[i][q] = number(1, (uint64_t)(i * k + q));
+    place_rows(1);
+    for (int j = 0; j < FM_PANEL; j++)
+        for (int q = 0; q < k; q++)
+            if (type == FM_FP8) {
+                const fm_fp8 b   = random_fp8((uint64_t)(j * k + q));
+                p.w_stored[j][q] = (char)b;
+                p.w[j][q]        = fm_f32_of_fp8(b);
+            } else {
+                p.w[j][q] = number(2, (uint64_t)(j * k + q));
+                store(p.w_stored[j] + (size_t)q * fm_dtype_bytes(type), &p.w[j][q], type);
+            }
+    for (int s = 0; s < fm_panel_scales(k); s++) p.scale[s] = fabsf(number(4, (uint64_t)s)) + 0.01f;
+    pack();
+}
+
+static void run(const fm_gemm *v, float *c, const void *const *x, int m)
+{
+    fm_gemm_for(v, p.type)(c, x, p.panel, p.scale, m, p.k);
+}
+
+/* The sum in double precision, and the sum of magnitudes. */
+static double exact(int i, int j, double *magnitude)
+{
+    double sum = 0;
+    *magnitude = 0;
+    for (int q = 0; q < p.k; q++) {
+        const double s    = p.type == FM_FP8 ? p.scale[q / 128 * 2 + j / 16] : 1;
+        const double term = (double)p.x[i][q] * (double)p.w[j][q] * s;
+        sum += term;
+        *magnitude += fabs(term);
+    }
+    return sum;
+}
+
+static const fm_gemm *reference(void)
+{
+    size_t count;
+    return fm_gemm_all(&count) + VARIANTS - 1;
+}
+
+static void check_bound(const fm_gemm *v, int m)
+{
+    static float got[MAX_M * FM_PANEL], want[MAX_M * FM_PANEL];
+    run(v, got, p.row, m);
+    run(reference(), want, p.row, m);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < FM_PANEL; j++) {
+            double       magnitude;
+            const double sum = exact(i, j, &magnitude), bound = p.k * 0x1p-23 * magnitude;
+            const float  a = got[i * FM_PANEL + j], b = want[i * FM_PANEL + j];
+            if (fabs((double)a - b) > bound || fabs(a - sum) > bound)
+                fail_msg("%s type=%d m=%d k=%d at %d,%d: %g, ref %g, exact %g", fm_isa_name(v->isa),
+                         p.type, m, p.k, i, j, a, b, sum);
+        }
+}
+
+/* Rows alone, in reverse order and evenly spaced give the bits of `got`. */
+static void check_company(const fm_gemm *v, int m, const float *got)
+{
+    static float other[MAX_M * FM_PANEL];
+    const void  *reversed[MAX_M];
+    const size_t bytes = FM_PANEL * sizeof *got;
+    for (int i = 0; i < m; i++) reversed[i] = p.row[m - 1 - i];
+    for (int i = 0; i < m; i++) {
+        run(v, other, p.row + i, 1);
+        assert_memory_equal(other, got + i * FM_PANEL, bytes);
+    }
+    run(v, other, reversed, m);
+    for (int i = 0; i < m; i++)
+        assert_memory_equal(other + i * FM_PANEL, got + (m - 1 - i) * FM_PANEL, bytes);
+    place_rows(0);
+    run(v, other, p.row, m);
+    assert_memory_equal(other, got, (size_t)m * bytes);
+    place_rows(1);
+}
+
+static void check_shape(const fm_gemm *v, int m)
+{
+    static float got[(MAX_M + 1) * FM_PANEL];
+    memset(got, GUARD, sizeof got);
+    run(v, got, p.row, m);
+    for (size_t i = (size_t)m * FM_PANEL * sizeof *got; i < sizeof got; i++)
+        assert_int_equal(((unsigned char *)got)[i], GUARD);
+    check_company(v, m, got);
+    check_bound(v, m);
+}
+
+static const fm_gemm *variant(void **state)
+{
+    const fm_gemm *v       = *state;
+    const int      emulate = FM_AMX_EMULATED && v->isa == FM_ISA_AMX;
+    if (fm_cpu_detects(emulate ? FM_ISA_AVX512 : v->isa)) return v;
+    print_message("this CPU has no %s\n", fm_isa_name(v->isa));
+    skip();
+    return NULL;
+}
+
+static void check_type(void **state, fm_dtype type)
+{
+    const fm_gemm *v = variant(state);
+    for (size_t a = 0; a < LENGTH(shape_k); a++) {
+        fill(type, shape_k[a]);
+        for (size_t b = 0; b < LENGTH(shape_m); b++) check_shape(v, shape_m[b]);
+    }
+}
+
+static void bf16_obeys_contract(void **state)
+{
+    check_type(state, FM_BF16);
+}
+
+static void fp8_obeys_contract(void **state)
+{
+    check_type(state, FM_FP8);
+}
+
+static void f32_obeys_contract(void **state)
+{
+    check_type(state, FM_F32);
+}
+
+/* Rows that pick one k each read every byte value back, subnormals included. */
+static void fp8_reads_every_byte(void **state)
+{
+    const fm_gemm *v = variant(state);
+    static float   c[MAX_M * FM_PANEL];
+    fill(FM_FP8, 256);
+    for (int j = 0; j < FM_PANEL; j++)
+        for (int q = 0; q < 256; q++) {
+            const fm_fp8 b   = (fm_fp8)(q + 5 * j);
+            p.w_stored[j][q] = (char)((b & 0x7f) == 0x7f ? 0 : b);
+        }
+    pack();
+    for (int s = 0; s < 4; s++) p.scale[s] = 0.25f * (float)(1 << s);
+    for (int from = 0; from < 256; from += MAX_M) {
+        for (int i = 0; i < MAX_M; i++)
+            for (int q = 0; q < 256; q++) p.x[i][q] = q == from + i;
+        place_rows(1);
+        for (int i = 0; i < MAX_M; i += 8) { /* both expansions, in registers and shared */
+            const int m = i ? 8 : MAX_M;
+            run(v, c, p.row + i, m);
+            for (int r = i; r < i + m; r++)
+                for (int j = 0; j < FM_PANEL; j++) {
+                    const int    q = from + r;
+                    const fm_fp8 b = (fm_fp8)p.w_stored[j][q];
+                    const float  s = p.scale[q / 128 * 2 + j / 16];
+                    assert_true(c[(r - i) * FM_PANEL + j] == s * fm_f32_of_fp8(b));
+                }
+        }
+    }
+}
+
+static void fp8_survives_nan_bytes(void **state)
+{
+    const fm_gemm *v = variant(state);
+    static float   c[MAX_M * FM_PANEL];
+    fill(FM_FP8, 128);
+    memset(p.w_stored, 0xff, sizeof p.w_stored);
+    pack();
+    for (int m = 1; m <= MAX_M; m += 21) run(v, c, p.row, m);
+}
+
+static void table_is_best_first_and_ends_with_ref(void **state)
+{
+    (void)state;
+    size_t         count;
+    const fm_gemm *all = fm_gemm_all(&count);
+    assert_int_equal(count, VARIANTS);
+    assert_int_equal(all[count - 1].isa, FM_ISA_REF);
+    for (size_t i = 1; i < count; i++) assert_true(all[i].isa < all[i - 1].isa);
+    assert_int_equal(fm_gemm_pick()->isa, fm_cpu_isa());
+}
+
+int main(void)
+{
+    static const struct CMUnitTest each[] = {
+        cmocka_unit_test(bf16_obeys_contract),    cmocka_unit_test(fp8_obeys_contract),
+        cmocka_unit_test(f32_obeys_contract),     cmocka_unit_test(fp8_reads_every_byte),
+        cmocka_unit_test(fp8_survives_nan_bytes),
+    };
+    static char       name[VARIANTS * LENGTH(each)][64];
+    struct CMUnitTest tests[VARIANTS * LENGTH(each) + 1];
+    size_t            n = 0, count;
+    const fm_gemm    *all = fm_gemm_all(&count);
+
+    for (size_t i = 0; i < VARIANTS; i++)
+        for (size_t t = 0; t < LENGTH(each); t++, n++) {
+            tests[n]               = each[t];
+            tests[n].initial_state = (void *)(all + i);
+            snprintf(name[n], sizeof name[n], "%s: %s", fm_isa_name(all[i].isa), each[t].name);
+            tests[n].name = name[n];
+        }
+    tests[n] = (struct CMUnitTest)cmocka_unit_test(table_is_best_first_and_ends_with_ref);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

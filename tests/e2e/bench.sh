@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The table, the JSON line, the details and the one-batch measurement.
+. "$(dirname "$0")/lib.sh"
+
+small() { run 0 "$fathom" bench --quiet --model-path r1-mini --json-model-override-args "$small_shape" "$@"; }
+
+small --dataset-name random --random-input-len 32 --random-output-len 8 --random-range-ratio 1 \
+    --num-prompts 6 --result-filename "$work/r.jsonl" --output-details "$work/d.jsonl" --return-logprob
+
+# Row by row as SGLang prints it; numbers become N.
+sed -n '/^======/,/^=====*$/p' "$work/out" | sed 's/[0-9][0-9.]*  *$/N/; s/  */ /g' >"$work/table"
+cat >"$work/want" <<'T'
+====== Offline Throughput Benchmark Result =======
+Backend: engine 
+Successful requests: N
+Benchmark duration (s): N
+Total input tokens: N
+Total generated tokens: N
+Last generation throughput (tok/s): N
+Request throughput (req/s): N
+Input token throughput (tok/s): N
+Output token throughput (tok/s): N
+Total token throughput (tok/s): N
+==================================================
+T
+sed -i 's/[0-9][0-9.]*$/N/' "$work/table"
+cmp -s "$work/table" "$work/want" || fail "the table differs: $(diff "$work/table" "$work/want")"
+grep -q "^Total input tokens:                      192       $" "$work/out" || fail "row format"
+grep -q "^Total generated tokens:                  48        $" "$work/out" || fail "generated tokens"
+grep -q "^#Input tokens: 192$" "$work/out" || fail "#Input tokens"
+grep -q "^fathom: [0-9]* steps, mean batch " "$work/out" || fail "the block after the table"
+
+for field in backend successful_requests total_latency total_input_tokens total_output_tokens \
+    request_throughput input_throughput output_throughput total_throughput last_gen_throughput plan \
+    weights_bytes workspace_bytes kv_bytes max_tokens n_steps mean_batch cache_hit_rate preemptions \
+    forward_seconds load_seconds version model isa threads; do
+    grep -q "\"$field\": " "$work/r.jsonl" || fail "no field $field in the JSON line"
+done
+[ "$(wc -l <"$work/d.jsonl")" -eq 6 ] || fail "details: one line per request"
+for i in 0 1 2 3 4 5; do
+    sed -n "$((i + 1))p" "$work/d.jsonl" |
+        grep -q "^{\"index\": $i, \"prompt_ids\": \[.*\], \"output_ids\": \[.*\], \"finish_reason\": \"length\", \"output_logprobs\": \[-.*\]}$" ||
+        fail "details of request $i"
+done
+
+# The result is appended, the details are replaced; a second run gives the same.
+cp "$work/d.jsonl" "$work/d1.jsonl"
+small --dataset-name random --random-input-len 32 --random-output-len 8 --random-range-ratio 1 \
+    --num-prompts 6 --result-filename "$work/r.jsonl" --output-details "$work/d.jsonl" --return-logprob
+[ "$(wc -l <"$work/r.jsonl")" -eq 2 ] || fail "the result was not appended"
+cmp -s "$work/d.jsonl" "$work/d1.jsonl" || fail "two runs differ"
+[ "$(ls "$work" | grep -c tmp)" -eq 0 ] || fail "a temporary file was left"
+
+# Sampling parameters: a token limit, two answers each.
+small --dataset-name random --random-input-len 8 --random-output-len 8 --num-prompts 2 \
+    --output-details "$work/d.jsonl" \
+    --extra-request-body '{"max_new_tokens": 5, "temperature": 1.0, "seed": 7, "n": 2}'
+[ "$(wc -l <"$work/d.jsonl")" -eq 4 ] || fail "n = 2: two lines per request"
+grep -q "^Total generated tokens:                  20        $" "$work/out" || fail "max_new_tokens"
+
+# Every dataset that needs no file.
+for name in synthetic generated-shared-prefix; do
+    small --dataset-name $name --num-prompts 4 --gsp-num-groups 2 --gsp-prompts-per-group 2 \
+        --gsp-system-prompt-len 64 --gsp-question-len 8 --gsp-output-len 4 --max-total-tokens 16384
+    grep -q "^Successful requests:                     4 " "$work/out" || fail "$name"
+done
+
+# One batch: lists in both notations, all combinations.
+small --batch-size 1 2 --input-len 16,32 --output-len 4 --result-filename "$work/one.jsonl"
+[ "$(wc -l <"$work/one.jsonl")" -eq 4 ] || fail "2 x 2 combinations"
+for field in prefill_latency prefill_throughput median_decode_latency median_decode_throughput \
+    total_latency overall_throughput batch_size input_len output_len; do
+    [ "$(grep -c "\"$field\": " "$work/one.jsonl")" -eq 4 ] || fail "no field $field"
+done
+run 2 "$fathom" bench --quiet --model-path r1-mini --json-model-override-args "$small_shape" \
+    --batch-size 64 --input-len 1024 --max-total-tokens 1024
+grep -q "does not fit in a KV pool" "$work/err" || fail "an impossible batch"

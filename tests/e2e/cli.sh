@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Help, version, exit statuses, and the flags of other programs.
+. "$(dirname "$0")/lib.sh"
+
+tiny="--model-path r1-mini --quiet --max-total-tokens 4096 --num-prompts 2
+      --dataset-name random --random-input-len 8 --random-output-len 4"
+bench() { want=$1; shift; run "$want" "$fathom" bench $tiny --json-model-override-args "$small_shape" "$@"; }
+
+run 0 "$fathom" --help
+grep -q "^  bench " "$work/out" && grep -q "^  run " "$work/out" && grep -q "^  verify " "$work/out" ||
+    fail "--help does not list the commands"
+run 0 "$fathom" --version
+grep -q "^fathom [0-9]" "$work/out" && grep -q "ISA in use" "$work/out" && grep -q "MPI" "$work/out" &&
+    grep -q "CUDA" "$work/out" || fail "--version"
+for command in bench run verify; do
+    run 0 "$fathom" $command --help
+    grep -q -- "--model-path" "$work/out" || fail "$command --help"
+    run 0 "$fathom" $command --version
+done
+run 2 "$fathom"
+run 2 "$fathom" fly
+run 2 "$fathom" bench --no-such-flag
+run 2 "$fathom" bench --page-size 0
+run 2 "$fathom" bench --page-size many
+run 2 "$fathom" bench stray
+run 2 "$fathom" run
+run 2 "$fathom" verify
+
+# The words of a real job script, with only the program's name replaced.
+run 0 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" \
+    --dataset-name random --random-input 8 --random-output 4 --num-prompts 2 --load-format dummy \
+    --seed 2025 --dtype bfloat16 --tp 16 --nnodes 2 --trust-remote-code --node-rank 0 \
+    --dist-init-addr node0:5000 --cuda-graph-bs 1 2 4 --attention-backend fa3 --mem-fraction-static 0.5 \
+    --enable-torch-compile --moe-runner-backend triton --quantization fp8 --kv-cache-dtype auto
+grep -q "Total token throughput" "$work/out" || fail "no table"
+for flag in tp-size nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs attention-backend \
+    enable-torch-compile moe-runner-backend quantization kv-cache-dtype; do
+    [ "$(grep -c "^fathom bench: --$flag" "$work/err")" -eq 1 ] || fail "--$flag is not explained once"
+done
+run 0 "$fathom" bench --nnodes 2 --node-rank 1
+grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
+
+# What would change the answers is refused.
+for words in "--quantization int4" "--kv-cache-dtype fp8_e5m2" "--lora-paths a" "--is-embedding"; do
+    bench 2 $words
+    grep -q "is not supported" "$work/err" || fail "$words"
+done
+
+# Aliases of vLLM mean the same.
+bench 0 --max-num-seqs 3 --block-size 4 --max-model-len 64 --no-enable-prefix-caching
+
+# The environment gives defaults, the command line wins.
+FM_PAGE_SIZE=0 run 2 "$fathom" bench --num-prompts 1
+FM_RANDOM_OUTPUT_LEN=3 run 0 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" \
+    --quiet --dataset-name random --random-range-ratio 1 --random-input-len 8 --num-prompts 1
+grep -q "Total generated tokens: *3 " "$work/out" || fail "FM_RANDOM_OUTPUT_LEN"

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The same bytes whatever the scheduler, the cache and the threads do: tokens
+# and log-probabilities of every request, alone and in company.
+#     identity.sh PROGRAM MODEL      a checkpoint of tests/data, or "dummy"
+. "$(dirname "$0")/lib.sh"
+need_isa
+
+case $1 in
+dummy) model="--model-path r1-mini" override=$small_shape ;;
+*) model="--model-path $data/$1" override={} ;;
+esac
+
+# details NAME OPTION...: runs the job, leaves $work/NAME.jsonl and its result line
+details()
+{
+    name=$1
+    shift
+    rm -f "$work/result"
+    run 0 "$fathom" bench --quiet --skip-warmup $model --json-model-override-args "$override" $job \
+        --return-logprob --output-details "$work/$name.jsonl" --result-filename "$work/result" "$@"
+}
+
+same() # same NAME OPTION...
+{
+    details "$@"
+    cmp -s "$work/alone.jsonl" "$work/$1.jsonl" ||
+        fail "$job: $* differs from alone: $(cmp "$work/alone.jsonl" "$work/$1.jsonl" 2>&1)"
+}
+
+alone="--max-running-requests 1 --disable-radix-cache --chunked-prefill-size -1 --page-size 1 --threads 1"
+
+job="--dataset-name random --random-input-len 150 --random-output-len 24 --num-prompts 12"
+details alone $alone
+same batched
+same batched_warm --deterministic
+for chunk in 1 7 64 -1; do same chunk$chunk --chunked-prefill-size $chunk; done
+for page in 1 16 64; do
+    same page$page --page-size $page
+    same page${page}_chunk13 --page-size $page --chunked-prefill-size 13
+done
+same no_radix --disable-radix-cache
+same lpm --schedule-policy lpm
+for threads in 1 2 3; do same threads$threads --threads $threads; done
+same few --max-running-requests 3
+
+# A pool that cannot hold them all: sequences are put back and computed again.
+same preempted --max-total-tokens 256 --page-size 4 --schedule-conservativeness 0.1
+grep -q '"preemptions": [1-9]' "$work/result" || fail "the small pool preempted nobody"
+same preempted_chunks --max-total-tokens 256 --page-size 16 --chunked-prefill-size 7 \
+    --schedule-conservativeness 0.1 --disable-radix-cache
+grep -q '"preemptions": [1-9]' "$work/result" || fail "the small pool preempted nobody"
+
+# Shared prefixes: what others computed is reused.
+job="--dataset-name generated-shared-prefix --gsp-num-groups 3 --gsp-prompts-per-group 4
+     --gsp-system-prompt-len 100 --gsp-question-len 9 --gsp-output-len 12 --num-prompts 12"
+details alone $alone
+for page in 1 16 64; do
+    same shared$page --page-size $page
+    same shared_late$page --page-size $page --max-running-requests 2
+    grep -q '"cache_hit_rate": 0.0,' "$work/result" && fail "page size $page: no prefix was reused"
+done
+same shared_lpm --schedule-policy lpm --chunked-prefill-size 32
+same shared_evicted --max-total-tokens 192 --page-size 4 --schedule-conservativeness 0.1
+
+# Random draws depend on request, seed and position alone.
+job="--dataset-name random --random-input-len 60 --random-output-len 24 --num-prompts 8"
+body='{"temperature": 0.8, "top_p": 0.9, "top_k": 40, "seed": 5, "frequency_penalty": 0.3}'
+details alone $alone --extra-request-body "$body"
+same drawn --extra-request-body "$body"
+same drawn_chunks --extra-request-body "$body" --chunked-prefill-size 7 --threads 2
+same drawn_preempted --extra-request-body "$body" --max-total-tokens 128 --page-size 4 \
+    --schedule-conservativeness 0.1

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random workloads in tiny pools: whatever is chunked, shared, preempted or
+ * cancelled on the way, every request says what it would have said alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "sched_model.h"
+
+enum { MAX_REQUEST = 40, MAX_TEXT = 256, VOCAB = 150, STEP_LIMIT = 50000 };
+
+typedef struct {
+    uint64_t key, n_draw;
+} dice;
+
+typedef struct {
+    fm_request r;
+    int32_t    token[2 * MAX_TEXT];
+    int        is_submitted, is_done, was_ended;
+} job;
+
+typedef struct {
+    dice             d;
+    fm_sched_options opt;
+    fm_kv           *kv;
+    fm_sched        *s;
+    fake_model       m;
+    job              job[MAX_REQUEST];
+    fm_request      *live[MAX_REQUEST];
+    int              n_job, n_live, n_submitted, n_done;
+    int              calm, prompt_part;
+    int64_t          n_preempted, n_cached;
+} world;
+
+static int draw(dice *d, int n)
+{
+    return (int)(fm_rng_u32(d->key, d->n_draw++) % (uint32_t)n);
+}
+
+static int one_in(world *w, int n)
+{
+    return draw(&w->d, n) == 0;
+}
+
+/* Prompts are cuts of a few texts, some with an ending of their own. */
+static void draw_job(world *w, job *j)
+{
+    dice stem = {.key = 1000 + (uint64_t)draw(&w->d, 3)};
+    fm_request *r = &j->r;
+
+    *r = (fm_request){.id = (uint64_t)(j - w->job), .token = j->token};
+    r->n_prompt = 1 + draw(&w->d, one_in(w, 12) ? MAX_TEXT : w->opt.max_context / w->prompt_part);
+    for (int i = 0; i < r->n_prompt; i++) j->token[i] = draw(&stem, VOCAB);
+    for (int i = draw(&w->d, r->n_prompt); one_in(w, 2) && i < r->n_prompt; i++)
+        j->token[i] = draw(&w->d, VOCAB);
+    r->priority = one_in(w, 4) ? draw(&w->d, 3) - 1 : 0;
+    r->sampling = (fm_sampling){.max_new_tokens = draw(&w->d, one_in(w, 2) ? MAX_TEXT : 30),
+                                .min_new_tokens = one_in(w, 3) ? draw(&w->d, 20) : 0,
+                                .ignore_eos     = one_in(w, 3),
+                                .stop_id        = {5},
+                                .n_stop_id      = one_in(w, 2)};
+}
+
+static void submit(world *w)
+{
+    job *j = &w->job[w->n_submitted++];
+    draw_job(w, j);
+
+    const int room = w->opt.n_page * w->opt.page_size < w->opt.max_context
+                         ? w->opt.n_page * w->opt.page_size : w->opt.max_context;
+    const int fits = j->r.n_prompt + (j->r.sampling.max_new_tokens > 0) <= room;
+    const int asked = j->r.sampling.max_new_tokens;
+
+    assert_int_equal(fm_sched_submit(w->s, &j->r), fits ? FM_OK : FM_E_ARG);
+    if (!fits) {
+        assert_non_null(strstr(fm_why(), "the prompt has"));
+        w->n_done++;
+        return;
+    }
+    const int cut = asked < room - j->r.n_prompt ? asked : room - j->r.n_prompt;
+    assert_int_equal(j->r.sampling.max_new_tokens, cut);
+    j->is_submitted = 1;
+    w->live[w->n_live++] = &j->r;
+}
+
+static void end_someone(world *w)
+{
+    if (w->calm || !w->n_live || !one_in(w, 15)) return;
+    fm_request *r = w->live[draw(&w->d, w->n_live)];
+    job        *j = &w->job[r->id];
+    if (r->finish == FM_FINISH_NONE) j->was_ended = 1;
+    if (one_in(w, 2)) fm_sched_cancel(w->s, r);
+    else              fm_sched_finish(w->s, r, FM_FINISH_STOP);
+}
+
+static void check_answer(world *w, const job *j)
+{
+    int32_t   want[MAX_TEXT * 2];
+    fm_finish why;
+    const int n     = fake_answer(&w->m, &w->opt, &j->r, want, &why);
+    const int n_got = fm_request_n_output(&j->r);
+
+    assert_int_equal(j->r.state, FM_REQ_DONE);
+    assert_int_equal(j->r.has_lease, 0);
+    if (!j->was_ended) {
+        assert_int_equal(n_got, n);
+        assert_int_equal(j->r.finish, why);
+        assert_int_equal(j->r.matched_stop, why == FM_FINISH_STOP ? want[n - 1] : -1);
+    }
+    assert_true(n_got <= n);
+    assert_memory_equal(want, j->token + j->r.n_prompt, (size_t)n_got * sizeof *want);
+}
+
+static void collect(world *w)
+{
+    for (fm_request *r; (r = fm_sched_pop_done(w->s));) {
+        job *j = &w->job[r->id];
+        assert_false(j->is_done);
+        j->is_done = 1;
+        check_answer(w, j);
+        w->n_preempted += r->n_preempted;
+        w->n_cached += r->n_cached;
+        w->n_done++;
+        for (int i = 0; i < w->n_live; i++)
+            if (w->live[i] == r) w->live[i--] = w->live[--w->n_live];
+    }
+}
+
+static void check_counts(const world *w, const fm_batch *b)
+{
+    const fm_sched_stats st = fm_sched_get_stats(w->s);
+    int                  n_decode = 0, n_running = 0;
+
+    for (int i = 0; i < w->n_live; i++) {
+        const fm_request *r = w->live[i];
+        n_running += r->state == FM_REQ_RUNNING;
+        n_decode += r->state == FM_REQ_RUNNING && r->n_token > r->n_prompt &&
+                    r->n_computed == r->n_token - 1;
+    }
+    assert_int_equal(st.n_running, n_running);
+    assert_int_equal(st.n_waiting, w->n_live - n_running);
+    assert_true(n_running <= w->opt.max_running);
+    assert_in_range(b->n_row, 1, fm_sched_max_rows(&w->opt));
+    for (int i = 0; i < n_decode; i++) { /* each has its row, in front of the prefills */
+        assert_int_equal(b->span[i].n_row, 1);
+        assert_int_equal(b->span[i].form, FM_FORM_GENERATED);
+    }
+    if (w->opt.chunk > 0) assert_true(b->n_row - n_decode <= w->opt.chunk);
+    if (w->opt.chunk > 0) assert_true(b->n_row - n_decode <= w->opt.max_prefill);
+}
+
+static int step(world *w)
+{
+    int32_t         token[MAX_REQUEST];
+    const fm_batch *b = fm_sched_plan(w->s);
+
+    if (!b) return 0;
+    if (!w->calm && one_in(w, 40)) b = fm_sched_plan(w->s); /* the first is given up */
+    check_counts(w, b);
+    fm_kv_audit(w->kv);
+    fake_run(&w->m, w->s, b, w->live, w->n_live, token);
+    end_someone(w);
+    fm_sched_commit(w->s, token);
+    end_someone(w);
+    return 1;
+}
+
+static void open_world(world *w, const fm_sched_options *opt, int share, uint64_t seed)
+{
+    const fm_kv_options kv = {.n_page = opt->n_page, .page_size = opt->page_size,
+                              .max_lease = opt->max_running, .max_context = opt->max_context,
+                              .share = share};
+    *w = (world){.d = {.key = seed}, .opt = *opt, .n_job = MAX_REQUEST};
+    w->prompt_part = opt->max_context > 20 ? 1 + draw(&w->d, 10) : 1;
+    assert_int_equal(fm_kv_create(&w->kv, &kv), FM_OK);
+    assert_int_equal(fm_sched_create(&w->s, opt, w->kv), FM_OK);
+    fake_open(&w->m, opt, VOCAB, opt->deterministic || !share);
+}
+
+static void close_world(world *w)
+{
+    fm_kv_audit(w->kv);
+    assert_int_equal(fm_kv_free_pages(w->kv) + fm_kv_evictable_pages(w->kv), w->opt.n_page);
+    fm_sched_destroy(w->s);
+    fm_kv_destroy(w->kv);
+    fake_close(&w->m);
+}
+
+static void run(world *w)
+{
+    int n_step = 0;
+    while (w->n_done < w->n_job) {
+        assert_true(n_step++ < STEP_LIMIT);
+        while (w->n_submitted < w->n_job && one_in(w, 2)) submit(w);
+        if (!step(w) && w->n_submitted < w->n_job) submit(w);
+        collect(w);
+    }
+    assert_null(fm_sched_plan(w->s));
+    close_world(w);
+}
+
+static void draw_options(dice *d, fm_sched_options *o, int page_size)
+{
+    static const int chunk[] = {1, 2, 7, 33, 300, 0, -1};
+    *o = (fm_sched_options){
+        .max_running = 1 + draw(d, 12), .chunk = chunk[draw(d, 7)],
+        .max_prefill = 1 + draw(d, 200), .max_context = 2 + draw(d, MAX_TEXT - 2),
+        .page_size = page_size, .n_page = 1 + draw(d, 1 + 300 / page_size),
+        .policy = draw(d, 2) ? FM_POLICY_LPM : FM_POLICY_FCFS, .deterministic = draw(d, 2),
+        .conservativeness = 0.3 * draw(d, 4), .eos = {1, 2}, .n_eos = draw(d, 3),
+    };
+}
+
+static void says_the_same_as_alone(void **state)
+{
+    const int page_size = *(const int *)*state;
+    dice      d = {.key = (uint64_t)page_size};
+    world    *w = calloc(1, sizeof *w);
+    int64_t   n_preempted = 0, n_cached = 0;
+
+    for (int i = 0; i < 150; i++) {
+        fm_sched_options opt;
+        draw_options(&d, &opt, page_size);
+        const int share = draw(&d, 4) > 0;
+        open_world(w, &opt, share, (uint64_t)i);
+        w->calm = i % 2;
+        run(w);
+        n_preempted += w->n_preempted;
+        n_cached += w->n_cached;
+    }
+    assert_true(n_preempted > 20); /* the pools were tight enough to mean something */
+    assert_true(n_cached > 100);
+    free(w);
+}
+
+int main(void)
+{
+    static const int size[] = {1, 2, 3, 8, 16, 31, 64};
+    struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[0]),
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[1]),
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[2]),
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[3]),
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[4]),
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[5]),
+        cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[6]),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
