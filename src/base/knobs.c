@@ -81,11 +81,17 @@ static const char *environment(const char *name)
     return getenv(var);
 }
 
+static size_t value_bytes(fm_knob_kind kind)
+{
+    return kind == FM_KNOB_INT ? sizeof(int64_t) : kind == FM_KNOB_REAL ? sizeof(double)
+         : kind == FM_KNOB_FLAG ? sizeof(int) : sizeof(char *);
+}
+
 fm_status fm_knobs_init(const fm_knob *table, int n, void *base)
 {
     for (int i = 0; i < n; i++) {
         const char *env = environment(table[i].name);
-        if (table[i].kind == FM_KNOB_WORD) *(char **)((char *)base + table[i].offset) = NULL;
+        memset((char *)base + table[i].offset, 0, value_bytes(table[i].kind));
         if (table[i].initial) FM_TRY(fm_knob_set(&table[i], base, table[i].initial));
         if (env && *env) FM_TRY(fm_knob_set(&table[i], base, env));
     }

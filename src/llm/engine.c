@@ -40,6 +40,8 @@ fm_status fm_engine_step(fm_engine *e)
     if (b && rc == FM_OK) {
         sample(e, b);
         fm_sched_commit(e->sched, e->token); /* append, publish prefixes, retire */
+    } else if (b) {
+        fm_sched_give_up(e->sched);
     }
     fm_alloc_guard_end();
     FM_TRY(rc);

@@ -74,7 +74,7 @@ static fm_status open_tokenizer(opening *p)
     return fm_tokenizer_scratch_create(&p->e->scratch, p->e->tokenizer);
 }
 
-static void set_limits(opening *p)
+static fm_status set_limits(opening *p)
 {
     const fm_options *o = p->o;
     fm_engine        *e = p->e;
@@ -95,6 +95,7 @@ static void set_limits(opening *p)
                                 .max_context = s->max_context,
                                 .page_size   = s->page_size,
                                 .n_thread    = o->threads ? (int)o->threads : fm_host_cores()};
+    return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 
 static fm_status layout(opening *p, fm_slab *slab)
@@ -171,7 +172,7 @@ static fm_status open_all(opening *p, fm_show_plan_fn *show_plan)
     FM_TRY(read_config(p));
     FM_TRY(open_tokenizer(p));
     FM_TRY(open_source(p));
-    set_limits(p);
+    FM_TRY(set_limits(p));
     FM_TRY(layout(p, &measure));
     FM_TRY(fm_weights_check(&e->weights, e->source));
     e->slab_bytes = measure.used;

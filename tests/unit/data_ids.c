@@ -125,8 +125,8 @@ static void synthetic_rows(void **state)
     finish(&rows, &warm);
 }
 
-/* The means are ShareGPT's: within four standard errors (281 and 229 are the
- * standard deviations of the two distributions, rounded up). */
+/* The means are ShareGPT's: within four standard errors (304 and 233 are the
+ * standard deviations of the two distributions). */
 static void synthetic_means(void **state)
 {
     (void)state;
@@ -135,8 +135,8 @@ static void synthetic_means(void **state)
     fm_dataset            rows, warm;
     const fm_data_options o = options("synthetic", n, 4);
     draw(&rows, &warm, &o);
-    assert_true(fabs((double)rows.sum_prompt / n - 313) < 4 * 300 / sqrt(n));
-    assert_true(fabs((double)rows.sum_output / n - 194) < 4 * 240 / sqrt(n));
+    assert_true(fabs((double)rows.sum_prompt / n - 313) < 4 * 304 / sqrt(n));
+    assert_true(fabs((double)rows.sum_output / n - 194) < 4 * 233 / sqrt(n));
     for (int i = 0; i < n; i++) {
         if (rows.row[i].n_prompt > longest) longest = rows.row[i].n_prompt;
         if (rows.row[i].n_output < shortest) shortest = rows.row[i].n_output;

@@ -60,6 +60,18 @@ static void refuses_wrong_options(void **state)
     fm_kv_destroy(NULL);
 }
 
+static void books_are_as_large_as_announced(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 64; size *= 4) {
+        fm_kv_options opt = {.n_page = 1, .page_size = size, .max_lease = 1, .max_context = size,
+                             .share = 1};
+        const size_t  base = fm_kv_bytes(&opt);
+        for (opt.n_page = 2; opt.n_page < 5000; opt.n_page = opt.n_page * 3 / 2 + 1)
+            assert_true(fm_kv_bytes(&opt) <= base + (size_t)opt.n_page * fm_kv_book_bytes(size));
+    }
+}
+
 static void finds_full_pages_and_leaves_one_row(void **state)
 {
     (void)state;
@@ -251,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_wrong_options),
+        cmocka_unit_test(books_are_as_large_as_announced),
         cmocka_unit_test(finds_full_pages_and_leaves_one_row),
         cmocka_unit_test(full_pool_leaves_the_lease_alone),
         cmocka_unit_test(evicts_the_oldest_leaf_first),

@@ -106,7 +106,8 @@ static void begin(world *w, sequence *s)
     const int m = w->share ? n_match(w, s->token, n - 1) : 0;
     int32_t   idle;
 
-    assert_int_equal(fm_kv_match(w->kv, s->token, n), w->share ? n_match(w, s->token, n) * w->page_size : 0);
+    assert_int_equal(fm_kv_match(w->kv, s->token, n),
+                     w->share ? n_match(w, s->token, n) * w->page_size : 0);
     assert_int_equal(fm_kv_probe(w->kv, s->token, n, &idle), m * w->page_size);
     const int was_idle = n_idle(w);
 
@@ -254,7 +255,8 @@ static void carries_a_large_tree(void **state)
 
     assert_int_equal(fm_kv_create(&kv, &opt), FM_OK);
     for (int k = 0; k < 2000; k++) {
-        for (int i = 0; i < TEXT; i++) token[i] = (int32_t)fm_rng_u32((uint64_t)k, (uint64_t)i) & 0xffff;
+        for (int i = 0; i < TEXT; i++)
+            token[i] = (int32_t)fm_rng_u32((uint64_t)k, (uint64_t)i) & 0xffff;
         assert_int_equal(fm_kv_begin(kv, &l, token, TEXT), FM_OK);
         assert_int_equal(fm_kv_grow(kv, &l, TEXT), FM_OK);
         fm_kv_publish(kv, &l, token, TEXT);

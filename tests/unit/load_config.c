@@ -105,7 +105,8 @@ static void both_spellings_agree(void **state)
 static void family_defaults(void **state)
 {
     (void)state;
-    static const char drop[] = "{\"topk_method\": null, \"scoring_func\": null, \"norm_topk_prob\": null}";
+    static const char drop[] =
+        "{\"topk_method\": null, \"scoring_func\": null, \"norm_topk_prob\": null}";
     const fm_model_config v2 = builtin("v2-lite", drop), v3 = builtin("r1-mini", drop);
     assert_int_equal(v2.route, FM_ROUTE_GREEDY);
     assert_int_equal(v2.norm_top_k, 0);
@@ -115,8 +116,9 @@ static void family_defaults(void **state)
     const fm_model_config kimi = builtin(
         "r1-mini", "{\"model_type\": \"kimi_k2\", \"topk_method\": null, \"scoring_func\": null}");
     assert_int_equal(kimi.score, FM_SCORE_SIGMOID);
-    const fm_model_config v2_236b = builtin(
-        "v2-lite", "{\"topk_method\": \"group_limited_greedy\", \"n_group\": 8, \"topk_group\": 3}");
+    const fm_model_config v2_236b =
+        builtin("v2-lite",
+                "{\"topk_method\": \"group_limited_greedy\", \"n_group\": 8, \"topk_group\": 3}");
     assert_int_equal(v2_236b.route, FM_ROUTE_GROUP_LIMITED);
     const fm_model_config dense = builtin("r1-mini", "{\"n_routed_experts\": null}");
     assert_int_equal(dense.n_expert, 0);
@@ -178,7 +180,8 @@ static const fault faults[] = {
     {"{\"architectures\": [\"LlamaForCausalLM\"]}", "LlamaForCausalLM", FM_E_NOSUP},
     {"{\"architectures\": [\"DeepseekV32ForCausalLM\"]}", "DeepseekV32ForCausalLM", FM_E_NOSUP},
     {"{\"model_type\": 3}", "model_type", FM_E_FORMAT},
-    {"{\"model_type\": \"a_very_long_name_that_no_model_type_ever_had\"}", "model_type", FM_E_FORMAT},
+    {"{\"model_type\": \"a_very_long_name_that_no_model_type_ever_had\"}", "model_type",
+     FM_E_FORMAT},
     {"{\"hidden_act\": \"gelu\"}", "hidden_act", FM_E_NOSUP},
     {"{\"attention_bias\": true}", "attention_bias", FM_E_NOSUP},
     {"{\"tie_word_embeddings\": true}", "tie_word_embeddings", FM_E_NOSUP},
@@ -271,7 +274,8 @@ static void faults_are_named(void **state)
 static void not_even_json(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "{", "[]", "3", "null", "{\"a\": 1, \"a\": 2}", "\xff\xfe{}"};
+    static const char *const texts[] = {"",          "{", "[]", "3", "null", "{\"a\": 1, \"a\": 2}",
+                                        "\xff\xfe{}"};
     fm_model_config          c;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(parse(&c, texts[i], NULL), FM_E_FORMAT);

@@ -19,7 +19,8 @@ static fm_model_config shape(const char *overrides)
 {
     fm_model_config c;
     const char     *text = fm_builtin_config("r1-mini");
-    if (fm_config_parse(&c, text, strlen(text), "r1-mini", overrides) != FM_OK) fail_msg("%s", fm_why());
+    if (fm_config_parse(&c, text, strlen(text), "r1-mini", overrides) != FM_OK)
+        fail_msg("%s", fm_why());
     return c;
 }
 
@@ -42,8 +43,11 @@ static const char fp8_shape[] =
     "\"weight_block_size\": [128, 128]}}";
 
 static const char *const sample[] = {
-    "model.layers.1.mlp.experts.5.up_proj.weight", "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
-    "model.layers.1.mlp.gate.weight", "model.norm.weight", "model.layers.1.mlp.gate.e_score_correction_bias",
+    "model.layers.1.mlp.experts.5.up_proj.weight",
+    "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
+    "model.layers.1.mlp.gate.weight",
+    "model.norm.weight",
+    "model.layers.1.mlp.gate.e_score_correction_bias",
     "model.layers.0.self_attn.kv_b_proj.weight",
 };
 
@@ -56,10 +60,11 @@ static void a_part_equals_the_whole(void **state)
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
         const fm_tensor t    = find(s, sample[i]);
         const size_t    size = fm_dtype_bytes(t.dtype);
-        char           *all  = malloc((size_t)(t.rows * t.cols) * size), *part = malloc((size_t)t.cols * size);
+        char *all = malloc((size_t)(t.rows * t.cols) * size), *part = malloc((size_t)t.cols * size);
         fm_source_read(s, &t, 0, t.rows, 0, t.cols, t.dtype, all);
         for (int k = 0; k < 50; k++) {
-            const int64_t r = (k * 37) % t.rows, c0 = (k * 13) % t.cols, n = 1 + (k * 29) % (t.cols - c0);
+            const int64_t r = (k * 37) % t.rows, c0 = (k * 13) % t.cols,
+                          n = 1 + (k * 29) % (t.cols - c0);
             fm_source_read(s, &t, r, 1, c0, n, t.dtype, part);
             assert_memory_equal(part, all + (size_t)(r * t.cols + c0) * size, (size_t)n * size);
         }
@@ -73,17 +78,18 @@ static void a_part_equals_the_whole(void **state)
 static void values_follow_the_rule(void **state)
 {
     (void)state;
-    const fm_model_config c = shape(fp8_shape);
-    fm_source            *s = open_dummy(&c, 7);
-    const uint64_t key = fm_rng_key("lm_head.weight", 7), key8 = fm_rng_key(sample[0], 7);
-    const float    step = (float)(sqrt(3) / sqrt(1024) * 0x1p-23);
-    fm_tensor      t    = find(s, "lm_head.weight");
-    fm_bf16        b[1024];
-    fm_fp8         f[1024];
+    const fm_model_config c   = shape(fp8_shape);
+    fm_source            *s   = open_dummy(&c, 7);
+    const uint64_t        key = fm_rng_key("lm_head.weight", 7), key8 = fm_rng_key(sample[0], 7);
+    const float           step = (float)(sqrt(3) / sqrt(1024) * 0x1p-23);
+    fm_tensor             t    = find(s, "lm_head.weight");
+    fm_bf16               b[1024];
+    fm_fp8                f[1024];
 
     fm_source_read(s, &t, 77, 1, 0, 1024, FM_BF16, b);
     for (uint64_t i = 0; i < 1024; i++)
-        assert_int_equal(b[i], fm_bf16_of_f32(fm_dummy_f32(fm_rng_u32(key, 77 * 1024 + i), 0, step)));
+        assert_int_equal(b[i],
+                         fm_bf16_of_f32(fm_dummy_f32(fm_rng_u32(key, 77 * 1024 + i), 0, step)));
     t = find(s, sample[0]);
     assert_int_equal(t.dtype, FM_FP8);
     fm_source_read(s, &t, 77, 1, 0, 1024, FM_FP8, f);
@@ -111,7 +117,8 @@ static void golden_bits(void **state)
     fm_source_close(s);
 }
 
-static void check_moments(const fm_source *s, const char *name, float scale, double mean, double std)
+static void check_moments(const fm_source *s, const char *name, float scale, double mean,
+                          double std)
 {
     const fm_tensor t = find(s, name);
     const int64_t   n = t.rows * t.cols;
@@ -194,9 +201,12 @@ static void names_and_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_equals_the_whole), cmocka_unit_test(values_follow_the_rule),
-        cmocka_unit_test(golden_bits),             cmocka_unit_test(spread_is_as_promised),
-        cmocka_unit_test(fp8_is_never_nan),        cmocka_unit_test(seeds_and_names_differ),
+        cmocka_unit_test(a_part_equals_the_whole),
+        cmocka_unit_test(values_follow_the_rule),
+        cmocka_unit_test(golden_bits),
+        cmocka_unit_test(spread_is_as_promised),
+        cmocka_unit_test(fp8_is_never_nan),
+        cmocka_unit_test(seeds_and_names_differ),
         cmocka_unit_test(names_and_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

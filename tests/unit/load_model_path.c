@@ -24,7 +24,7 @@ static void forget_environment(void)
 /* mkdir -p below the temporary directory */
 static void make_folders(const temp_dir *d, const char *path)
 {
-    char full[600];
+    char full[1024];
     snprintf(full, sizeof full, "%s/%s", d->path, path);
     for (char *p = full + strlen(d->path) + 1; (p = strchr(p, '/')); p++) {
         *p = 0;
@@ -36,16 +36,18 @@ static void make_folders(const temp_dir *d, const char *path)
 
 static void snapshot(const temp_dir *d, const char *hub, const char *revision)
 {
-    char path[400];
-    snprintf(path, sizeof path, "%s%smodels--org--Some-Model.1/snapshots/%s", hub, *hub ? "/" : "", revision);
-    make_folders(d, path);
-    strcat(path, "/config.json");
-    temp_text(d, path, "{}");
+    fm_str path = {0};
+    fm_str_printf(&path, "%s%smodels--org--Some-Model.1/snapshots/%s", hub, *hub ? "/" : "",
+                  revision);
+    make_folders(d, path.text);
+    fm_str_puts(&path, "/config.json");
+    temp_text(d, path.text, "{}");
+    fm_str_fini(&path);
 }
 
 static void set_mtime(const temp_dir *d, const char *path, long seconds)
 {
-    char                  full[600];
+    char                  full[1024];
     const struct timespec t[2] = {{seconds, 0}, {seconds, 0}};
     snprintf(full, sizeof full, "%s/%s", d->path, path);
     assert_int_equal(utimensat(-1, full, t, 0), 0);

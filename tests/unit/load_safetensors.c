@@ -35,7 +35,8 @@ static void check_checkpoint(const char *name)
     const char *key;
     json_t     *v;
     int         n = 0;
-    json_object_foreach(r.header, key, v) {
+    json_object_foreach(r.header, key, v)
+    {
         fm_tensor t;
         if (!strcmp(key, "__metadata__")) continue;
         assert_int_equal(fm_source_find(s, key, &t), FM_OK);
@@ -68,13 +69,13 @@ static void every_type(void **state)
     const float    f32[]  = {1.5f, -0.0f, 3e38f, 1e-40f, -7, 0.1f};
     const uint16_t bf16[] = {0x3fc0, 0x8000, 0x7f80, 0x0001, 0xc0e0, 0x3dcd};
     const uint16_t f16[]  = {0x3e00, 0x8000, 0x7bff, 0x0001, 0xc700, 0x2e66};
-    const uint8_t  fp8[]  = {0x38, 0x80, 0x7e, 0x01, 0xc6, 0x08}, e8m0[] = {127, 0, 254, 1, 128, 100};
-    const double   want[5][6] = {
-        {1.5, 0, 3e38f, 1e-40f, -7, 0.1f},
-        {1.5, 0, INFINITY, 0x1p-133, -7, 0.10009765625},
-        {1.5, 0, 65504, 0x1p-24, -7, 0.0999755859375},
-        {1, 0, 448, 0x1p-9, -3.5, 0x1p-6},
-        {1, 0x1p-127, 0x1p127, 0x1p-126, 2, 0x1p-27},
+    const uint8_t fp8[] = {0x38, 0x80, 0x7e, 0x01, 0xc6, 0x08}, e8m0[] = {127, 0, 254, 1, 128, 100};
+    const double  want[5][6] = {
+         {1.5, 0, 3e38f, 1e-40f, -7, 0.1f},
+         {1.5, 0, INFINITY, 0x1p-133, -7, 0.10009765625},
+         {1.5, 0, 65504, 0x1p-24, -7, 0.0999755859375},
+         {1, 0, 448, 0x1p-9, -3.5, 0x1p-6},
+         {1, 0x1p-127, 0x1p127, 0x1p-126, 2, 0x1p-27},
     };
     static const char *const name[] = {"a", "b", "c", "d", "e"};
 
@@ -147,7 +148,7 @@ static void unused_oddities_are_ignored(void **state)
 {
     (void)state;
     temp_dir  d;
-    st_writer w    = {0};
+    st_writer w     = {0};
     char      z[64] = {0};
     fm_tensor t;
     temp_dir_make(&d);
@@ -221,7 +222,8 @@ static void index_faults(void **state)
         {"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", "weight_map.a", FM_E_FORMAT},
         {"{\"weight_map\": {\"a\": 3}}", "weight_map.a", FM_E_FORMAT},
         {"{\"weight_map\": {\"a\": \"\"}}", "weight_map.a", FM_E_FORMAT},
-        {"{\"weight_map\": {\"c\": \"model-00001-of-00002.safetensors\"}}", "weight_map.c", FM_E_FORMAT},
+        {"{\"weight_map\": {\"c\": \"model-00001-of-00002.safetensors\"}}", "weight_map.c",
+         FM_E_FORMAT},
         {"{\"weight_map\": {\"a\": \"model-00001-of-00002.safetensors\", "
          "\"a2\": \"model-00002-of-00002.safetensors\"}}",
          "weight_map.a2", FM_E_FORMAT},
@@ -278,23 +280,28 @@ static const fault faults[] = {
     {"{\"t\": 3}", "tensor t: expected an object"},
     {"{\"t\": {}}", "tensor t: dtype"},
     {"{\"t\": {\"dtype\": 7}}", "tensor t: dtype"},
-    {"{\"t\": {\"dtype\": \"BF17\", \"shape\": [8], \"data_offsets\": [0, 16]}}", "tensor t: dtype BF17"},
+    {"{\"t\": {\"dtype\": \"BF17\", \"shape\": [8], \"data_offsets\": [0, 16]}}",
+     "tensor t: dtype BF17"},
     {"{\"t\": {\"dtype\": \"BF16\", \"data_offsets\": [0, 16]}}", "tensor t: shape"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": 8, \"data_offsets\": [0, 16]}}", "tensor t: shape"},
-    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [-8], \"data_offsets\": [0, 16]}}", "tensor t: shape[0]"},
+    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [-8], \"data_offsets\": [0, 16]}}",
+     "tensor t: shape[0]"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [2, 4.0], \"data_offsets\": [0, 16]}}",
      "tensor t: shape[1]"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [\"8\"], \"data_offsets\": [0, 16]}}",
      "tensor t: shape[0]"},
-    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [4611686018427387904, 8], \"data_offsets\": [0, 16]}}",
+    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [4611686018427387904, 8], \"data_offsets\": [0, "
+     "16]}}",
      "tensor t: shape[1]"},
-    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [4294967296, 2147483648], \"data_offsets\": [0, 0]}}",
+    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [4294967296, 2147483648], \"data_offsets\": [0, "
+     "0]}}",
      "tensor t: data_offsets"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1], "
      "\"data_offsets\": [0, 2]}}",
      "tensor t: shape"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [8]}}", "tensor t: data_offsets"},
-    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [8], \"data_offsets\": [0]}}", "tensor t: data_offsets"},
+    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [8], \"data_offsets\": [0]}}",
+     "tensor t: data_offsets"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [8], \"data_offsets\": [0, 16, 32]}}",
      "tensor t: data_offsets"},
     {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [8], \"data_offsets\": [16, 0]}}",
@@ -305,7 +312,8 @@ static const fault faults[] = {
      "span 16 bytes, its shape and dtype need 14"},
     {"{\"t\": {\"dtype\": \"F32\", \"shape\": [8], \"data_offsets\": [0, 16]}}",
      "span 16 bytes, its shape and dtype need 32"},
-    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [9], \"data_offsets\": [0, 18]}}", "tensor t ends at byte"},
+    {"{\"t\": {\"dtype\": \"BF16\", \"shape\": [9], \"data_offsets\": [0, 18]}}",
+     "tensor t ends at byte"},
     {"{\"t\": {\"dtype\": \"U8\", \"shape\": [9223372036854775807], "
      "\"data_offsets\": [0, 9223372036854775807]}}",
      "tensor t ends at byte"},
@@ -346,7 +354,8 @@ static void broken_headers(void **state)
 static void lengths_that_lie(void **state)
 {
     (void)state;
-    static const uint64_t lie[] = {3, 100, 1 << 20, 200 << 20, UINT64_MAX, UINT64_MAX - 7, 1ull << 63};
+    static const uint64_t lie[] = {3,         100, 1 << 20, 200 << 20, UINT64_MAX, UINT64_MAX - 7,
+                                   1ull << 63};
     temp_dir              d;
     temp_dir_make(&d);
     temp_file(&d, "model.safetensors", "", 0);
@@ -367,10 +376,11 @@ static void lengths_that_lie(void **state)
 static void cut_anywhere(void **state)
 {
     (void)state;
-    static const char header[] = "{\"t\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}}";
-    char              file[128];
-    const uint64_t    n     = sizeof header - 1;
-    const size_t      whole = 8 + sizeof header - 1 + 4;
+    static const char header[] =
+        "{\"t\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}}";
+    char           file[128];
+    const uint64_t n     = sizeof header - 1;
+    const size_t   whole = 8 + sizeof header - 1 + 4;
     memcpy(file, &n, 8);
     memcpy(file + 8, header, n);
     memcpy(file + 8 + n, "data", 4);

@@ -30,7 +30,7 @@ void temp_dir_remove(const temp_dir *d)
 
 void temp_file(const temp_dir *d, const char *name, const void *bytes, size_t n)
 {
-    char path[512];
+    char path[1024];
     snprintf(path, sizeof path, "%s/%s", d->path, name);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
@@ -46,7 +46,8 @@ void temp_text(const temp_dir *d, const char *name, const char *text)
 void st_add(st_writer *w, const char *name, const char *dtype, const char *shape, const void *bytes,
             size_t n)
 {
-    fm_str_printf(&w->header, "%s\"%s\": {\"dtype\": \"%s\", \"shape\": %s, \"data_offsets\": [%zu, %zu]}",
+    fm_str_printf(&w->header,
+                  "%s\"%s\": {\"dtype\": \"%s\", \"shape\": %s, \"data_offsets\": [%zu, %zu]}",
                   w->header.len ? ", " : "{", name, dtype, shape, w->data.len, w->data.len + n);
     fm_str_add(&w->data, bytes, n);
 }
@@ -114,9 +115,12 @@ st_tensor st_find(const st_reader *r, const char *name)
 
 static fm_dtype type_of(const char *name)
 {
-    static const char *const names[] = {[FM_F32] = "F32", [FM_BF16] = "BF16", [FM_F16] = "F16",
-                                        [FM_FP8] = "F8_E4M3", [FM_E8M0] = "F8_E8M0"};
-    int i = 0;
+    static const char *const names[] = {[FM_F32]  = "F32",
+                                        [FM_BF16] = "BF16",
+                                        [FM_F16]  = "F16",
+                                        [FM_FP8]  = "F8_E4M3",
+                                        [FM_E8M0] = "F8_E8M0"};
+    int                      i       = 0;
     while (strcmp(names[i], name) != 0) assert_true(++i <= FM_E8M0);
     return (fm_dtype)i;
 }

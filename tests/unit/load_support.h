@@ -45,8 +45,8 @@ typedef struct {
     } recent, scale;
 } st_reader;
 
-void  st_open(st_reader *r, const char *path);
-void  st_close(st_reader *r);
+void st_open(st_reader *r, const char *path);
+void st_close(st_reader *r);
 
 /* One tensor as it stands in the file. */
 typedef struct {

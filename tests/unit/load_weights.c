@@ -72,7 +72,7 @@ static float *expand(const fm_matrix *m)
     const size_t size = m->dtype == FM_F32 ? 4 : 2;
     char        *unit = calloc((size_t)k * (size_t)k, size);
     const void **x    = malloc((size_t)k * sizeof *x);
-    float       *c = malloc((size_t)k * 32 * sizeof *c), *w = malloc((size_t)n * (size_t)k * sizeof *w);
+    float *c = malloc((size_t)k * 32 * sizeof *c), *w = malloc((size_t)n * (size_t)k * sizeof *w);
     const float    one   = 1;
     const uint16_t one16 = 0x3f80;
     for (int i = 0; i < k; i++) {
@@ -84,7 +84,8 @@ static float *expand(const fm_matrix *m)
         fm_gemm_for(fm_gemm_pick(), m->dtype)(
             c, x, (char *)m->panels + (size_t)p * fm_panel_bytes(m->dtype, k), scale, k, k);
         for (int i = 0; i < k; i++)
-            for (int j = 0; j < 32; j++) w[(size_t)(p * 32 + j) * (size_t)k + (size_t)i] = c[i * 32 + j];
+            for (int j = 0; j < 32; j++)
+                w[(size_t)(p * 32 + j) * (size_t)k + (size_t)i] = c[i * 32 + j];
     }
     free(unit);
     free(x);
@@ -107,19 +108,19 @@ static void expect(float got, float want, fm_dtype as, const char *tensor, int64
     want            = kept(want, as);
     const float tol = as == FM_FP8 ? fabsf(want) * 1e-6f : 0; /* one rounding of value x scale */
     if (!(fabsf(got - want) <= tol))
-        fail_msg("%s[%lld, %lld] is %.9g, want %.9g", tensor, (long long)r, (long long)c, (double)got,
-                 (double)want);
+        fail_msg("%s[%lld, %lld] is %.9g, want %.9g", tensor, (long long)r, (long long)c,
+                 (double)got, (double)want);
 }
 
 /* rows [row0, row0+n) of the tensor are outputs at(0), at(1), … of the matrix */
-static void check_rows(const fm_matrix *m, const float *w, truth t, const char *tensor, int64_t row0, int n,
-                       int stride, int offset)
+static void check_rows(const fm_matrix *m, const float *w, truth t, const char *tensor,
+                       int64_t row0, int n, int stride, int offset)
 {
     for (int r = 0; r < n; r++) {
         const int out = r / stride * 32 + r % stride + offset;
         for (int c = 0; c < m->k; c++)
-            expect(w[(size_t)out * (size_t)m->k + (size_t)c], t.value(t.ctx, tensor, row0 + r, c), m->dtype,
-                   tensor, row0 + r, c);
+            expect(w[(size_t)out * (size_t)m->k + (size_t)c], t.value(t.ctx, tensor, row0 + r, c),
+                   m->dtype, tensor, row0 + r, c);
     }
 }
 
@@ -147,7 +148,8 @@ static void check_heads(const fm_weights *w, const fm_piece *p, truth t)
         float *u = expand(&p->attn->k_up_t[h]);
         for (int l = 0; l < c->kv_lora; l++)
             for (int d = 0; d < c->nope; d++)
-                expect(u[l * c->nope + d], t.value(t.ctx, p->tensor, row0 + d, l), w->act, p->tensor, row0 + d, l);
+                expect(u[l * c->nope + d], t.value(t.ctx, p->tensor, row0 + d, l), w->act,
+                       p->tensor, row0 + d, l);
         free(u);
     }
 }
@@ -162,7 +164,8 @@ static void check_piece(const fm_weights *w, const fm_piece *p, truth t)
         break;
     case FM_PIECE_TABLE:
         for (int64_t i = 0; i < p->rows * p->cols; i++) {
-            const float got = w->act == FM_F32 ? ((float *)p->table)[i] : fm_f32_of_bf16(((fm_bf16 *)p->table)[i]);
+            const float got = w->act == FM_F32 ? ((float *)p->table)[i]
+                                               : fm_f32_of_bf16(((fm_bf16 *)p->table)[i]);
             expect(got, t.value(t.ctx, p->tensor, i / p->cols, i % p->cols), w->act, p->tensor,
                    i / p->cols, i % p->cols);
         }
@@ -194,7 +197,8 @@ static void check_dir(const char *config_dir, const char *dir, st_reader *file, 
 {
     model m;
     read_config(&m, config_dir);
-    if (fm_source_open_files(&m.source, dir) != FM_OK || load(&m, act, 2) != FM_OK) fail_msg("%s", fm_why());
+    if (fm_source_open_files(&m.source, dir) != FM_OK || load(&m, act, 2) != FM_OK)
+        fail_msg("%s", fm_why());
     check_all(&m.w, (truth){in_file, file});
     unload(&m);
 }
@@ -281,7 +285,8 @@ static void rewrite(const temp_dir *d, const char *from, rewrite_fn *fn)
     json_t     *v;
     snprintf(path, sizeof path, FM_TEST_DATA "/%s/model.safetensors", from);
     st_open(&r, path);
-    json_object_foreach(r.header, name, v) {
+    json_object_foreach(r.header, name, v)
+    {
         if (!strcmp(name, "__metadata__")) continue;
         const st_tensor t = st_find(&r, name);
         fn(&w, &r, name, &t);
@@ -449,9 +454,11 @@ static void dummy_with_ragged_panels(void **state)
         const char *text = fm_builtin_config("r1-mini");
         char        with[1024];
         snprintf(with, sizeof with, small,
-                 fp8 ? ", \"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}"
+                 fp8 ? ", \"quantization_config\": {\"quant_method\": \"fp8\", "
+                       "\"weight_block_size\": [128, 128]}"
                      : "");
-        if (fm_config_parse(&m.config, text, strlen(text), "small", with) != FM_OK) fail_msg("%s", fm_why());
+        if (fm_config_parse(&m.config, text, strlen(text), "small", with) != FM_OK)
+            fail_msg("%s", fm_why());
         assert_int_equal(fm_source_open_dummy(&m.source, &m.config, 5), FM_OK);
         assert_int_equal(load(&m, FM_BF16, 2), FM_OK);
         check_all(&m.w, (truth){in_source, m.source});
@@ -464,8 +471,8 @@ static void dummy_with_ragged_panels(void **state)
 static const char fp8_gate[] = "model.layers.1.mlp.experts.2.gate_proj.weight";
 
 static const struct fault {
-    const char *name;                  /* which tensor */
-    const char *dtype, *shape;         /* what it becomes; dtype NULL: it is dropped */
+    const char *name;          /* which tensor */
+    const char *dtype, *shape; /* what it becomes; dtype NULL: it is dropped */
     int         bytes;
     fm_status   want;
 } faults[] = {
@@ -481,7 +488,8 @@ static const struct fault {
     {"model.layers.1.mlp.gate.weight", "BF16", "[8, 16, 16]", 4096, FM_E_NOSUP},
     {fp8_gate, "F8_E8M0", "[128, 256]", 128 * 256, FM_E_NOSUP},
     {fp8_gate, "F8_E5M2", "[128, 256]", 128 * 256, FM_E_NOSUP},
-    {"model.layers.1.mlp.experts.2.up_proj.weight", "BF16", "[128, 256]", 128 * 256 * 2, FM_E_NOSUP},
+    {"model.layers.1.mlp.experts.2.up_proj.weight", "BF16", "[128, 256]", 128 * 256 * 2,
+     FM_E_NOSUP},
     {"model.layers.1.mlp.experts.2.gate_proj.weight_scale_inv", "F32", "[2, 1]", 8, FM_E_FORMAT},
     {"model.layers.1.mlp.experts.2.gate_proj.weight_scale_inv", "F32", "[1, 1]", 4, FM_E_FORMAT},
     {"model.layers.1.mlp.experts.2.gate_proj.weight_scale_inv", "BF16", "[1, 2]", 4, FM_E_NOSUP},
@@ -493,8 +501,10 @@ static void with_fault(st_writer *w, const st_reader *r, const char *name, const
 {
     static const char zeros[128 * 256 * 2];
     (void)r;
-    if (strcmp(name, current->name) != 0) copy(w, name, t);
-    else if (current->dtype) st_add(w, name, current->dtype, current->shape, zeros, (size_t)current->bytes);
+    if (strcmp(name, current->name) != 0)
+        copy(w, name, t);
+    else if (current->dtype)
+        st_add(w, name, current->dtype, current->shape, zeros, (size_t)current->bytes);
 }
 
 static void faults_are_named(void **state)

@@ -10,10 +10,17 @@
 
 static fm_model_config yarn(double theta, double factor, double fast, double slow, double mscale)
 {
-    return (fm_model_config){.nope = 128, .rope = 64, .rope_theta = theta, .yarn = 1,
-                             .yarn_factor = factor, .yarn_beta_fast = fast, .yarn_beta_slow = slow,
-                             .yarn_mscale = mscale, .yarn_mscale_all_dim = mscale,
-                             .yarn_truncate = 1, .yarn_original = 4096};
+    return (fm_model_config){.nope                = 128,
+                             .rope                = 64,
+                             .rope_theta          = theta,
+                             .yarn                = 1,
+                             .yarn_factor         = factor,
+                             .yarn_beta_fast      = fast,
+                             .yarn_beta_slow      = slow,
+                             .yarn_mscale         = mscale,
+                             .yarn_mscale_all_dim = mscale,
+                             .yarn_truncate       = 1,
+                             .yarn_original       = 4096};
 }
 
 /* Published softmax scales of whole model families. */
@@ -22,7 +29,8 @@ static void softmax_scales(void **state)
     (void)state;
     const struct {
         double factor, mscale, scale;
-    } want[] = {{40, 0.707, 0.11472139}, {40, 1, 0.13523378}, {32, 1, 0.13086080}, {64, 1, 0.14467963}};
+    } want[] = {
+        {40, 0.707, 0.11472139}, {40, 1, 0.13523378}, {32, 1, 0.13086080}, {64, 1, 0.14467963}};
 
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         const fm_model_config c = yarn(10000, want[i].factor, 32, 1, want[i].mscale);
@@ -40,7 +48,7 @@ static void rope_magnitudes(void **state)
     assert_true(fabs(fm_rope_magnitude(&c) - 1.3688879) < 1e-6); /* no mscale at all: m(s, 1) */
     assert_true(fabs(fm_attention_scale(&c) - 1 / sqrt(192)) < 1e-7);
 
-    c.yarn_mscale = 0.707;
+    c.yarn_mscale         = 0.707;
     c.yarn_mscale_all_dim = 1;
     assert_true(fabs(fm_rope_magnitude(&c) - 1.2608038 / 1.3688879) < 1e-6);
     c.yarn_attention_factor = 1.5;
@@ -95,8 +103,8 @@ static void tiny_context_is_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax_scales),    cmocka_unit_test(rope_magnitudes),
-        cmocka_unit_test(yarn_frequencies),  cmocka_unit_test(plain_frequencies),
+        cmocka_unit_test(softmax_scales),         cmocka_unit_test(rope_magnitudes),
+        cmocka_unit_test(yarn_frequencies),       cmocka_unit_test(plain_frequencies),
         cmocka_unit_test(tiny_context_is_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,10 +12,26 @@
 #include "llm/model/weights.h"
 
 static const fm_model_config small = {
-    .vocab = 70, .hidden = 64, .n_layer = 3, .n_dense = 1, .moe_freq = 1, .n_head = 2, .q_lora = 32,
-    .kv_lora = 32, .nope = 32, .rope = 8, .v_dim = 16, .dense_inter = 96, .moe_inter = 32,
-    .n_expert = 4, .n_shared = 2, .top_k = 2, .n_group = 1, .top_group = 1,
-    .route = FM_ROUTE_NOAUX_TC, .score = FM_SCORE_SIGMOID,
+    .vocab       = 70,
+    .hidden      = 64,
+    .n_layer     = 3,
+    .n_dense     = 1,
+    .moe_freq    = 1,
+    .n_head      = 2,
+    .q_lora      = 32,
+    .kv_lora     = 32,
+    .nope        = 32,
+    .rope        = 8,
+    .v_dim       = 16,
+    .dense_inter = 96,
+    .moe_inter   = 32,
+    .n_expert    = 4,
+    .n_shared    = 2,
+    .top_k       = 2,
+    .n_group     = 1,
+    .top_group   = 1,
+    .route       = FM_ROUTE_NOAUX_TC,
+    .score       = FM_SCORE_SIGMOID,
 };
 
 static fm_dtype bf16(void *ctx, const char *tensor)
@@ -71,13 +87,21 @@ static void names_are_the_checkpoints(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight",
-        "model.layers.0.mlp.up_proj.weight", "model.layers.2.mlp.shared_experts.gate_proj.weight",
-        "model.layers.1.mlp.experts.3.up_proj.weight", "model.layers.1.mlp.experts.3.down_proj.weight",
-        "model.layers.2.mlp.gate.weight", "model.layers.2.mlp.gate.e_score_correction_bias",
-        "model.layers.2.self_attn.q_a_layernorm.weight", "model.layers.2.self_attn.q_b_proj.weight",
-        "model.layers.0.self_attn.kv_a_proj_with_mqa.weight", "model.layers.0.self_attn.kv_b_proj.weight",
-        "model.layers.3.eh_proj.weight", "model.layers.3.shared_head.norm.weight",
+        "model.embed_tokens.weight",
+        "model.norm.weight",
+        "lm_head.weight",
+        "model.layers.0.mlp.up_proj.weight",
+        "model.layers.2.mlp.shared_experts.gate_proj.weight",
+        "model.layers.1.mlp.experts.3.up_proj.weight",
+        "model.layers.1.mlp.experts.3.down_proj.weight",
+        "model.layers.2.mlp.gate.weight",
+        "model.layers.2.mlp.gate.e_score_correction_bias",
+        "model.layers.2.self_attn.q_a_layernorm.weight",
+        "model.layers.2.self_attn.q_b_proj.weight",
+        "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
+        "model.layers.0.self_attn.kv_b_proj.weight",
+        "model.layers.3.eh_proj.weight",
+        "model.layers.3.shared_head.norm.weight",
         "model.layers.3.mlp.experts.0.gate_proj.weight",
     };
     fm_weights w;
@@ -113,7 +137,8 @@ static void add_matrix(range *r, int *n, const fm_matrix *m)
 {
     const size_t panels = ((size_t)m->n + 31) / 32;
     add(r, n, m->panels, panels * fm_panel_bytes(m->dtype, m->k));
-    if (m->dtype == FM_FP8) add(r, n, m->scale, panels * (size_t)fm_panel_scales(m->k) * sizeof(float));
+    if (m->dtype == FM_FP8)
+        add(r, n, m->scale, panels * (size_t)fm_panel_scales(m->k) * sizeof(float));
 }
 
 static int collect(range *r, const fm_weights *w)
@@ -183,8 +208,10 @@ static void fini_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_hold_every_parameter), cmocka_unit_test(names_are_the_checkpoints),
-        cmocka_unit_test(nothing_overlaps),            cmocka_unit_test(fini_twice),
+        cmocka_unit_test(pieces_hold_every_parameter),
+        cmocka_unit_test(names_are_the_checkpoints),
+        cmocka_unit_test(nothing_overlaps),
+        cmocka_unit_test(fini_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -502,8 +502,11 @@ static void a_plan_not_committed_is_planned_again(void **state)
     assert_int_equal(b->n_row, 16);
     assert_int_equal(b->span[0].pos0, 0);
     fm_sched_cancel(s, r);
-    assert_null(fm_sched_plan(s));
+    assert_int_equal(r->state, FM_REQ_RUNNING);
+    fm_sched_give_up(s);
     assert_int_equal(r->state, FM_REQ_DONE);
+    assert_ptr_equal(fm_sched_pop_done(s), r);
+    assert_null(fm_sched_plan(s));
     assert_int_equal(fm_sched_get_stats(s).n_step, 0);
     shut();
 }

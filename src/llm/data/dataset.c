@@ -192,23 +192,23 @@ static void close_dealer(fm__dealer *k)
 
 fm_status fm_dataset_draw(fm_dataset *rows, fm_dataset *warmup, const fm_data_options *opt)
 {
-    fm_status  rc   = FM_OK;
-    fm__dealer k    = {.opt = opt};
-    fm_dataset main = {0}, warm = {0};
-    const int  n    = opt->n_prompt < WARMUP_ROWS ? opt->n_prompt : WARMUP_ROWS;
+    fm_status  rc    = FM_OK;
+    fm__dealer k     = {.opt = opt};
+    fm_dataset drawn = {0}, warm = {0};
+    const int  n     = opt->n_prompt < WARMUP_ROWS ? opt->n_prompt : WARMUP_ROWS;
 
     const dataset_kind *kind = find_kind(opt->name);
 
     FM_GO(check(kind, opt));
     FM_GO(open_dealer(&k));
-    FM_GO(kind->deal(&main, &k));
+    FM_GO(kind->deal(&drawn, &k));
     FM_GO(fm__deal_random(&warm, &k, n, WARMUP_INPUT, WARMUP_OUTPUT, 1.0));
 
-    *rows   = main;
+    *rows   = drawn;
     *warmup = warm;
-    main = warm = (fm_dataset){0};
+    drawn = warm = (fm_dataset){0};
 out:
-    fm_dataset_fini(&main);
+    fm_dataset_fini(&drawn);
     fm_dataset_fini(&warm);
     close_dealer(&k);
     return rc;

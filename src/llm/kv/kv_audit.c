@@ -65,13 +65,13 @@ static int32_t check_tree(const fm_kv *kv, sighting *seen)
     int32_t n_node = 0;
     for (int32_t b = 0; b < kv->n_bucket; b++) {
         for (int32_t i = kv->bucket[b]; i != FM__KV_NONE; i = kv->node[i].chain) {
-            const fm__kv_node *n = &kv->node[i];
+            const fm__kv_node *n   = &kv->node[i];
+            const int32_t     *key = kv->key + (size_t)i * (size_t)kv->opt.page_size;
             FM_BUG_UNLESS(n_node++ < kv->opt.n_page);
             FM_BUG_UNLESS(!seen[i].is_free && !seen[i].is_owned);
             FM_BUG_UNLESS(n->n_lock == seen[i].n_lock);
             FM_BUG_UNLESS((n->n_lock == 0) == (seen[i].age > 0));
-            FM_BUG_UNLESS(fm__kv_find(kv, n->parent,
-                                      kv->key + (size_t)i * (size_t)kv->opt.page_size) == i);
+            FM_BUG_UNLESS(fm__kv_find(kv, n->parent, key) == i);
             seen[n->parent].n_child++;
             if (seen[i].age && seen[n->parent].age)
                 FM_BUG_UNLESS(seen[i].age < seen[n->parent].age);
@@ -85,8 +85,10 @@ static void check_counts(const fm_kv *kv, const sighting *seen, int32_t n_node)
     int32_t n_owned = 0;
     for (int32_t i = 0; i < kv->opt.n_page; i++) {
         FM_BUG_UNLESS(!(seen[i].is_free && seen[i].is_owned));
-        if (seen[i].is_free || seen[i].is_owned) FM_BUG_UNLESS(!seen[i].n_lock && !seen[i].n_child);
-        else                                     FM_BUG_UNLESS(kv->node[i].n_child == seen[i].n_child);
+        if (seen[i].is_free || seen[i].is_owned)
+            FM_BUG_UNLESS(!seen[i].n_lock && !seen[i].n_child);
+        else
+            FM_BUG_UNLESS(kv->node[i].n_child == seen[i].n_child);
         n_owned += seen[i].is_owned;
     }
     FM_BUG_UNLESS(kv->n_free + n_owned + n_node == kv->opt.n_page);

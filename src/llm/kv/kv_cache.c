@@ -78,6 +78,12 @@ size_t fm_kv_bytes(const fm_kv_options *opt)
     return s.used;
 }
 
+/* The node, its tokens, a place on the free list and at most two buckets. */
+size_t fm_kv_book_bytes(int page_size)
+{
+    return sizeof(fm__kv_node) + ((size_t)page_size + 3) * sizeof(int32_t);
+}
+
 fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt)
 {
     FM_TRY(check_options(opt));
@@ -199,9 +205,9 @@ void fm_kv_end(fm_kv *kv, fm_kv_lease *lease)
         kv->free_page[kv->n_free++] = lease->page[--lease->n_page];
     while (lease->n_page) fm__kv_unlock(kv, lease->page[--lease->n_page]);
 
-    kv->open[lease->slot]              = NULL;
-    kv->free_slot[kv->n_free_slot++]   = lease->slot;
-    *lease                             = (fm_kv_lease){.slot = FM__KV_NONE};
+    kv->open[lease->slot]            = NULL;
+    kv->free_slot[kv->n_free_slot++] = lease->slot;
+    *lease                           = (fm_kv_lease){.slot = FM__KV_NONE};
 }
 
 int32_t fm_kv_match(const fm_kv *kv, const int32_t *tokens, int32_t n)

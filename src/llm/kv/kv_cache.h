@@ -26,11 +26,11 @@
 typedef struct fm_kv fm_kv;
 
 typedef struct {
-    int n_page;        /* pool size */
-    int page_size;     /* tokens per page, 1..64 */
-    int max_lease;     /* leases open at once */
-    int max_context;   /* tokens of one lease */
-    int share;         /* 0: no radix tree, every lease computes everything */
+    int n_page;      /* pool size */
+    int page_size;   /* tokens per page, 1..64 */
+    int max_lease;   /* leases open at once */
+    int max_context; /* tokens of one lease */
+    int share;       /* 0: no radix tree, every lease computes everything */
 } fm_kv_options;
 
 /* Filled in by fm_kv_begin; stays at its address until fm_kv_end. */
@@ -44,9 +44,9 @@ typedef struct {
 
 /* FM_E_ARG: an option is out of range.  FM_E_OOM: fm_kv_bytes() cannot be had. */
 fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt);
-size_t    fm_kv_book_bytes(int page_size); /* memory the books take per page */
 void      fm_kv_destroy(fm_kv *kv); /* NULL is fine; all leases must have ended */
 size_t    fm_kv_bytes(const fm_kv_options *opt); /* of these books; 0 for wrong options */
+size_t    fm_kv_book_bytes(int page_size);       /* at most, per page; leases not counted */
 
 const fm_kv_options *fm_kv_get_options(const fm_kv *kv);
 

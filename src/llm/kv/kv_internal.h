@@ -34,18 +34,18 @@ struct fm_kv {
     fm_kv_options opt;
     int32_t       lease_pages; /* room of one lease */
 
-    int32_t *free_page;        /* [opt.n_page] a stack */
+    int32_t *free_page; /* [opt.n_page] a stack */
     int32_t  n_free;
 
-    fm__kv_node *node;         /* [opt.n_page + 1] the last one is the root */
-    int32_t     *key;          /* [opt.n_page][opt.page_size] tokens of each node */
-    int32_t     *bucket;       /* [n_bucket] */
-    int32_t      n_bucket;     /* a power of two */
+    fm__kv_node *node;     /* [opt.n_page + 1] the last one is the root */
+    int32_t     *key;      /* [opt.n_page][opt.page_size] tokens of each node */
+    int32_t     *bucket;   /* [n_bucket] */
+    int32_t      n_bucket; /* a power of two */
     int32_t      n_idle;
 
-    int32_t      *page_room;   /* [opt.max_lease][lease_pages] */
-    fm_kv_lease **open;        /* [opt.max_lease] by slot; NULL when closed */
-    int32_t      *free_slot;   /* [opt.max_lease] a stack */
+    int32_t      *page_room; /* [opt.max_lease][lease_pages] */
+    fm_kv_lease **open;      /* [opt.max_lease] by slot; NULL when closed */
+    int32_t      *free_slot; /* [opt.max_lease] a stack */
     int32_t       n_free_slot;
 
     fm_kv_stats stats;

@@ -11,16 +11,20 @@ static fm_status read_method(fm_model_config *c, const json_t *root, fm_json_at 
 
     FM_TRY(fm_json_opt_string(&method, root, "topk_method", at));
     FM_TRY(fm_json_opt_string(&score, root, "scoring_func", at));
-    if      (!strcmp(method, "greedy"))               c->route = FM_ROUTE_GREEDY;
-    else if (!strcmp(method, "group_limited_greedy")) c->route = FM_ROUTE_GROUP_LIMITED;
-    else if (!strcmp(method, "noaux_tc"))             c->route = FM_ROUTE_NOAUX_TC;
+    if (!strcmp(method, "greedy"))
+        c->route = FM_ROUTE_GREEDY;
+    else if (!strcmp(method, "group_limited_greedy"))
+        c->route = FM_ROUTE_GROUP_LIMITED;
+    else if (!strcmp(method, "noaux_tc"))
+        c->route = FM_ROUTE_NOAUX_TC;
     else
         return fm_fail(FM_E_NOSUP, "%s: topk_method %s is not supported", at.file, method);
 
     const char *goes_with = c->route == FM_ROUTE_NOAUX_TC ? "sigmoid" : "softmax";
     if (strcmp(score, goes_with) != 0)
-        return fm_fail(FM_E_NOSUP, "%s: scoring_func %s with topk_method %s is not supported, only %s",
-                       at.file, score, method, goes_with);
+        return fm_fail(FM_E_NOSUP,
+                       "%s: scoring_func %s with topk_method %s is not supported, only %s", at.file,
+                       score, method, goes_with);
     c->score      = c->route == FM_ROUTE_NOAUX_TC ? FM_SCORE_SIGMOID : FM_SCORE_SOFTMAX;
     c->norm_top_k = !v2;
     return FM_OK;
@@ -37,11 +41,12 @@ static fm_status check_groups(const fm_model_config *c, const char *file)
     const int per_group = c->n_expert / c->n_group;
     const int in_reach  = c->route == FM_ROUTE_GREEDY ? c->n_expert : per_group * c->top_group;
     if (c->top_k > in_reach)
-        return fm_fail(FM_E_FORMAT, "%s: num_experts_per_tok is %d, but only %d experts can be chosen",
-                       file, c->top_k, in_reach);
+        return fm_fail(FM_E_FORMAT,
+                       "%s: num_experts_per_tok is %d, but only %d experts can be chosen", file,
+                       c->top_k, in_reach);
     if (c->route == FM_ROUTE_NOAUX_TC && c->n_group > 1 && per_group < 2)
-        return fm_fail(FM_E_FORMAT, "%s: n_group is %d: noaux_tc needs two experts in each group", file,
-                       c->n_group);
+        return fm_fail(FM_E_FORMAT, "%s: n_group is %d: noaux_tc needs two experts in each group",
+                       file, c->n_group);
     return FM_OK;
 }
 

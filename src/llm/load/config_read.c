@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "llm/load/config_internal.h"
 
 #define MAX_PARAMS (INT64_C(1) << 44)
@@ -13,7 +14,8 @@ fm_status fm__config_dim(int *out, const json_t *obj, const char *key, int lo, i
                          int optional, fm_json_at at)
 {
     int64_t v = *out;
-    FM_TRY(optional ? fm_json_opt_int(&v, obj, key, lo, hi, at) : fm_json_int(&v, obj, key, lo, hi, at));
+    FM_TRY(optional ? fm_json_opt_int(&v, obj, key, lo, hi, at)
+                    : fm_json_int(&v, obj, key, lo, hi, at));
     if (v % multiple)
         return fm_fail(FM_E_FORMAT, "%s: %s%s is %lld, must be a multiple of %d", at.file, at.scope,
                        key, (long long)v, multiple);
@@ -55,11 +57,13 @@ static fm_status read_architecture(fm_model_config *c, const json_t *root, fm_js
 /* Switches that would change the arithmetic and that no model sets. */
 static fm_status refuse_variants(const json_t *root, fm_json_at at)
 {
-    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "tie_word_embeddings"};
+    static const char *const must_be_false[] = {"attention_bias", "mlp_bias",
+                                                "tie_word_embeddings"};
     for (size_t i = 0; i < sizeof must_be_false / sizeof *must_be_false; i++) {
         int on = 0;
         FM_TRY(fm_json_opt_bool(&on, root, must_be_false[i], at));
-        if (on) return fm_fail(FM_E_NOSUP, "%s: %s true is not supported", at.file, must_be_false[i]);
+        if (on)
+            return fm_fail(FM_E_NOSUP, "%s: %s true is not supported", at.file, must_be_false[i]);
     }
     const char *act = "silu";
     FM_TRY(fm_json_opt_string(&act, root, "hidden_act", at));
@@ -95,8 +99,8 @@ static fm_status read_shape(fm_model_config *c, const json_t *root, fm_json_at a
                               dim[i].optional, at));
     if (c->n_head * c->v_dim % 32)
         return fm_fail(FM_E_FORMAT,
-                       "%s: num_attention_heads x v_head_dim is %d, must be a multiple of 32", at.file,
-                       c->n_head * c->v_dim);
+                       "%s: num_attention_heads x v_head_dim is %d, must be a multiple of 32",
+                       at.file, c->n_head * c->v_dim);
 
     int64_t n_kv = c->n_head;
     FM_TRY(fm_json_opt_int(&n_kv, root, "num_key_value_heads", 1, 1024, at));
@@ -144,11 +148,12 @@ static fm_status read_quantisation(fm_model_config *c, const json_t *root, const
     FM_TRY(fm_json_string(&method, q, "quant_method", at));
     FM_TRY(fm_json_opt_string(&fmt, q, "fmt", at));
     if (strcmp(method, "fp8") != 0)
-        return fm_fail(FM_E_NOSUP, "%s: quantization_config.quant_method %s is not supported, only fp8",
-                       file, method);
+        return fm_fail(FM_E_NOSUP,
+                       "%s: quantization_config.quant_method %s is not supported, only fp8", file,
+                       method);
     if (strcmp(fmt, "e4m3") != 0)
-        return fm_fail(FM_E_NOSUP, "%s: quantization_config.fmt %s is not supported, only e4m3", file,
-                       fmt);
+        return fm_fail(FM_E_NOSUP, "%s: quantization_config.fmt %s is not supported, only e4m3",
+                       file, fmt);
     if (!is_block_128(json_object_get(q, "weight_block_size")))
         return fm_fail(FM_E_NOSUP,
                        "%s: quantization_config.weight_block_size must be [128, 128]; other FP8 "
@@ -218,7 +223,8 @@ static int merge(json_t *into, json_t *from)
 {
     const char *key;
     json_t     *v;
-    json_object_foreach(from, key, v) {
+    json_object_foreach(from, key, v)
+    {
         json_t *old = json_object_get(into, key);
         if (json_is_object(old) && json_is_object(v)) {
             if (merge(old, v)) return -1;
@@ -256,22 +262,28 @@ fm_status fm_config_parse(fm_model_config *out, const char *text, size_t len, co
     return rc;
 }
 
+static fm_status read_generation_file(fm_model_config *c, const char *path)
+{
+    json_t *root = NULL;
+    FM_TRY(fm_json_load(&root, path));
+    const fm_status rc =
+        json_is_object(root)
+            ? read_eos(c, root, path)
+            : fm_fail(FM_E_FORMAT, "%s: expected an object, found %s", path, fm_json_kind(root));
+    json_decref(root);
+    return rc;
+}
+
 /* generation_config.json is optional; where it is, its eos ids count, too. */
 static fm_status read_generation(fm_model_config *c, const char *config_path)
 {
-    char        path[4096];
     const char *slash = strrchr(config_path, '/');
-    json_t     *root  = NULL;
+    fm_str      path  = {0};
 
-    snprintf(path, sizeof path, "%.*sgeneration_config.json",
-             slash ? (int)(slash - config_path + 1) : 0, config_path);
-    if (access(path, F_OK) != 0) return FM_OK;
-    FM_TRY(fm_json_load(&root, path));
-    const fm_status rc = json_is_object(root)
-                             ? read_eos(c, root, path)
-                             : fm_fail(FM_E_FORMAT, "%s: expected an object, found %s", path,
-                                       fm_json_kind(root));
-    json_decref(root);
+    fm_str_add(&path, config_path, slash ? (size_t)(slash - config_path + 1) : 0);
+    fm_str_puts(&path, "generation_config.json");
+    const fm_status rc = access(path.text, F_OK) == 0 ? read_generation_file(c, path.text) : FM_OK;
+    fm_str_fini(&path);
     return rc;
 }
 

@@ -31,8 +31,8 @@ static fm_status read_kind(fm_model_config *c, const json_t *o, fm_json_at at)
 
 static fm_status read_yarn(fm_model_config *c, const json_t *o, fm_json_at at)
 {
-    FM_TRY(fm__config_dim(&c->yarn_original, o, "original_max_position_embeddings", 1, 1 << 24, 1, 0,
-                          at));
+    FM_TRY(fm__config_dim(&c->yarn_original, o, "original_max_position_embeddings", 1, 1 << 24, 1,
+                          0, at));
     c->yarn_factor    = (double)c->max_position / c->yarn_original;
     c->yarn_beta_fast = 32;
     c->yarn_beta_slow = 1;
@@ -45,8 +45,8 @@ static fm_status read_yarn(fm_model_config *c, const json_t *o, fm_json_at at)
     FM_TRY(fm_json_opt_real(&c->yarn_attention_factor, o, "attention_factor", 1e-3, 1e3, at));
     FM_TRY(fm_json_opt_bool(&c->yarn_truncate, o, "truncate", at));
     if (c->yarn_beta_slow > c->yarn_beta_fast)
-        return fm_fail(FM_E_FORMAT, "%s: %sbeta_slow is %g, must not exceed beta_fast (%g)", at.file,
-                       at.scope, c->yarn_beta_slow, c->yarn_beta_fast);
+        return fm_fail(FM_E_FORMAT, "%s: %sbeta_slow is %g, must not exceed beta_fast (%g)",
+                       at.file, at.scope, c->yarn_beta_slow, c->yarn_beta_fast);
     if (c->yarn_factor < 1)
         return fm_fail(FM_E_FORMAT,
                        "%s: %soriginal_max_position_embeddings is %d, more than "

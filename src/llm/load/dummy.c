@@ -43,11 +43,12 @@ static void read_row(const fm_source *s, const fm_tensor *t, int64_t row, int64_
     const entry  *e    = &((const dummy *)s)->tensor[t->index];
     fm__dummy_fn *fill = filler(e->dtype);
     char         *out  = dst;
-    uint64_t      i    = (uint64_t)(row * e->cols + col0), left = (uint64_t)n_col;
+    uint64_t      i = (uint64_t)(row * e->cols + col0), left = (uint64_t)n_col;
     while (left) {
         const uint64_t to_edge = (UINT64_C(1) << 32) - (uint32_t)i; /* the stream changes there */
         const uint32_t n       = (uint32_t)(left < to_edge ? left : to_edge);
-        fill(out, &(fm__dummy_run){fm__dummy_stream(e->key, i), (uint32_t)i, n, e->centre, e->step});
+        fill(out,
+             &(fm__dummy_run){fm__dummy_stream(e->key, i), (uint32_t)i, n, e->centre, e->step});
         out += n * fm_dtype_bytes(e->dtype);
         i += n;
         left -= n;
@@ -143,8 +144,9 @@ static fm_status add_piece(dummy *d, const fm_piece *p, const fm_model_config *c
     switch (p->kind) {
     case FM_PIECE_VECTOR: return add_vector(d, p->tensor, p->cols);
     case FM_PIECE_TABLE:
-        return add(d, p->tensor,
-                   (entry){.dtype = FM_BF16, .rows = p->rows, .cols = p->cols, .step = step_for(1)});
+        return add(
+            d, p->tensor,
+            (entry){.dtype = FM_BF16, .rows = p->rows, .cols = p->cols, .step = step_for(1)});
     case FM_PIECE_MATRIX:
         return add_linear(d, p->tensor, p->rows, p->cols, p->matrix->dtype == FM_FP8);
     case FM_PIECE_GATE_UP:
@@ -193,7 +195,9 @@ fm_status fm_source_open_dummy(fm_source **out, const fm_model_config *config, u
     d->fp8_std = fp8_std();
 
     const fm_status rc = add_all(d, config);
-    if (rc == FM_OK) *out = &d->source;
-    else             close_dummy(&d->source);
+    if (rc == FM_OK)
+        *out = &d->source;
+    else
+        close_dummy(&d->source);
     return rc;
 }

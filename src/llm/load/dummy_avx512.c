@@ -13,14 +13,13 @@ static __m512i times(__m512i x, uint32_t by)
 /* fm__dummy_u32 of i … i+15 */
 static __m512i numbers(uint32_t stream, uint32_t i)
 {
-    const __m512i lane =
-        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    __m512i x = times(_mm512_add_epi32(lane, _mm512_set1_epi32((int)i)), 0x9e3779b9u);
-    x         = _mm512_add_epi32(x, _mm512_set1_epi32((int)stream));
-    x         = _mm512_xor_si512(x, _mm512_srli_epi32(x, 16));
-    x         = times(x, 0x7feb352du);
-    x         = _mm512_xor_si512(x, _mm512_srli_epi32(x, 15));
-    x         = times(x, 0x846ca68bu);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i       x    = times(_mm512_add_epi32(lane, _mm512_set1_epi32((int)i)), 0x9e3779b9u);
+    x                  = _mm512_add_epi32(x, _mm512_set1_epi32((int)stream));
+    x                  = _mm512_xor_si512(x, _mm512_srli_epi32(x, 16));
+    x                  = times(x, 0x7feb352du);
+    x                  = _mm512_xor_si512(x, _mm512_srli_epi32(x, 15));
+    x                  = times(x, 0x846ca68bu);
     return _mm512_xor_si512(x, _mm512_srli_epi32(x, 16));
 }
 

@@ -19,5 +19,6 @@ void fm__dummy_bf16_ref(void *restrict dst, const fm__dummy_run *run)
 void fm__dummy_fp8_ref(void *restrict dst, const fm__dummy_run *run)
 {
     fm_fp8 *out = dst;
-    for (uint32_t j = 0; j < run->n; j++) out[j] = fm_dummy_fp8(fm__dummy_u32(run->stream, run->i + j));
+    for (uint32_t j = 0; j < run->n; j++)
+        out[j] = fm_dummy_fp8(fm__dummy_u32(run->stream, run->i + j));
 }

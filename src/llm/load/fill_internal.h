@@ -12,9 +12,9 @@ typedef struct {
     const fm_weights *w;
     const fm_source  *source;
     /* Scratch, sized for the largest piece. */
-    void  *rows;  /* rows in the stored type */
-    float *wide;  /* one row in f32 */
-    float *scale; /* one row of block scales */
+    void  *rows;   /* rows in the stored type */
+    float *wide;   /* one row in f32 */
+    float *scale;  /* one row of block scales */
     void  *turned; /* a head's keys, transposed */
 } fm__fill;
 

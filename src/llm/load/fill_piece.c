@@ -56,15 +56,16 @@ static void read_row(const fm__fill *f, const operand *x, int64_t row, int64_t c
     }
     fm_source_read(f->source, &x->t, row, 1, col0, k, FM_F32, f->wide);
     if (x->scaled) apply_scales(f, x, row, col0, k);
-    if (kept == FM_F32) memcpy(dst, f->wide, (size_t)k * sizeof(float));
+    if (kept == FM_F32)
+        memcpy(dst, f->wide, (size_t)k * sizeof(float));
     else
         for (int64_t i = 0; i < k; i++) ((fm_bf16 *)dst)[i] = fm_bf16_of_f32(f->wide[i]);
 }
 
 /* Pointers to rows [row0, row0 + n): into the mapped file if that is possible,
  * otherwise into scratch from its row `at` on. */
-static void gather(const fm__fill *f, const operand *x, int64_t row0, int n, int64_t col0, int64_t k,
-                   fm_dtype kept, int at, const void **row)
+static void gather(const fm__fill *f, const operand *x, int64_t row0, int n, int64_t col0,
+                   int64_t k, fm_dtype kept, int at, const void **row)
 {
     const size_t size = fm_dtype_bytes(kept);
     const char  *data = x->t.dtype == kept ? fm_source_data(f->source, &x->t) : NULL;
@@ -87,9 +88,11 @@ static void half_scales(const fm__fill *f, const operand *x, int64_t row, const 
                         float *panel_scale, int half)
 {
     const int64_t n_block = (p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+    /* So that a half never straddles two blocks. */
+    FM_BUG_UNLESS(row % (FM_PANEL / 2) == 0 && p->col0 % FM_FP8_BLOCK == 0);
     if (row >= x->t.rows) row = x->t.rows - 1; /* a half that is only padding */
-    fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1, p->col0 / FM_FP8_BLOCK, n_block, FM_F32,
-                   f->scale);
+    fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1, p->col0 / FM_FP8_BLOCK, n_block,
+                   FM_F32, f->scale);
     for (int64_t b = 0; b < n_block; b++) panel_scale[2 * b + half] = f->scale[b];
 }
 
@@ -116,7 +119,8 @@ void fm__fill_table(fm__fill *f, const fm_piece *p, int begin, int end)
     const operand x     = find(f, p->tensor);
     const size_t  bytes = (size_t)p->k * fm_dtype_bytes(f->w->act);
     for (int i = begin; i < end; i++)
-        read_row(f, &x, p->row0 + i, p->col0, p->k, f->w->act, (char *)p->table + (size_t)i * bytes);
+        read_row(f, &x, p->row0 + i, p->col0, p->k, f->w->act,
+                 (char *)p->table + (size_t)i * bytes);
 }
 
 void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end)
@@ -174,9 +178,9 @@ static void transpose(void *out, const void *in, int n_row, int n_col, fm_dtype 
 
 void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end)
 {
-    const fm_model_config *c    = f->w->config;
-    const operand          x    = find(f, p->tensor);
-    const int              rows = c->nope + c->v_dim;
+    const fm_model_config *c         = f->w->config;
+    const operand          x         = find(f, p->tensor);
+    const int              rows      = c->nope + c->v_dim;
     const size_t           row_bytes = (size_t)c->kv_lora * fm_dtype_bytes(f->w->act);
 
     for (int h = begin; h < end; h++) {
@@ -199,7 +203,7 @@ fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *sourc
     size_t                 cols = (size_t)c->kv_lora, rows;
     for (int i = 0; i < w->n_piece; i++)
         if ((size_t)w->piece[i].k > cols) cols = (size_t)w->piece[i].k;
-    rows = FM_PANEL * cols;
+    rows              = FM_PANEL * cols;
     const size_t head = (size_t)(c->nope + c->v_dim) * (size_t)c->kv_lora;
     if (head > rows) rows = head;
 

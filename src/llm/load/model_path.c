@@ -44,8 +44,10 @@ static int is_hub_name(const char *s)
 {
     int slashes = 0;
     for (const char *p = s; *p; p++) {
-        if (*p == '/') slashes++;
-        else if (!isalnum((unsigned char)*p) && !strchr("._-", *p)) return 0;
+        if (*p == '/')
+            slashes++;
+        else if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
+            return 0;
         if (*p == '.' && (p == s || p[-1] == '/')) return 0;
     }
     return slashes == 1 && s[0] != '/' && s[strlen(s) - 1] != '/';
@@ -76,7 +78,8 @@ static int newest_snapshot(char out[PATH_MAX_BYTES], const char *repo)
         if (e->d_name[0] == '.' || !put(path, "%s/snapshots/%s", repo, e->d_name)) continue;
         if (stat(path, &st) != 0 || !holds_config(path)) continue;
         const struct timespec t = st.st_mtim;
-        if (found && (t.tv_sec < best.tv_sec || (t.tv_sec == best.tv_sec && t.tv_nsec <= best.tv_nsec)))
+        if (found &&
+            (t.tv_sec < best.tv_sec || (t.tv_sec == best.tv_sec && t.tv_nsec <= best.tv_nsec)))
             continue;
         best  = t;
         found = put(out, "%s", path);
@@ -103,9 +106,9 @@ static int cache_folder(char out[PATH_MAX_BYTES], int i)
 
 static int find_in_cache(char out[PATH_MAX_BYTES], const char *name, fm_str *looked)
 {
-    char         folder[PATH_MAX_BYTES], repo[PATH_MAX_BYTES];
-    const char  *slash = strchr(name, '/');
-    const int    org   = (int)(slash - name);
+    char        folder[PATH_MAX_BYTES], repo[PATH_MAX_BYTES];
+    const char *slash = strchr(name, '/');
+    const int   org   = (int)(slash - name);
     for (int i = 0, there; (there = cache_folder(folder, i)) >= 0; i++) {
         if (!there || !put(repo, "%s/models--%.*s--%s", folder, org, name, slash + 1)) continue;
         if (main_snapshot(out, repo) || newest_snapshot(out, repo)) return 1;
@@ -119,10 +122,10 @@ static int find_in_cache(char out[PATH_MAX_BYTES], const char *name, fm_str *loo
 static fm_status nothing_found(const char *asked, const fm_str *looked)
 {
     if (is_directory(asked)) return fm_fail(FM_E_IO, "%s: no config.json there", asked);
-    return fm_fail(FM_E_IO,
-                   "no model %.200s: not a directory, not a built-in shape (r1-mini, r1, v2-lite)%s%s",
-                   asked, looked->len ? ", not in the Hugging Face cache: " : "",
-                   looked->len ? looked->text : "");
+    return fm_fail(
+        FM_E_IO,
+        "no model %.200s: not a directory, not a built-in shape (r1-mini, r1, v2-lite)%s%s", asked,
+        looked->len ? ", not in the Hugging Face cache: " : "", looked->len ? looked->text : "");
 }
 
 fm_status fm_model_path_find(fm_model_path *out, const char *asked)

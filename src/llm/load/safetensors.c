@@ -16,13 +16,13 @@
 #include "llm/load/source_internal.h"
 
 typedef struct {
-    fm_source              source; /* first */
-    char                  *dir;
-    fm_safetensors_file  **file;   /* [n_file], ordered by name */
-    int                    n_file, cap_file;
+    fm_source             source; /* first */
+    char                 *dir;
+    fm_safetensors_file **file; /* [n_file], ordered by name */
+    int                   n_file, cap_file;
     struct place {
         int32_t file, entry;
-    } *tensor;                     /* [names.n] */
+    } * tensor; /* [names.n] */
     int32_t cap_tensor;
 } files;
 
@@ -45,8 +45,8 @@ static fm_status describe(const fm_source *s, int32_t i, fm_tensor *out)
         return fm_fail(FM_E_NOSUP, "%s: tensor %s has %d dimensions, at most 2 are supported",
                        where(s, i), out->name, e->n_dim);
     if (!e->readable)
-        return fm_fail(FM_E_NOSUP, "%s: tensor %s has dtype %s, which is not supported", where(s, i),
-                       out->name, e->dtype_name);
+        return fm_fail(FM_E_NOSUP, "%s: tensor %s has dtype %s, which is not supported",
+                       where(s, i), out->name, e->dtype_name);
     out->dtype = e->dtype;
     out->rows  = e->rows;
     out->cols  = e->cols;
@@ -175,8 +175,7 @@ static fm_status add_directory(files *f)
     char    **name = NULL;
     int       n    = 0;
     fm_status rc   = list_directory(&name, &n, f->dir);
-    if (rc == FM_OK && n == 0)
-        rc = fm_fail(FM_E_IO, "%s: no *.safetensors file there", f->dir);
+    if (rc == FM_OK && n == 0) rc = fm_fail(FM_E_IO, "%s: no *.safetensors file there", f->dir);
     if (rc == FM_OK) rc = add_sorted(f, (const char **)name, n);
     for (int i = 0; i < n; i++) free(name[i]);
     free(name);
@@ -188,7 +187,8 @@ static fm_status collect_indexed(fm_name_table *seen, const json_t *map, const c
 {
     const char *tensor;
     json_t     *v;
-    json_object_foreach((json_t *)map, tensor, v) {
+    json_object_foreach((json_t *)map, tensor, v)
+    {
         const char *file = json_string_value(v);
         int32_t     i;
         int         is_new;
@@ -205,7 +205,8 @@ static fm_status check_indexed(const files *f, const json_t *map, const char *pa
 {
     const char *tensor;
     json_t     *v;
-    json_object_foreach((json_t *)map, tensor, v) {
+    json_object_foreach((json_t *)map, tensor, v)
+    {
         const int32_t i = fm_name_table_find(&f->source.names, tensor);
         if (i < 0 || strcmp(strrchr(where(&f->source, i), '/') + 1, json_string_value(v)) != 0)
             return fm_fail(FM_E_FORMAT, "%s: weight_map.%s names %s, which does not hold it", path,
@@ -232,11 +233,11 @@ static fm_status add_indexed(files *f, const char *path)
 {
     json_t *root = NULL;
     FM_TRY(fm_json_load(&root, path));
-    const json_t *map = json_object_get(root, "weight_map");
-    const fm_status rc =
-        json_is_object(map) ? add_from_map(f, map, path)
-                            : fm_fail(FM_E_FORMAT, "%s: weight_map: expected an object, found %s", path,
-                                      fm_json_kind(map));
+    const json_t   *map = json_object_get(root, "weight_map");
+    const fm_status rc  = json_is_object(map)
+                              ? add_from_map(f, map, path)
+                              : fm_fail(FM_E_FORMAT, "%s: weight_map: expected an object, found %s",
+                                        path, fm_json_kind(map));
     json_decref(root);
     return rc;
 }

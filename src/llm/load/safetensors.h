@@ -29,8 +29,8 @@ typedef struct {
     char                 *path;
     fm_mapped_file        map;
     int                   borrowed; /* the bytes are the caller's */
-    void                 *header; /* keeps the names alive */
-    fm_safetensors_entry *entry;  /* [n_entry] by rising offset */
+    void                 *header;   /* keeps the names alive */
+    fm_safetensors_entry *entry;    /* [n_entry] by rising offset */
     int32_t               n_entry;
 } fm_safetensors_file;
 

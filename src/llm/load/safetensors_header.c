@@ -9,18 +9,19 @@
 
 enum { LENGTH_BYTES = 8, MAX_HEADER = 100 << 20, MAX_DIMS = 16 };
 
+/* clang-format off */
 static const struct {
     const char *name;
     int         bytes, readable;
     fm_dtype    dtype;
 } types[] = {
-    {"BF16", 2, 1, FM_BF16},  {"F16", 2, 1, FM_F16},     {"F32", 4, 1, FM_F32},
-    {"F8_E4M3", 1, 1, FM_FP8}, {"F8_E8M0", 1, 1, FM_E8M0}, {"F8_E5M2", 1, 0, 0},
-    {"F64", 8, 0, 0},         {"I64", 8, 0, 0},          {"U64", 8, 0, 0},
-    {"I32", 4, 0, 0},         {"U32", 4, 0, 0},          {"I16", 2, 0, 0},
-    {"U16", 2, 0, 0},         {"I8", 1, 0, 0},           {"U8", 1, 0, 0},
-    {"BOOL", 1, 0, 0},        {"C64", 8, 0, 0},
+    {"BF16",    2, 1, FM_BF16}, {"F16",     2, 1, FM_F16},  {"F32", 4, 1, FM_F32},
+    {"F8_E4M3", 1, 1, FM_FP8},  {"F8_E8M0", 1, 1, FM_E8M0}, {"F8_E5M2", 1, 0, 0},
+    {"F64", 8, 0, 0}, {"I64", 8, 0, 0}, {"U64", 8, 0, 0}, {"C64",  8, 0, 0},
+    {"I32", 4, 0, 0}, {"U32", 4, 0, 0}, {"I16", 2, 0, 0}, {"U16",  2, 0, 0},
+    {"I8",  1, 0, 0}, {"U8",  1, 0, 0}, {"BOOL", 1, 0, 0},
 };
+/* clang-format on */
 
 /* What a complaint needs to name. */
 typedef struct {
@@ -46,17 +47,19 @@ static fm_status read_type(fm_safetensors_entry *e, int *bytes, const json_t *o,
 }
 
 /* *count becomes the product of the dimensions; 1 for a scalar. */
-static fm_status read_dims(fm_safetensors_entry *e, uint64_t *count, const json_t *o, const context *x)
+static fm_status read_dims(fm_safetensors_entry *e, uint64_t *count, const json_t *o,
+                           const context *x)
 {
-    const json_t *shape = json_object_get(o, "shape");
-    const size_t  n     = json_array_size(shape);
+    const json_t *shape         = json_object_get(o, "shape");
+    const size_t  n             = json_array_size(shape);
     int64_t       dim[MAX_DIMS] = {1, 1};
 
     if (!json_is_array(shape))
         return fm_fail(FM_E_FORMAT, "%s: tensor %s: shape: expected an array, found %s", x->file,
                        x->tensor, fm_json_kind(shape));
     if (n > MAX_DIMS)
-        return fm_fail(FM_E_FORMAT, "%s: tensor %s: shape has %zu dimensions", x->file, x->tensor, n);
+        return fm_fail(FM_E_FORMAT, "%s: tensor %s: shape has %zu dimensions", x->file, x->tensor,
+                       n);
     *count = 1;
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(shape, i);
@@ -96,8 +99,8 @@ static fm_status read_entry(fm_safetensors_entry *e, const json_t *o, const cont
     int      bytes = 0;
 
     if (!json_is_object(o))
-        return fm_fail(FM_E_FORMAT, "%s: tensor %s: expected an object, found %s", x->file, x->tensor,
-                       fm_json_kind(o));
+        return fm_fail(FM_E_FORMAT, "%s: tensor %s: expected an object, found %s", x->file,
+                       x->tensor, fm_json_kind(o));
     e->name = x->tensor;
     FM_TRY(read_type(e, &bytes, o, x));
     FM_TRY(read_dims(e, &count, o, x));
@@ -121,8 +124,8 @@ static fm_status check_overlap(const fm_safetensors_file *f)
 {
     for (int32_t i = 1; i < f->n_entry; i++)
         if (f->entry[i].begin < f->entry[i - 1].end)
-            return fm_fail(FM_E_FORMAT, "%s: tensors %s and %s overlap", f->path, f->entry[i - 1].name,
-                           f->entry[i].name);
+            return fm_fail(FM_E_FORMAT, "%s: tensors %s and %s overlap", f->path,
+                           f->entry[i - 1].name, f->entry[i].name);
     return FM_OK;
 }
 
@@ -137,7 +140,8 @@ static fm_status read_entries(fm_safetensors_file *f, const json_t *root, size_t
                        fm_json_kind(root));
     f->entry = calloc(json_object_size(root) + 1, sizeof *f->entry);
     if (!f->entry) return fm_fail(FM_E_OOM, "%s: no memory for its header", f->path);
-    json_object_foreach((json_t *)root, name, v) {
+    json_object_foreach((json_t *)root, name, v)
+    {
         if (!strcmp(name, "__metadata__")) continue;
         fm_safetensors_entry *e = &f->entry[f->n_entry];
         x.tensor                = name;
@@ -182,8 +186,10 @@ fm_status fm_safetensors_open(fm_safetensors_file **out, const char *path)
     if (!f) return FM_E_OOM;
     fm_status rc = fm_mapped_file_open(&f->map, path);
     if (rc == FM_OK) rc = read_header(f);
-    if (rc == FM_OK) *out = f;
-    else             fm_safetensors_close(f);
+    if (rc == FM_OK)
+        *out = f;
+    else
+        fm_safetensors_close(f);
     return rc;
 }
 
@@ -195,8 +201,10 @@ fm_status fm_safetensors_parse(fm_safetensors_file **out, const void *bytes, siz
     f->map             = (fm_mapped_file){bytes, size};
     f->borrowed        = 1;
     const fm_status rc = read_header(f);
-    if (rc == FM_OK) *out = f;
-    else             fm_safetensors_close(f);
+    if (rc == FM_OK)
+        *out = f;
+    else
+        fm_safetensors_close(f);
     return rc;
 }
 

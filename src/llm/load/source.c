@@ -93,7 +93,9 @@ void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_
     char        *out       = dst;
     const size_t row_bytes = (size_t)n_col * fm_dtype_bytes(want);
     for (int64_t r = row0; r < row0 + n_row; r++, out += row_bytes) {
-        if (want == t->dtype) s->kind->read_row(s, t, r, col0, n_col, out);
-        else                  read_row_f32(s, t, r, col0, n_col, (float *)out);
+        if (want == t->dtype)
+            s->kind->read_row(s, t, r, col0, n_col, out);
+        else
+            read_row_f32(s, t, r, col0, n_col, (float *)out);
     }
 }

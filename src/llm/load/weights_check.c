@@ -18,7 +18,8 @@ fm_dtype fm_source_dtype_of(void *ctx, const char *tensor)
 static fm_status check_shape(const fm_source *s, const fm_tensor *t, int64_t rows, int64_t cols)
 {
     if (t->rows == rows && t->cols == cols) return FM_OK;
-    return fm_fail(FM_E_FORMAT, "%s: tensor %s has shape [%lld, %lld], the config wants [%lld, %lld]",
+    return fm_fail(FM_E_FORMAT,
+                   "%s: tensor %s has shape [%lld, %lld], the config wants [%lld, %lld]",
                    fm_source_where(s, t), t->name, (long long)t->rows, (long long)t->cols,
                    (long long)rows, (long long)cols);
 }
@@ -54,8 +55,8 @@ static fm_status check_piece(const fm_source *s, const fm_piece *p)
     if (p->kind == FM_PIECE_GATE_UP) {
         FM_TRY(check_tensor(&t2, s, p->tensor2, p));
         if (p->matrix->dtype == FM_FP8 && t2.dtype != FM_FP8)
-            return fm_fail(FM_E_NOSUP, "%s: tensor %s is not FP8, but %s is", fm_source_where(s, &t2),
-                           t2.name, t.name);
+            return fm_fail(FM_E_NOSUP, "%s: tensor %s is not FP8, but %s is",
+                           fm_source_where(s, &t2), t2.name, t.name);
     }
     return FM_OK;
 }

@@ -36,7 +36,8 @@ static int32_t parts(const fm_weights *w, const fm_piece *p, size_t *part_bytes)
         *part_bytes = fm_panel_bytes(p->matrix->dtype, p->matrix->k);
         return (p->matrix->n + FM_PANEL - 1) / FM_PANEL;
     case FM_PIECE_KV_B:
-        *part_bytes = (size_t)(2 * c->nope + c->v_dim) * (size_t)c->kv_lora * fm_dtype_bytes(w->act);
+        *part_bytes =
+            (size_t)(2 * c->nope + c->v_dim) * (size_t)c->kv_lora * fm_dtype_bytes(w->act);
         return (int32_t)(p->n / (c->nope + c->v_dim));
     }
     return 0;
@@ -90,13 +91,14 @@ static void fill_unit(fm__fill *f, const unit *u)
 /* The file pages of a unit some way ahead, while this one is being packed. */
 static void prefetch(const fm__fill *f, const unit *u)
 {
-    const fm_piece        *p    = &f->w->piece[u->piece];
-    const fm_model_config *c    = f->w->config;
-    const int              step = p->kind == FM_PIECE_MATRIX    ? FM_PANEL
-                                  : p->kind == FM_PIECE_GATE_UP ? FM_PANEL / 2
-                                  : p->kind == FM_PIECE_KV_B    ? c->nope + c->v_dim
-                                                                : 1;
-    const int64_t begin = p->row0 + (int64_t)u->begin * step, end = p->row0 + (int64_t)u->end * step;
+    const fm_piece        *p     = &f->w->piece[u->piece];
+    const fm_model_config *c     = f->w->config;
+    const int              step  = p->kind == FM_PIECE_MATRIX    ? FM_PANEL
+                                   : p->kind == FM_PIECE_GATE_UP ? FM_PANEL / 2
+                                   : p->kind == FM_PIECE_KV_B    ? c->nope + c->v_dim
+                                                                 : 1;
+    const int64_t          begin = p->row0 + (int64_t)u->begin * step,
+                  end            = p->row0 + (int64_t)u->end * step;
     fm__prefetch(f, p->tensor, begin, end);
     if (p->kind == FM_PIECE_GATE_UP) fm__prefetch(f, p->tensor2, begin, end);
 }
@@ -142,10 +144,12 @@ fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int s
     FM_TRY(fm_weights_check(w, s));
     fm_status rc = list_units(&l, w);
     if (rc == FM_OK) {
-        fm_progress bar  = fm_progress_begin("load", (double)l.bytes);
+        fm_progress bar  = fm_progress_begin("weights", (double)l.bytes);
         shared_work what = {.list = &l, .bar = show_progress ? &bar : NULL};
-        rc               = run(w, s, n_thread > 0 ? n_thread : 1, &what);
-        if (show_progress) fm_progress_end(&bar, NULL);
+        char        note[32];
+        snprintf(note, sizeof note, "%.2f GB", (double)l.bytes * 1e-9);
+        rc = run(w, s, n_thread > 0 ? n_thread : 1, &what);
+        if (show_progress) fm_progress_end(&bar, note);
     }
     free(l.unit);
     return rc;

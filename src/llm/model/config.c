@@ -83,7 +83,8 @@ static int64_t ffn_params(const fm_model_config *c, int layer, int n_expert_used
 {
     if (!fm_layer_is_moe(c, layer)) return mlp_params(c, c->dense_inter);
     const int64_t bias = c->route == FM_ROUTE_NOAUX_TC ? c->n_expert : 0;
-    return (int64_t)c->n_expert * c->hidden + bias + mlp_params(c, (int64_t)c->n_shared * c->moe_inter) +
+    return (int64_t)c->n_expert * c->hidden + bias +
+           mlp_params(c, (int64_t)c->n_shared * c->moe_inter) +
            n_expert_used * mlp_params(c, c->moe_inter);
 }
 

@@ -25,7 +25,8 @@ static void *heap(layout *l, size_t n, size_t size)
     return p;
 }
 
-static fm_piece *add_piece(layout *l, fm_piece_kind kind, const char *name, int64_t rows, int64_t cols)
+static fm_piece *add_piece(layout *l, fm_piece_kind kind, const char *name, int64_t rows,
+                           int64_t cols)
 {
     fm_weights *w = l->w;
     if (l->rc != FM_OK) return NULL;
@@ -56,8 +57,8 @@ static float *vector(layout *l, const char *name, int n)
 static void carve(layout *l, fm_matrix *m, int n, int k, fm_dtype dtype)
 {
     const size_t n_panel = ((size_t)n + FM_PANEL - 1) / FM_PANEL;
-    *m = (fm_matrix){.n = n, .k = k, .dtype = dtype};
-    m->panels = fm_slab_take(l->slab, n_panel * fm_panel_bytes(dtype, k));
+    *m                   = (fm_matrix){.n = n, .k = k, .dtype = dtype};
+    m->panels            = fm_slab_take(l->slab, n_panel * fm_panel_bytes(dtype, k));
     if (dtype == FM_FP8)
         m->scale = fm_slab_take(l->slab, n_panel * (size_t)fm_panel_scales(k) * sizeof *m->scale);
 }
@@ -102,7 +103,7 @@ static void kv_up(layout *l, fm_attn_weights *a)
     const fm_model_config *c = l->c;
     const size_t           H = (size_t)c->n_head;
 
-    a->k_up = heap(l, 3 * H, sizeof *a->k_up);
+    a->k_up     = heap(l, 3 * H, sizeof *a->k_up);
     fm_piece *p = add_piece(l, FM_PIECE_KV_B, "self_attn.kv_b_proj.weight",
                             (int64_t)c->n_head * (c->nope + c->v_dim), c->kv_lora);
     if (!p) return;
@@ -159,8 +160,10 @@ static void layer(layout *l, fm_layer_weights *w, int i, int is_moe)
     attention(l, &w->attn);
     w->ffn.norm   = vector(l, "post_attention_layernorm.weight", l->c->hidden);
     w->ffn.is_moe = is_moe;
-    if (is_moe) moe(l, &w->ffn);
-    else        mlp(l, &w->ffn.mlp, "mlp.", l->c->dense_inter);
+    if (is_moe)
+        moe(l, &w->ffn);
+    else
+        mlp(l, &w->ffn.mlp, "mlp.", l->c->dense_inter);
 }
 
 /* Its embedding and head are copies of the main ones and are not read. */
@@ -190,7 +193,7 @@ fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, fm_dty
 {
     layout l = {.w = w, .c = config, .dtype_of = dtype_of, .ctx = ctx, .slab = slab, .rc = FM_OK};
 
-    *w = (fm_weights){.config = config, .act = act};
+    *w       = (fm_weights){.config = config, .act = act};
     w->layer = heap(&l, (size_t)config->n_layer, sizeof *w->layer);
     w->mtp   = heap(&l, (size_t)n_mtp_present, sizeof *w->mtp);
     if (l.rc == FM_OK) w->n_mtp_present = n_mtp_present;

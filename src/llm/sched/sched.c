@@ -37,7 +37,8 @@ static fm_status check_kv(const fm_sched_options *o, const fm_kv *kv)
     const fm_kv_options *k = fm_kv_get_options(kv);
 
     if (k->n_page != o->n_page || k->page_size != o->page_size)
-        return fm_fail(FM_E_ARG, "scheduler: made for %d pages of %d tokens, the cache has %d of %d",
+        return fm_fail(FM_E_ARG,
+                       "scheduler: made for %d pages of %d tokens, the cache has %d of %d",
                        o->n_page, o->page_size, k->n_page, k->page_size);
     if (k->max_lease < o->max_running || k->max_context < o->max_context)
         return fm_fail(FM_E_ARG,
@@ -129,8 +130,9 @@ static int64_t text_room(const fm_sched_options *o)
 
 static fm_status check_request(const fm_sched *s, const fm_request *r)
 {
-    const int     needs_room = r->sampling.max_new_tokens > 0;
-    const int64_t n          = (int64_t)r->n_prompt + needs_room;
+    const int         needs_room = r->sampling.max_new_tokens > 0;
+    const int64_t     n          = (int64_t)r->n_prompt + needs_room;
+    const char *const of_which   = needs_room ? ", one of them for the answer" : "";
 
     if (r->n_prompt < 1) return fm_fail(FM_E_ARG, "the prompt is empty");
     if (r->sampling.max_new_tokens < 0)
@@ -138,10 +140,10 @@ static fm_status check_request(const fm_sched *s, const fm_request *r)
                        r->sampling.max_new_tokens);
     if (n > s->opt.max_context)
         return fm_fail(FM_E_ARG, "the prompt has %d tokens; the context holds %d%s", r->n_prompt,
-                       s->opt.max_context, needs_room ? ", one of them for the answer" : "");
+                       s->opt.max_context, of_which);
     if (n > text_room(&s->opt))
         return fm_fail(FM_E_ARG, "the prompt has %d tokens; the cache holds %lld%s", r->n_prompt,
-                       (long long)text_room(&s->opt), needs_room ? ", one of them for the answer" : "");
+                       (long long)text_room(&s->opt), of_which);
     return FM_OK;
 }
 
@@ -182,6 +184,12 @@ void fm__sweep(fm_sched *s)
         else                                           s->running[kept++] = s->running[i];
     }
     s->n_running = kept;
+}
+
+void fm_sched_give_up(fm_sched *s)
+{
+    s->is_planned = 0;
+    fm__sweep(s);
 }
 
 void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why)

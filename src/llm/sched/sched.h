@@ -23,15 +23,15 @@
 typedef enum { FM_POLICY_FCFS, FM_POLICY_LPM } fm_policy;
 
 typedef struct {
-    int       max_running;     /* sequences */
-    int       chunk;           /* prefill tokens per step (chunked_prefill_size); <= 0: a text is
-                                  never cut, one that is longer than max_prefill goes alone */
-    int       max_prefill;     /* prefill tokens per step, too (max_prefill_tokens) */
-    int       max_context;     /* tokens of one sequence */
+    int       max_running; /* sequences */
+    int       chunk;       /* prefill tokens per step (chunked_prefill_size); <= 0: a text is
+                              never cut, one that is longer than max_prefill goes alone */
+    int       max_prefill; /* prefill tokens per step, too (max_prefill_tokens) */
+    int       max_context; /* tokens of one sequence */
     int       page_size;
     int       n_page;
     fm_policy policy;
-    int       deterministic;   /* generated tokens are never published */
+    int       deterministic;    /* generated tokens are never published */
     double    conservativeness; /* of the output guess; 1.0 is usual */
     int32_t   eos[8];
     int       n_eos;
@@ -65,8 +65,7 @@ void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
 int fm_sched_max_rows(const fm_sched_options *opt);
 
 /* The next step, or NULL when nothing runs or waits.  The batch is the
- * scheduler's and valid until the next plan.  A planned step that is not
- * committed counts as given up: its rows are planned again. */
+ * scheduler's and valid until the next plan. */
 const fm_batch *fm_sched_plan(fm_sched *s);
 
 /* Request behind out row i of the planned batch; also after the commit, until
@@ -76,6 +75,10 @@ fm_request *fm_sched_out(const fm_sched *s, int i);
 /* The step ran and out row i gave token[i]: append, publish, finish by eos,
  * stop ids or length, release. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
+
+/* The planned step did not run, or failed: its rows are planned again.  A new
+ * plan without a commit gives the old one up as well. */
+void fm_sched_give_up(fm_sched *s);
 
 /* The next request that ended since the last call, or NULL. */
 fm_request *fm_sched_pop_done(fm_sched *s);

@@ -11,8 +11,8 @@ enum { FM__LPM_MAX = 128 };
 
 typedef struct {
     fm_request *r;
-    int32_t     take; /* rows in the planned step */
-    int32_t     out;  /* index of its out row, or -1 */
+    int32_t     take;   /* rows in the planned step */
+    int32_t     out;    /* index of its out row, or -1 */
     int         is_new; /* joined while planning this step */
 } fm__slot;
 
@@ -39,10 +39,10 @@ struct fm_sched {
     int       n_running;
     uint64_t  n_arrival;
 
-    double ratio;          /* of max_new_tokens that running requests are expected to use */
-    int    is_planned;     /* a step is out, neither committed nor given up */
-    int    n_prefill_row;  /* of the planned step */
-    int    n_preempted;    /* while planning this step */
+    double ratio;         /* of max_new_tokens that running requests are expected to use */
+    int    is_planned;    /* a step is out, neither committed nor given up */
+    int    n_prefill_row; /* of the planned step */
+    int    n_preempted;   /* while planning this step */
 
     fm_batch       batch;
     fm_request   **out;       /* [max_running] */

@@ -59,7 +59,7 @@ int32_t fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want)
     const int64_t room = (int64_t)(r->lease.n_page + fm__free_pages(s)) * s->opt.page_size;
     const int64_t fit  = room - r->n_computed;
 
-    slot->take = fit < want ? (int32_t)fit : want;
+    slot->take            = fit < want ? (int32_t)fit : want;
     const fm_status grown = fm_kv_grow(s->kv, &r->lease, r->n_computed + slot->take);
     FM_BUG_UNLESS(grown == FM_OK);
     return slot->take;
@@ -115,8 +115,8 @@ static void write_rows(fm_sched *s, fm__slot *slot)
     add_span(s, r, cut, to, FM_FORM_GENERATED);
     slot->out = -1;
     if (!slot->take || to < r->n_token || !fm__left(r)) return;
-    slot->out         = b->n_out;
-    s->out[b->n_out]  = slot->r;
+    slot->out          = b->n_out;
+    s->out[b->n_out]   = slot->r;
     b->out[b->n_out++] = b->n_row - 1;
 }
 
@@ -131,9 +131,7 @@ static void write_batch(fm_sched *s)
 
 const fm_batch *fm_sched_plan(fm_sched *s)
 {
-    s->is_planned = 0;
-    fm__sweep(s);
-
+    fm_sched_give_up(s);
     s->n_preempted = 0;
     give_decodes(s);
     give_prefills(s);

@@ -2,14 +2,18 @@
 /* Patterns in tokenizer.json are written for Oniguruma.  PCRE2 agrees on
  * nearly all of what they use; here the rest is spelled out, or refused:
  *
- *     \s       PCRE2 counts U+180E as space, Unicode no longer does
- *     \w       PCRE2 has all numbers and only the underscore
- *     \v       one character there, a class here
+ *     \s         PCRE2 counts U+180E as space, Unicode no longer does
+ *     \w         PCRE2 has all numbers and only the underscore
+ *     \v         one character there, a class here
+ *     \p{Han}    the script there, the script's extensions here
  *     [a&&[^b]]  not known here
- *     x{2}+    repeated there, possessive here */
+ *     x{2}+      repeated there, possessive here */
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include "llm/text/splits_internal.h"
 
 #include <ctype.h>
+#include <pcre2.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SPACE     "\\p{White_Space}"
@@ -68,11 +72,33 @@ static fm_status translate_hex(struct translation *t)
     return FM_OK;
 }
 
+static int is_script(const char *name, int n)
+{
+    char       test[64];
+    int        error;
+    PCRE2_SIZE at;
+    if (snprintf(test, sizeof test, "\\p{sc:%.*s}", n, name) >= (int)sizeof test) return 0;
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)test, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at,
+                                     NULL);
+    const int found = code != NULL;
+    pcre2_code_free(code);
+    return found;
+}
+
 static fm_status translate_property(struct translation *t)
 {
-    const char *end = t->pattern[2] == '{' ? strchr(t->pattern, '}') : NULL;
+    const char *name = t->pattern + 3, *end = t->pattern[2] == '{' ? strchr(name, '}') : NULL;
     if (!end) return refuse(t, "a \\p without {...}");
-    copy(t, (size_t)(end - t->pattern) + 1);
+    const int negated = *name == '^';
+    name += negated;
+    const int n = (int)(end - name);
+    if (n > 2 && is_script(name, n)) {
+        const int complement = negated != (t->pattern[1] == 'P');
+        fm_str_printf(t->out, complement ? "\\P{sc:%.*s}" : "\\p{sc:%.*s}", n, name);
+        t->pattern = end + 1;
+    } else {
+        copy(t, (size_t)(end - t->pattern) + 1);
+    }
     return FM_OK;
 }
 

@@ -4,19 +4,24 @@
 #include "llm/text/splits_internal.h"
 
 #include <pcre2.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 enum {
-    WINDOW         = 1024, /* start positions tried between two looks at the clock */
-    SEARCHES       = 256,  /* successful searches between two looks */
-    JIT_STEPS      = 100 * 1000,
-    PLAIN_STEPS    = 10 * 1000 * 1000, /* the interpreter counts every character given back */
-    PLAIN_HEAP_KIB = 64 * 1024,
+    WINDOW         = 1024, /* start positions tried between two looks at the clock, */
+    LONG_WINDOW    = 64,   /* and where each may cost long */
+    LONG_TEXT      = 1 << 16,
+    SEARCHES       = 256, /* successful searches between two looks */
+    STEPS          = 100 * 1000,
+    STEPS_PER_BYTE = 4, /* a run may be given back byte by byte, in a few alternatives */
+    HEAP_KIB       = 64 * 1024,
     JIT_STACK_MOST = 1 << 20,
 };
 
-static const double seconds_at_least = 2.0, seconds_per_byte = 1e-6; /* normal is 3e-8 */
+static const double seconds_at_least = 2.0, seconds_per_byte = 1e-6; /* usual is 3e-8 */
 
 fm_status fm__splits_add(fm__splits *s, const char *pattern, fm__split_keep keep, const char *file)
 {
@@ -65,8 +70,8 @@ struct fm__splits_scratch {
     pcre2_jit_stack     *stack;
     int                  n;
     int                  searches; /* until the next look at the clock */
-    double               began;    /* < 0: not yet looked */
-    double               allowed;
+    int                  looked;   /* has the time begun? */
+    double               began, began_thread, allowed;
 };
 
 fm_status fm__splits_scratch_create(fm__splits_scratch **out, const fm__splits *s)
@@ -83,7 +88,7 @@ fm_status fm__splits_scratch_create(fm__splits_scratch **out, const fm__splits *
         return fm_fail(FM_E_OOM, "split scratch");
     }
     pcre2_jit_stack_assign(x->limits, NULL, x->stack);
-    pcre2_set_heap_limit(x->limits, PLAIN_HEAP_KIB);
+    pcre2_set_heap_limit(x->limits, HEAP_KIB);
     *out = x;
     return FM_OK;
 }
@@ -97,8 +102,6 @@ void fm__splits_scratch_destroy(fm__splits_scratch *x)
     free(x);
 }
 
-/* This thread's own time: a machine that is busy or asleep is no reason to
- * refuse a text. */
 static double thread_seconds(void)
 {
     struct timespec t;
@@ -109,16 +112,23 @@ static double thread_seconds(void)
 void fm__splits_begin(fm__splits_scratch *x, size_t text_bytes)
 {
     x->searches = SEARCHES;
-    x->began    = -1;
+    x->looked   = 0;
     x->allowed  = seconds_at_least + seconds_per_byte * (double)text_bytes;
 }
 
+/* What counts is this thread's own time, for a machine that is busy or asleep
+ * is no reason to refuse a text; but it is dear to ask for and never more
+ * than the time that passed. */
 static fm_status look_at_clock(fm__splits_scratch *x, int step)
 {
-    const double now = thread_seconds();
-    x->searches      = SEARCHES;
-    if (x->began < 0) x->began = now;
-    if (now - x->began < x->allowed) return FM_OK;
+    x->searches = SEARCHES;
+    if (!x->looked) {
+        x->looked       = 1;
+        x->began        = fm_now();
+        x->began_thread = thread_seconds();
+    }
+    if (fm_now() - x->began < x->allowed || thread_seconds() - x->began_thread < x->allowed)
+        return FM_OK;
     return fm_fail(FM_E_FORMAT, "split pattern %d of the tokenizer takes too long on this text",
                    step + 1);
 }
@@ -136,13 +146,15 @@ static size_t next_character(const char *text, size_t n, size_t at)
     return at;
 }
 
-static int match_once(const struct walk *w, int step, const char *text, size_t n, size_t from)
+static int match_once(const struct walk *w, int step, const char *text, size_t n, size_t from,
+                      size_t last_start)
 {
-    const fm__split      *s   = &w->splits->step[step];
-    pcre2_match_context  *ctx = w->scratch->limits;
-    pcre2_match_data     *m   = w->scratch->match[step];
-    pcre2_set_offset_limit(ctx, from + WINDOW);
-    pcre2_set_match_limit(ctx, s->jit ? JIT_STEPS : PLAIN_STEPS);
+    const fm__split     *s     = &w->splits->step[step];
+    pcre2_match_context *ctx   = w->scratch->limits;
+    pcre2_match_data    *m     = w->scratch->match[step];
+    const size_t         steps = STEPS + STEPS_PER_BYTE * n;
+    pcre2_set_offset_limit(ctx, last_start);
+    pcre2_set_match_limit(ctx, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
     return s->jit ? pcre2_jit_match(s->code, (PCRE2_SPTR)text, n, from, 0, m, ctx)
                   : pcre2_match(s->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, m, ctx);
 }
@@ -153,10 +165,11 @@ static int match_once(const struct walk *w, int step, const char *text, size_t n
 static fm_status search(const struct walk *w, int step, const char *text, size_t n, size_t from,
                         size_t *begin, size_t *end)
 {
+    const size_t window = n < LONG_TEXT ? WINDOW : LONG_WINDOW;
     *begin = *end = n;
     if (--w->scratch->searches <= 0) FM_TRY(look_at_clock(w->scratch, step));
     while (from < n) {
-        const int rc = match_once(w, step, text, n, from);
+        const int rc = match_once(w, step, text, n, from, from + window);
         if (rc >= 0) {
             const PCRE2_SIZE *v = pcre2_get_ovector_pointer(w->scratch->match[step]);
             *begin              = v[0];
@@ -166,9 +179,9 @@ static fm_status search(const struct walk *w, int step, const char *text, size_t
         if (rc != PCRE2_ERROR_NOMATCH)
             return fm_fail(FM_E_FORMAT, "split pattern %d of the tokenizer gives up on this text",
                            step + 1);
-        if (n - from <= WINDOW) return FM_OK;
+        if (n - from <= window) return FM_OK;
         FM_TRY(look_at_clock(w->scratch, step));
-        from = next_character(text, n, from + WINDOW);
+        from = next_character(text, n, from + window);
     }
     return FM_OK;
 }

@@ -82,6 +82,18 @@ enum { IN_JSON, IN_TIKTOKEN, IN_CONFIG, IN_TEMPLATE, N_FILE };
 static const char *const file_name[N_FILE] = {"tokenizer.json", "tiktoken.model",
                                               "tokenizer_config.json", "chat_template.jinja"};
 
+int fm_tokenizer_exists(const char *dir)
+{
+    int found = 0;
+    for (int i = IN_JSON; i <= IN_TIKTOKEN; i++) {
+        fm_str path = {0};
+        fm_str_printf(&path, "%s/%s", dir, file_name[i]);
+        found |= access(path.text, F_OK) == 0;
+        fm_str_fini(&path);
+    }
+    return found;
+}
+
 fm_status fm_tokenizer_open(fm_tokenizer **out, const char *dir)
 {
     fm_status     rc     = FM_OK;

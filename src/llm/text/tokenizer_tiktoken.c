@@ -3,7 +3,7 @@
  * rank is the id, and any two tokens whose join is a token merge at the rank
  * of the join.  Special tokens come from tokenizer_config.json; of the 256
  * ids after the last rank, those not named there are reserved. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mapped_file.h"

@@ -86,22 +86,26 @@ void fm__alphabet_init(fm__alphabet *a)
     }
 }
 
-/* The alphabet ends below U+0800, so only one- and two-byte characters count. */
+/* The alphabet ends below U+0800, so only one- and two-byte characters count,
+ * and bytes are never more than the text that spells them. */
 int fm__alphabet_decode(const fm__alphabet *a, const char *text, size_t n, fm_str *out)
 {
     const unsigned char *u = (const unsigned char *)text;
     fm_str_clear(out);
+    fm_str_add(out, text, n);
+    size_t n_out = 0;
     for (size_t i = 0; i < n; i++) {
         int code = u[i];
         if (code >= 0xc2 && code < 0xe0 && i + 1 < n) code = (code & 31) << 6 | (u[++i] & 63);
         else if (code >= 0x80) code = FM__ALPHABET_SIZE;
         const int byte = code < FM__ALPHABET_SIZE ? a->byte_of[code] : -1;
         if (byte < 0) {
-            fm_str_clear(out);
-            fm_str_add(out, text, n);
+            memcpy(out->text, text, n);
             return 0;
         }
-        fm_str_add(out, (const char[]){(char)byte}, 1);
+        out->text[n_out++] = (char)byte;
     }
+    out->len         = n_out;
+    out->text[n_out] = 0;
     return 1;
 }

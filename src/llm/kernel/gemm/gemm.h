@@ -20,7 +20,7 @@
  * a panel streams through memory in one sequence.
  *
  * The contract every variant obeys and tests/check/gemm.c checks:
- *   m     any >= 1; k a multiple of 32; x and c need no alignment
+ *   m     any >= 1; k a multiple of 32; x and c aligned for their type
  *   row   the bits of c[i,:] depend on x[i,:] and w alone, not on m or i
  *   err   |c - ref| <= k * 2^-23 * sum_k |x*w|   (FP8: of the scaled values);
  *         BF16 and FP8 may treat numbers below 2^-126 as zeros

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Golden files from an independent double-precision forward pass (numpy only).
+
+    make_golden.py CHECKPOINT_DIR OUT.json [--override JSON] [--steps 24] [--lengths 1,7,33,150]
+
+The checkpoint is a small DeepSeek V2/V3 one in a single BF16 model.safetensors; --override
+replaces config fields, so that one set of weights serves several routing methods and RoPE
+settings.  Every step is a full forward over everything before it.
+"""
+import argparse
+import json
+import math
+import struct
+
+import numpy as np
+
+
+class Checkpoint:
+    def __init__(self, path):
+        self.raw = open(path, "rb").read()
+        size = struct.unpack("<Q", self.raw[:8])[0]
+        self.header = json.loads(self.raw[8 : 8 + size])
+        self.base = 8 + size
+
+    def __call__(self, name):
+        t = self.header[name]
+        lo, hi = t["data_offsets"]
+        data = self.raw[self.base + lo : self.base + hi]
+        if t["dtype"] == "BF16":
+            wide = np.frombuffer(data, np.uint16).astype(np.uint32) << 16
+            return wide.view(np.float32).astype(np.float64).reshape(t["shape"])
+        assert t["dtype"] == "F32", t["dtype"]
+        return np.frombuffer(data, np.float32).astype(np.float64).reshape(t["shape"])
+
+
+class Rope:
+    """Frequencies, cos/sin magnitude and softmax factor, YaRN or plain."""
+
+    def __init__(self, c):
+        p = c.get("rope_parameters") or {}
+        d, base = c["qk_rope_head_dim"], p.get("rope_theta", 10000.0)
+        f = base ** (-np.arange(0, d, 2) / d)
+        self.magnitude, self.softmax = 1.0, 1.0
+        if p.get("rope_type") == "yarn":
+            s, length = p["factor"], p["original_max_position_embeddings"]
+            corr = lambda turns: d * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base))
+            low = max(math.floor(corr(p["beta_fast"])), 0)
+            high = min(math.ceil(corr(p["beta_slow"])), d - 1)
+            ramp = np.clip((np.arange(d // 2) - low) / max(high - low, 1e-3), 0, 1)
+            f = f / s * ramp + f * (1 - ramp)
+            m = lambda a: 0.1 * a * math.log(s) + 1
+            self.magnitude = m(p["mscale"]) / m(p["mscale_all_dim"])
+            self.softmax = m(p["mscale_all_dim"]) ** 2
+        self.freq = f.astype(np.float32).astype(np.float64)
+
+    def __call__(self, x):  # x [T, ..., d], interleaved pairs
+        angle = np.arange(x.shape[0])[:, None] * self.freq
+        cos, sin = np.cos(angle) * self.magnitude, np.sin(angle) * self.magnitude
+        if x.ndim == 3:
+            cos, sin = cos[:, None], sin[:, None]
+        a, b = x[..., 0::2], x[..., 1::2]
+        y = np.empty_like(x)
+        y[..., 0::2], y[..., 1::2] = a * cos - b * sin, a * sin + b * cos
+        return y
+
+
+def softmax(s):
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def route(c, logits, bias):
+    """The k experts of each token and their weights."""
+    method = c.get("topk_method") or ("noaux_tc" if c["model_type"] == "deepseek_v3" else "greedy")
+    p = 1 / (1 + np.exp(-logits)) if method == "noaux_tc" else softmax(logits)
+    choice = p + bias if bias is not None else p.copy()
+    tokens, experts = p.shape
+    if method != "greedy" and c["n_group"] > 1:
+        grouped = np.sort(choice.reshape(tokens, c["n_group"], -1), -1)
+        score = grouped[..., -2:].sum(-1) if method == "noaux_tc" else grouped[..., -1]
+        drop = np.argsort(-score, -1, kind="stable")[:, c["topk_group"] :]
+        mask = np.zeros((tokens, c["n_group"]), bool)
+        np.put_along_axis(mask, drop, True, 1)
+        choice = np.where(np.repeat(mask, experts // c["n_group"], 1), -np.inf, choice)
+    top = np.argsort(-choice, -1, kind="stable")[:, : c["num_experts_per_tok"]]
+    w = np.take_along_axis(p, top, 1)
+    if c["norm_topk_prob"]:
+        w = w / (w.sum(-1, keepdims=True) + 1e-20)
+    return top, w * c["routed_scaling_factor"]
+
+
+def forward(c, t, ids):
+    """Logits of the last position."""
+    heads, nope = c["num_attention_heads"], c["qk_nope_head_dim"]
+    rope_dim, value, latent = c["qk_rope_head_dim"], c["v_head_dim"], c["kv_lora_rank"]
+    eps, length = c["rms_norm_eps"], len(ids)
+    rope = Rope(c)
+    scale = (nope + rope_dim) ** -0.5 * rope.softmax
+    hidden = np.triu(np.full((length, length), -np.inf), 1)
+    norm = lambda x, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
+    silu = lambda x: x / (1 + np.exp(-x))
+
+    def mlp(name, x):
+        gate, up = x @ t(name + "gate_proj.weight").T, x @ t(name + "up_proj.weight").T
+        return (silu(gate) * up) @ t(name + "down_proj.weight").T
+
+    x = t("model.embed_tokens.weight")[ids]
+    for i in range(c["num_hidden_layers"]):
+        layer = f"model.layers.{i}."
+        attn = layer + "self_attn."
+        h = norm(x, t(layer + "input_layernorm.weight"))
+        if c["q_lora_rank"]:
+            q = norm(h @ t(attn + "q_a_proj.weight").T, t(attn + "q_a_layernorm.weight"))
+            q = q @ t(attn + "q_b_proj.weight").T
+        else:
+            q = h @ t(attn + "q_proj.weight").T
+        q = q.reshape(length, heads, nope + rope_dim)
+        a = h @ t(attn + "kv_a_proj_with_mqa.weight").T
+        kv = norm(a[:, :latent], t(attn + "kv_a_layernorm.weight")) @ t(attn + "kv_b_proj.weight").T
+        kv = kv.reshape(length, heads, nope + value)
+        s = np.einsum("ihd,jhd->hij", q[..., :nope], kv[..., :nope])
+        s = s + np.einsum("ihd,jd->hij", rope(q[..., nope:]), rope(a[:, latent:]))
+        o = np.einsum("hij,jhd->ihd", softmax(s * scale + hidden), kv[..., nope:])
+        x = x + o.reshape(length, -1) @ t(attn + "o_proj.weight").T
+
+        h = norm(x, t(layer + "post_attention_layernorm.weight"))
+        if i < c["first_k_dense_replace"]:
+            x = x + mlp(layer + "mlp.", h)
+            continue
+        bias = layer + "mlp.gate.e_score_correction_bias"
+        top, w = route(c, h @ t(layer + "mlp.gate.weight").T, t(bias) if bias in t.header else None)
+        y = mlp(layer + "mlp.shared_experts.", h)
+        for e in np.unique(top):
+            row, slot = np.where(top == e)
+            y[row] += w[row, slot][:, None] * mlp(layer + f"mlp.experts.{e}.", h[row])
+        x = x + y
+    return norm(x[-1], t("model.norm.weight")) @ t("lm_head.weight").T
+
+
+def case(c, t, rng, length, steps):
+    ids = [int(i) for i in rng.integers(0, c["vocab_size"], length)]
+    out = {"prompt": list(ids), "greedy": [], "margins": []}
+    for step in range(steps):
+        logits = forward(c, t, np.array(ids))
+        best = np.sort(logits)[-2:]
+        out["greedy"].append(int(logits.argmax()))
+        out["margins"].append(round(float(best[1] - best[0]), 4))
+        if step == 0:
+            out["logits_first"] = [round(float(v), 6) for v in logits]
+        ids.append(out["greedy"][-1])
+    out["logits_last"] = [round(float(v), 6) for v in logits]
+    return out
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("dir")
+    ap.add_argument("out")
+    ap.add_argument("--override", default="{}")
+    ap.add_argument("--steps", type=int, default=24)
+    ap.add_argument("--lengths", default="1,7,33,150")
+    ap.add_argument("--seed", type=int, default=5)
+    a = ap.parse_args()
+    config = json.load(open(a.dir + "/config.json"))
+    config.update(json.loads(a.override))
+    tensors, rng = Checkpoint(a.dir + "/model.safetensors"), np.random.default_rng(a.seed)
+    cases = [case(config, tensors, rng, int(n), a.steps) for n in a.lengths.split(",")]
+    json.dump({"model": a.dir.rstrip("/").split("/")[-1], "seed": a.seed,
+               "override": json.loads(a.override), "cases": cases}, open(a.out, "w"))
+
+
+if __name__ == "__main__":
+    main()
