@@ -51,9 +51,10 @@ fm_status fm_talk_interactive(fm_talk *t)
     puts("/help lists commands");
     while (rc == FM_OK && then == GO_ON) {
         const fm_line got = fm_line_editor_read(lines, &line);
+        if (got != FM_LINE) putchar('\n'); /* the prompt's line ends here */
         if (got == FM_LINE_END) break;
-        if (got == FM_LINE_INTERRUPTED) putchar('\n');
-        else if (line[0] == '/') then = obey(t, line);
+        if (got == FM_LINE_INTERRUPTED) continue;
+        if (line[0] == '/') then = obey(t, line);
         else if (line[0]) rc = answer(t, line);
     }
     fm_line_editor_close(lines);

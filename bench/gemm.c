@@ -62,10 +62,10 @@ typedef struct {
 static double calls_of_thread(const job *j, float *c, const void *const *x, double until)
 {
     static const float scale[MAX_K / 128 * 2] = {1, 1};
-    const size_t       panel = fm_panel_bytes(j->type, j->k), share = arena_bytes / (size_t)n_thread;
-    const char        *w    = arena + share * (size_t)omp_get_thread_num();
-    size_t             at   = 0;
-    double             done = 0;
+    const size_t panel = fm_panel_bytes(j->type, j->k), share = arena_bytes / (size_t)n_thread;
+    const char  *w    = arena + share * (size_t)omp_get_thread_num();
+    size_t       at   = 0;
+    double       done = 0;
     do {
         j->f(c, x, w + at, scale, j->m, j->k);
         at += panel;
@@ -75,20 +75,20 @@ static double calls_of_thread(const job *j, float *c, const void *const *x, doub
     return done;
 }
 
-/* Calls per second, the better of two tries. */
+/* Calls per second, the best of three tries. */
 static double measure(const job *j)
 {
     static const void *x[MAX_M];
     const size_t       stride = (size_t)j->k * (j->type == FM_F32 ? 4 : 2);
     double             best   = 0;
     for (int i = 0; i < j->m; i++) x[i] = rows + (size_t)i * stride;
-    for (int pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 3; pass++) {
         const double began = fm_now();
         double       calls = 0;
 #pragma omp parallel reduction(+ : calls)
         {
             float *c = aligned_alloc(64, (size_t)MAX_M * FM_PANEL * 4);
-            if (c) calls = calls_of_thread(j, c, x, began + 0.06);
+            if (c) calls = calls_of_thread(j, c, x, began + 0.05);
             free(c);
         }
         const double rate = calls / (fm_now() - began);
@@ -132,7 +132,8 @@ int main(int argc, char **argv)
     size_t         count;
     const fm_gemm *all = fm_gemm_all(&count);
     for (size_t i = 0; i < count; i++) {
-        if (!fm_cpu_detects(all[i].isa) || (only && strcmp(only, fm_isa_name(all[i].isa)))) continue;
+        if (!fm_cpu_detects(all[i].isa) || (only && strcmp(only, fm_isa_name(all[i].isa))))
+            continue;
         report(all + i, FM_BF16, "bf16", bandwidth);
         report(all + i, FM_FP8, "fp8", bandwidth);
         report(all + i, FM_F32, "f32", bandwidth);

@@ -3,34 +3,42 @@
 
 #include <immintrin.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 
 enum { ROUNDS = 400000, SUMS = 12 }; /* enough sums to hide the latency */
 
-#define PEAK(name, isa, vector, start, step, flops)                                                \
+/* The compiler is not to know what is in these. */
+#define UNKNOWN(a, b, c, d, e, f)                                                                  \
+    __asm__ volatile("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f))
+
+/* `step(s)` adds products of `a` to s. */
+#define PEAK(name, isa, vector, zero, step, flops)                                                 \
     __attribute__((target(isa))) static double name(void)                                          \
     {                                                                                              \
-        vector       sum[SUMS];                                                                    \
+        vector       s0 = zero, s1 = zero, s2 = zero, s3 = zero, s4 = zero, s5 = zero, a = zero;   \
+        vector       s6 = zero, s7 = zero, s8 = zero, s9 = zero, s10 = zero, s11 = zero;           \
         const double began = fm_now();                                                             \
-        for (int i = 0; i < SUMS; i++) sum[i] = start;                                             \
+        UNKNOWN(s0, s1, s2, s3, s4, s5);                                                           \
+        UNKNOWN(s6, s7, s8, s9, s10, s11);                                                         \
         for (int r = 0; r < ROUNDS; r++) {                                                         \
-            _Pragma("GCC unroll 12") for (int i = 0; i < SUMS; i++)                                \
-            {                                                                                      \
-                sum[i] = step;                                                                     \
-                __asm__ volatile("" : "+v"(sum[i]));                                               \
-            }                                                                                      \
+            s0 = step(s0), s1 = step(s1), s2 = step(s2), s3 = step(s3);                            \
+            s4 = step(s4), s5 = step(s5), s6 = step(s6), s7 = step(s7);                            \
+            s8 = step(s8), s9 = step(s9), s10 = step(s10), s11 = step(s11);                        \
+            __asm__ volatile("" : "+v"(a));                                                        \
         }                                                                                          \
+        UNKNOWN(s0, s1, s2, s3, s4, s5);                                                           \
+        UNKNOWN(s6, s7, s8, s9, s10, s11);                                                         \
         return (double)ROUNDS * SUMS * (flops) / (fm_now() - began);                               \
     }
 
-PEAK(peak_fma_avx2, "avx2,fma", __m256, _mm256_setzero_ps(),
-     _mm256_fmadd_ps(sum[i], sum[i], sum[i]), 16)
-PEAK(peak_fma_avx512, "avx512f", __m512, _mm512_setzero_ps(),
-     _mm512_fmadd_ps(sum[i], sum[i], sum[i]), 32)
-PEAK(peak_dot_avx512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(),
-     _mm512_dpbf16_ps(sum[i], (__m512bh)sum[i], (__m512bh)sum[i]), 64)
+#define FMA_AVX2(s) _mm256_fmadd_ps(a, a, s)
+#define FMA_AVX512(s) _mm512_fmadd_ps(a, a, s)
+#define DOT_AVX512(s) _mm512_dpbf16_ps(s, (__m512bh)a, (__m512bh)a)
+
+PEAK(peak_fma_avx2, "avx2,fma", __m256, _mm256_setzero_ps(), FMA_AVX2, 16)
+PEAK(peak_fma_avx512, "avx512f", __m512, _mm512_setzero_ps(), FMA_AVX512, 32)
+PEAK(peak_dot_avx512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(), DOT_AVX512, 64)
 
 /* Four tiles of 16 x 16 sums over 32 k, as the kernel has them. */
 __attribute__((target("amx-tile,amx-bf16"))) static double peak_dot_amx(void)

@@ -26,13 +26,13 @@ static const int shape_k[] = {32, 96, 128, 160, 1024};
 
 /* One problem: values as they are meant (wide), as they are stored, packed. */
 static struct {
-    fm_dtype     type;
-    int          k;
-    float        x[MAX_M][MAX_K], w[FM_PANEL][MAX_K];
-    char         x_stored[MAX_M * (MAX_K * 4 + 2)]; /* rows at odd places */
-    char         w_stored[FM_PANEL][MAX_K * 4];
-    const void  *row[MAX_M];
-    float        scale[MAX_K / 128 * 2];
+    fm_dtype    type;
+    int         k;
+    float       x[MAX_M][MAX_K], w[FM_PANEL][MAX_K];
+    char        x_stored[MAX_M * (MAX_K * 4 + 2)]; /* rows at odd places */
+    char        w_stored[FM_PANEL][MAX_K * 4];
+    const void *row[MAX_M];
+    float       scale[MAX_K / 128 * 2];
     _Alignas(64) char panel[FM_PANEL * MAX_K * 4];
 } p;
 
@@ -148,8 +148,8 @@ static void check_bound(const fm_gemm *v, int m)
 static void check_company(const fm_gemm *v, int m, const float *got)
 {
     static float other[MAX_M * FM_PANEL];
-    const void  *reversed[MAX_M];
-    const size_t bytes = FM_PANEL * sizeof *got;
+    const void  *reversed[MAX_M] = {0};
+    const size_t bytes           = FM_PANEL * sizeof *got;
     for (int i = 0; i < m; i++) reversed[i] = p.row[m - 1 - i];
     for (int i = 0; i < m; i++) {
         run(v, other, p.row + i, 1);
@@ -270,7 +270,7 @@ int main(void)
     };
     static char       name[VARIANTS * LENGTH(each)][64];
     struct CMUnitTest tests[VARIANTS * LENGTH(each) + 1];
-    size_t            n = 0, count;
+    size_t            n   = 0, count;
     const fm_gemm    *all = fm_gemm_all(&count);
 
     for (size_t i = 0; i < VARIANTS; i++)

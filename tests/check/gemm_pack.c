@@ -16,8 +16,8 @@ enum { MAX_ROWS = 80, MAX_N = 576, VARIANTS = 2, GUARD = 0xa5 };
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
 
-static char         raw[MAX_ROWS][MAX_N * 4 + 4]; /* 4 bytes off: aligned for its type, no more */
-static const void  *row[MAX_ROWS];
+static char        raw[MAX_ROWS][MAX_N * 4 + 4]; /* 4 bytes off: aligned for its type, no more */
+static const void *row[MAX_ROWS];
 static _Alignas(64) unsigned char got[96 * MAX_N * 4 + 64], want[96 * MAX_N * 4 + 64];
 
 static int fill(void **state)
@@ -52,7 +52,8 @@ static void panel_has_the_drawn_layout(void **state)
             fm_pack_panel(got, some, type[t], k);
             for (int j = 0; j < FM_PANEL; j++)
                 for (int q = 0; q < full; q++) {
-                    const char *v = some[j] && q < k ? (const char *)some[j] + (size_t)q * size : zero;
+                    const char *v =
+                        some[j] && q < k ? (const char *)some[j] + (size_t)q * size : zero;
                     assert_memory_equal(at(got, type[t], j, q), v, size);
                 }
             assert_int_equal(got[fm_panel_bytes(type[t], full)], GUARD);
@@ -64,7 +65,7 @@ static void ref_places_every_value(void **state)
 {
     (void)state;
     size_t         count;
-    const fm_pack *ref = fm_pack_all(&count) + VARIANTS - 1;
+    const fm_pack *ref     = fm_pack_all(&count) + VARIANTS - 1;
     const char     zero[4] = {0};
     ref->across_bf16(got, row, 5, 48);
     for (int j = 0; j < 32; j++)
@@ -79,7 +80,8 @@ static void ref_places_every_value(void **state)
     ref->across_f32(got, row, 17, 32);
     for (int j = 0; j < 32; j++)
         for (int k = 0; k < 32; k++)
-            assert_memory_equal(at(got, FM_F32, j, k), j < 17 ? (const char *)row[j] + k * 4 : zero, 4);
+            assert_memory_equal(at(got, FM_F32, j, k), j < 17 ? (const char *)row[j] + k * 4 : zero,
+                                4);
     ref->along_bf16(got, row, 3, 96);
     for (int j = 0; j < 96; j++)
         for (int k = 0; k < 32; k++)
@@ -111,6 +113,7 @@ static void equals_ref(void **state)
     for (int m = 0; m <= FM_PANEL; m++)
         for (size_t b = 0; b < LENGTH(across_n); b++) {
             same(v->across_bf16, ref->across_bf16, m, across_n[b]);
+            same(v->across_fp8, ref->across_fp8, m, across_n[b]);
             same(v->across_f32, ref->across_f32, m, across_n[b]);
         }
     for (size_t a = 0; a < LENGTH(along_m); a++)

@@ -86,10 +86,13 @@ static void values_follow_the_rule(void **state)
     fm_bf16               b[1024];
     fm_fp8                f[1024];
 
-    fm_source_read(s, &t, 77, 1, 0, 1024, FM_BF16, b);
-    for (uint64_t i = 0; i < 1024; i++)
-        assert_int_equal(b[i],
-                         fm_bf16_of_f32(fm_dummy_f32(fm_rng_u32(key, 77 * 1024 + i), 0, step)));
+    for (uint64_t row = 0; row < 1024; row++) { /* a million: some are halfway between two */
+        fm_source_read(s, &t, (int64_t)row, 1, 0, 1024, FM_BF16, b);
+        for (uint64_t i = 0; i < 1024; i++) {
+            const float want = fm_dummy_f32(fm_rng_u32(key, row * 1024 + i), 0, step);
+            if (b[i] != fm_bf16_of_f32(want)) fail_msg("[%d, %d]", (int)row, (int)i);
+        }
+    }
     t = find(s, sample[0]);
     assert_int_equal(t.dtype, FM_FP8);
     fm_source_read(s, &t, 77, 1, 0, 1024, FM_FP8, f);

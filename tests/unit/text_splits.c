@@ -151,7 +151,7 @@ static void v2_pieces(void **state)
         {"中文 한국어", "中文| |한국어"},
         {"ª\u02b0 x", "ª\u02b0| x"}, /* in none of the six */
         {"  ª  \n", "  ª|  |\n"}, /* only spaces that end the piece are cut off */
-        {"（x）。y", "（|x|）。|y"},
+        {"（x）。y", "（|x|）|。|y"}, /* step 5 begins at U+0800 */
     };
     fm__splits s = v2_splits();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check(&s, cases[i][0], cases[i][1]);

@@ -42,13 +42,14 @@ static size_t ascii_prefix(const char *s, size_t n)
 size_t fm__utf8_prefix(const char *s, size_t n)
 {
     const unsigned char *u = (const unsigned char *)s;
-    for (size_t i = 0;;) {
+    for (size_t i = 0; i < n;) {
         i += ascii_prefix(s + i, n - i);
-        if (i == n) return n;
+        if (i == n) break;
         const int length = fm__utf8_length(u[i]);
         if (!length || n - i < (size_t)length) return i;
         for (int k = 1; k < length; k++)
             if (!fm__utf8_continues(u + i, k, u[i + (size_t)k])) return i;
         i += (size_t)length;
     }
+    return n;
 }

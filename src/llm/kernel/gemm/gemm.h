@@ -73,7 +73,7 @@ void fm_pack_panel(void *restrict dst, const void *const row[FM_PANEL], fm_dtype
 typedef void fm_pack_fn(void *restrict dst, const void *const *restrict rows, int m, int n);
 typedef struct {
     fm_isa      isa;
-    fm_pack_fn *across_bf16, *across_f32;
+    fm_pack_fn *across_bf16, *across_fp8, *across_f32;
     fm_pack_fn *along_bf16, *along_f32; /* n a multiple of 32 */
 } fm_pack;
 

@@ -107,7 +107,8 @@ static void widen_bf16(float *restrict to, const fm_bf16 *restrict w, int k)
  * it is 2^120 too small, subnormals included, so one product makes it exact. */
 INLINE __m256 f32_of_fp8(__m256i a)
 {
-    const __m256i moved = _mm256_and_si256(_mm256_srai_epi32(a, 4), _mm256_set1_epi32((int)0x87f00000));
+    const __m256i moved =
+        _mm256_and_si256(_mm256_srai_epi32(a, 4), _mm256_set1_epi32((int)0x87f00000));
     return _mm256_mul_ps(_mm256_castsi256_ps(moved), _mm256_set1_ps(0x1p120f));
 }
 

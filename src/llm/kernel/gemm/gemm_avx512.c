@@ -15,10 +15,10 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-    ROWS  = 8,    /* four already keep the multiplier busy; more than eight rows that
+    ROWS = 8,     /* four already keep the multiplier busy; more than eight rows that
                      are a multiple of 4 KB apart would push each other out of L1 */
     ALONE = 3,    /* tiles this low are read fast enough without prefetching */
-    AHEAD = 4096, /* bytes between reading and prefetching */
+    AHEAD = 4096, /* bytes between reading and prefetching: a slice of fp8 */
 };
 
 typedef const void *const *rows_of; /* x, from the tile's first row on */
@@ -44,37 +44,28 @@ INLINE pair_row load_bf16(const char *w)
     return (pair_row){{(__m512bh)_mm512_loadu_si512(w), (__m512bh)_mm512_loadu_si512(w + 64)}};
 }
 
-/* e4m3 to bf16, times 2^8: sign, exponent and m move to their places, and an
- * exponent e+120 that has become e+128 needs but one bit more. */
-INLINE __m512i moved(__m512i upper_byte)
+/* e4m3 in the upper byte of each word to bf16, times 2^8: sign, exponent and m
+ * move to their places, and the exponent e+120, being e+128 now, lacks one bit.
+ * Numbers without exponent are m * 2^-9; what they lack is looked up by m (the
+ * lookup reads five bits of `lower`, of which the upper two are then zero).
+ * Branching on them would be faster on most weights and slower on zeros. */
+INLINE __m512bh bf16_of(__m512i upper, __m512i lower, __mmask32 tiny)
 {
-    const __m512i field = _mm512_set1_epi16((short)0x87f0), high = _mm512_set1_epi16(0x4000);
-    const __m512i t = _mm512_srai_epi16(upper_byte, 4);
-    return _mm512_ternarylogic_epi32(t, field, high, 0xea); /* (t & field) | high */
+    const __m512i lack = _mm512_castsi128_si512(
+        _mm_setr_epi16(0, 0x3f10, 0x3fa0, 0x3ff0, 0x4040, 0x4070, 0x4020, 0x4010));
+    const __m512i with =
+        _mm512_mask_permutexvar_epi16(_mm512_set1_epi16(0x4000), tiny, lower, lack);
+    const __m512i field = _mm512_set1_epi16((short)0x87f0), t = _mm512_srai_epi16(upper, 4);
+    return (__m512bh)_mm512_ternarylogic_epi32(t, field, with, 0x6a); /* (t & field) ^ with */
 }
 
-/* Numbers without exponent are m * 2^-9; what is wrong in them so far is looked
- * up by m (the lookup reads five bits, of which the upper two are then zero). */
-INLINE __m512i mended(__m512i v, __mmask32 tiny, __m512i byte)
-{
-    const __m512i wrong = _mm512_castsi128_si512(
-        _mm_setr_epi16(0x4000, 0x7f10, 0x7fa0, 0x7ff0, 0x0040, 0x0070, 0x0020, 0x0010));
-    return _mm512_xor_si512(v, _mm512_maskz_permutexvar_epi16(tiny, byte, wrong));
-}
-
-/* One weight in several thousand is that small, hence the branch. */
 INLINE pair_row load_fp8(const char *w)
 {
-    const __m512i   b    = _mm512_loadu_si512(w);
-    __m512i         v0   = moved(_mm512_slli_epi16(b, 8));
-    __m512i         v1   = moved(b);
-    const __mmask64 tiny = _mm512_testn_epi8_mask(b, _mm512_set1_epi8(0x78));
-    if (__builtin_expect(!_kortestz_mask64_u8(tiny, tiny), 0)) {
-        v0 = mended(v0, _mm512_testn_epi16_mask(b, _mm512_set1_epi16(0x0078)), b);
-        v1 = mended(v1, _mm512_testn_epi16_mask(b, _mm512_set1_epi16(0x7800)),
-                    _mm512_srli_epi16(b, 8));
-    }
-    return (pair_row){{(__m512bh)v0, (__m512bh)v1}};
+    const __m512i   b     = _mm512_loadu_si512(w);
+    const __mmask32 tiny0 = _mm512_testn_epi16_mask(b, _mm512_set1_epi16(0x0078));
+    const __mmask32 tiny1 = _mm512_testn_epi16_mask(b, _mm512_set1_epi16(0x7800));
+    return (pair_row){
+        {bf16_of(_mm512_slli_epi16(b, 8), b, tiny0), bf16_of(b, _mm512_srli_epi16(b, 8), tiny1)}};
 }
 
 INLINE __m512bh broadcast_pair(const void *row, size_t at)
@@ -156,54 +147,73 @@ INLINE void add_singles(__m512 sum[ROWS][2], const operands *o, int rows)
         }
 }
 
-/* One function of each kind for every height of a tile. */
-#define TILES(rows)                                                                                \
-    static void bf16_##rows(float *c, const operands *o)                                           \
-    {                                                                                              \
-        __m512 sum[ROWS][2];                                                                       \
-        clear(sum, rows);                                                                          \
-        add_pairs(sum, o, rows, load_bf16, 128, 128);                                              \
-        store(c, sum, rows);                                                                       \
-    }                                                                                              \
-    static void part_##rows(float *c, const operands *o)                                           \
-    {                                                                                              \
-        __m512 sum[ROWS][2];                                                                       \
-        clear(sum, rows);                                                                          \
-        add_pairs(sum, o, rows, load_bf16, 128, 64);                                               \
-        add_scaled(c, sum, o->scale, rows);                                                        \
-    }                                                                                              \
-    static void fp8_##rows(float *c, const operands *o)                                            \
-    {                                                                                              \
-        __m512 sum[ROWS][2];                                                                       \
-        clear(sum, rows);                                                                          \
-        add_pairs(sum, o, rows, load_fp8, 64, 64);                                                 \
-        add_scaled(c, sum, o->scale, rows);                                                        \
-    }                                                                                              \
-    static void f32_##rows(float *c, const operands *o)                                            \
-    {                                                                                              \
-        __m512 sum[ROWS][2];                                                                       \
-        clear(sum, rows);                                                                          \
-        add_singles(sum, o, rows);                                                                 \
-        store(c, sum, rows);                                                                       \
-    }
-#define EACH(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
-EACH(TILES)
+/* What one function does for a tile; all but a slice go over the whole of k. */
+typedef enum { BF16, FP8, FP8_SLICE, F32 } kind;
 
-#define BF16(rows) [rows] = bf16_##rows,
-#define PART(rows) [rows] = part_##rows,
-#define FP8(rows) [rows] = fp8_##rows,
-#define F32(rows) [rows] = f32_##rows,
-static tile_fn *const bf16_tile[ROWS + 1] = {EACH(BF16)};
-static tile_fn *const part_tile[ROWS + 1] = {EACH(PART)};
-static tile_fn *const fp8_tile[ROWS + 1]  = {EACH(FP8)};
-static tile_fn *const f32_tile[ROWS + 1]  = {EACH(F32)};
+INLINE void run_sum(float *c, const operands *o, int rows, kind w)
+{
+    __m512 sum[ROWS][2];
+    clear(sum, rows);
+    if (w == BF16) add_pairs(sum, o, rows, load_bf16, 128, 128);
+    else add_singles(sum, o, rows);
+    store(c, sum, rows);
+}
+
+/* A slice expanded to bf16 beforehand. */
+INLINE void run_slice(float *c, const operands *o, int rows)
+{
+    __m512 part[ROWS][2];
+    clear(part, rows);
+    add_pairs(part, o, rows, load_bf16, 128, 64);
+    add_scaled(c, part, o->scale, rows);
+}
+
+/* Slice after slice, expanded in registers. */
+INLINE void run_fp8(float *c, const operands *whole, int rows)
+{
+    operands o = *whole;
+    for (int p = 0; p < whole->k; p += FM__SCALE_K, o.scale += 2) {
+        __m512 part[ROWS][2];
+        o.k = fm__least(FM__SCALE_K, whole->k - p);
+        clear(part, rows);
+        add_pairs(part, &o, rows, load_fp8, 64, 64);
+        add_scaled(c, part, o.scale, rows);
+        o.at += FM__SCALE_K * 2;
+        o.w += FM__SCALE_K * FM_PANEL;
+        o.soon += FM__SCALE_K * FM_PANEL;
+    }
+}
+
+INLINE void run_tile(float *c, const operands *o, int rows, kind w)
+{
+    if (w == FP8) run_fp8(c, o, rows);
+    else if (w == FP8_SLICE) run_slice(c, o, rows);
+    else run_sum(c, o, rows, w);
+}
+
+/* One function of each kind for every height of a tile. */
+/* clang-format off */
+#define TILES(rows)                                                                               \
+    static void bf16_##rows(float *c, const operands *o) { run_tile(c, o, rows, BF16); }          \
+    static void fp8_##rows(float *c, const operands *o) { run_tile(c, o, rows, FP8); }            \
+    static void fp8_slice_##rows(float *c, const operands *o) { run_tile(c, o, rows, FP8_SLICE); } \
+    static void f32_##rows(float *c, const operands *o) { run_tile(c, o, rows, F32); }
+#define ALL_KINDS(rows) {bf16_##rows, fp8_##rows, fp8_slice_##rows, f32_##rows},
+TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6) TILES(7) TILES(8)
+
+static tile_fn *const tile[ROWS + 1][4] = {
+    {0},
+    ALL_KINDS(1) ALL_KINDS(2) ALL_KINDS(3) ALL_KINDS(4)
+    ALL_KINDS(5) ALL_KINDS(6) ALL_KINDS(7) ALL_KINDS(8)
+};
+/* clang-format on */
 
 /* All rows, in tiles of nearly equal height. */
-INLINE void run_tiles(tile_fn *const *tile, float *c, operands o, int m)
+INLINE void run_tiles(kind w, float *c, operands o, int m)
 {
     for (int left = (m + ROWS - 1) / ROWS; left; left--) {
         const int rows = (m + left - 1) / left;
-        tile[rows](c, &o);
+        tile[rows][w](c, &o);
         c += (size_t)rows * FM_PANEL;
         o.x += rows;
         m -= rows;
@@ -215,14 +225,14 @@ void fm__gemm_bf16_avx512(float *restrict c, const void *const *restrict x, cons
 {
     (void)scale;
     const char *soon = (const char *)w + AHEAD;
-    run_tiles(bf16_tile, c, (operands){.x = x, .w = w, .soon = soon, .k = k}, m);
+    run_tiles(BF16, c, (operands){.x = x, .w = w, .soon = soon, .k = k}, m);
 }
 
 void fm__gemm_f32_avx512(float *restrict c, const void *const *restrict x, const void *restrict w,
                          const float *restrict scale, int m, int k)
 {
     (void)scale;
-    run_tiles(f32_tile, c, (operands){.x = x, .w = w, .k = k}, m);
+    run_tiles(F32, c, (operands){.x = x, .w = w, .k = k}, m);
 }
 
 void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k)
@@ -241,19 +251,18 @@ void fm__gemm_fp8_avx512(float *restrict c, const void *const *restrict x, const
                          const float *restrict scale, int m, int k)
 {
     _Alignas(64) char wide[FM__SCALE_K * FM_PANEL * 2]; /* stays in L1 */
-    operands          o = {.x = x, .scale = scale};
+    operands          o = {.x = x, .w = w, .soon = (const char *)w + AHEAD, .scale = scale, .k = k};
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
+    if (m <= ROWS) {
+        tile[m][FP8](c, &o);
+        return;
+    }
+    o.w = wide;
     for (int p = 0; p < k; p += FM__SCALE_K, o.scale += 2) {
-        o.at = (size_t)p * 2;
-        o.w  = (const char *)w + (size_t)p * FM_PANEL;
-        o.k  = fm__least(FM__SCALE_K, k - p);
-        o.soon = o.w + AHEAD;
-        if (m <= ROWS) {
-            run_tiles(fp8_tile, c, o, m);
-            continue;
-        }
-        fm__widen_fp8_avx512(wide, o.w, o.k);
-        o.w = wide;
-        run_tiles(part_tile, c, o, m);
+        o.at   = (size_t)p * 2;
+        o.k    = fm__least(FM__SCALE_K, k - p);
+        o.soon = (const char *)w + (size_t)p * FM_PANEL + AHEAD;
+        fm__widen_fp8_avx512(wide, (const char *)w + (size_t)p * FM_PANEL, o.k);
+        run_tiles(FP8_SLICE, c, o, m);
     }
 }

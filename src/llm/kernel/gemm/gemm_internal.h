@@ -16,9 +16,9 @@ fm_gemm_fn fm__gemm_bf16_avx2, fm__gemm_fp8_avx2, fm__gemm_f32_avx2;
 fm_gemm_fn fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512;
 fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
 
-fm_pack_fn fm__across_bf16_ref, fm__across_f32_ref, fm__along_bf16_ref, fm__along_f32_ref;
-fm_pack_fn fm__across_bf16_avx512, fm__across_f32_avx512;
-fm_pack_fn fm__along_bf16_avx512, fm__along_f32_avx512;
+fm_pack_fn fm__across_bf16_ref, fm__across_fp8_ref, fm__across_f32_ref;
+fm_pack_fn fm__across_bf16_avx512, fm__across_fp8_avx512, fm__across_f32_avx512;
+fm_pack_fn fm__along_bf16_ref, fm__along_f32_ref, fm__along_bf16_avx512, fm__along_f32_avx512;
 
 /* Index of w[j, k] in a panel. */
 static inline size_t fm__at_bf16(int j, int k)
@@ -36,6 +36,7 @@ static inline size_t fm__at_f32(int j, int k)
 
 /* FP8 panel to BF16 panel, times 2^8, which its scale takes back. */
 void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k);
+
 static inline float fm__scale_of_wide(float scale)
 {
     return scale * 0x1p-8f;

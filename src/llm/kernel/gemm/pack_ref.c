@@ -12,6 +12,16 @@ void fm__across_bf16_ref(void *restrict dst, const void *const *restrict rows, i
     }
 }
 
+void fm__across_fp8_ref(void *restrict dst, const void *const *restrict rows, int m, int n)
+{
+    fm_fp8   *panel = dst;
+    const int k     = (int)fm_round_up((size_t)n, FM__BLOCK);
+    for (int j = 0; j < FM_PANEL; j++) {
+        const fm_fp8 *row = j < m ? rows[j] : NULL;
+        for (int p = 0; p < k; p++) panel[fm__at_fp8(j, p)] = row && p < n ? row[p] : 0;
+    }
+}
+
 void fm__across_f32_ref(void *restrict dst, const void *const *restrict rows, int m, int n)
 {
     float    *panel = dst;
