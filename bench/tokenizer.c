@@ -18,10 +18,10 @@
  * frequent, as in a language. */
 static void add_word(fm_str *out, uint64_t i)
 {
-    static const char *const syllable[] = {"the", "re",  "in", "con", "ing", "to", "ver", "al",
-                                           "ment", "ex", "pre", "tion", "a",  "is", "of",  "and"};
-    const uint32_t draw = fm_rng_u32(1, i);
-    const uint32_t word = (uint32_t)(((uint64_t)draw * draw >> 32) * (draw >> 8) >> 32);
+    static const char *const syllable[] = {"the",  "re", "in",  "con",  "ing", "to", "ver", "al",
+                                           "ment", "ex", "pre", "tion", "a",   "is", "of",  "and"};
+    const uint32_t           draw       = fm_rng_u32(1, i);
+    const uint32_t           word = (uint32_t)(((uint64_t)draw * draw >> 32) * (draw >> 8) >> 32);
     for (uint32_t k = 0, n = 1 + word % 4; k < n; k++)
         fm_str_puts(out, syllable[fm_rng_u32(word, k) % 16]);
 }
@@ -31,15 +31,19 @@ static void write_prose(fm_str *out, size_t n)
     for (uint64_t i = 0; out->len < n; i++) {
         add_word(out, i);
         const uint32_t end = fm_rng_u32(2, i) % 64;
-        fm_str_puts(out, end == 0 ? ".\n\n" : end < 4 ? ". " : end < 9 ? ", " : end == 9 ? " 1984 " : " ");
+        fm_str_puts(out, end == 0   ? ".\n\n"
+                         : end < 4  ? ". "
+                         : end < 9  ? ", "
+                         : end == 9 ? " 1984 "
+                                    : " ");
     }
 }
 
 static fm_status measure(const fm_tokenizer *t, const char *text, size_t n)
 {
-    fm_tokenizer_scratch *s   = NULL;
-    fm_ids                ids = {0};
-    fm_status             rc  = fm_tokenizer_scratch_create(&s, t);
+    fm_tokenizer_scratch *s     = NULL;
+    fm_ids                ids   = {0};
+    fm_status             rc    = fm_tokenizer_scratch_create(&s, t);
     double                began = fm_now(), cold = 0;
     int                   passes = 0;
     while (rc == FM_OK && (passes < 2 || fm_now() - began < 1)) {

@@ -72,7 +72,7 @@ type_lines()
     printf '\003'
     until_seen 5 "^> "
     printf '/quit\n'
-    until_seen 1 "no such text"
+    sleep 1
 }
 export XDG_STATE_HOME="$work/state"
 : >"$work/chat"

@@ -26,8 +26,10 @@ static void encode(const fm_tokenizer *t, const char *text, size_t n)
     if (fm_tokenizer_scratch_create(&s, t) != FM_OK) return;
     for (int flags = 0; flags <= (FM_ENCODE_BOS | FM_ENCODE_PLAIN); flags++) {
         fm_ids ids = {0};
-        if (fm_encode(t, s, text, n, flags, &ids) == FM_OK) decode(t, &ids);
-        else FM_BUG_UNLESS(ids.n == 0);
+        if (fm_encode(t, s, text, n, flags, &ids) == FM_OK)
+            decode(t, &ids);
+        else
+            FM_BUG_UNLESS(ids.n == 0);
         fm_ids_fini(&ids);
     }
     fm_tokenizer_scratch_destroy(s);
@@ -36,8 +38,8 @@ static void encode(const fm_tokenizer *t, const char *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char   *json = (const char *)data, *zero = size ? memchr(json, 0, size) : NULL;
-    const size_t  n    = zero ? (size_t)(zero - json) : size;
-    fm_tokenizer *t    = NULL;
+    const size_t  n = zero ? (size_t)(zero - json) : size;
+    fm_tokenizer *t = NULL;
     if (fm_tokenizer_parse(&t, json, n, "fuzz") == FM_OK && zero) encode(t, zero + 1, size - n - 1);
     fm_tokenizer_close(t);
     return 0;

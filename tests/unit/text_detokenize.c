@@ -39,7 +39,8 @@ static int close_all(void **state)
 }
 
 /* Every push must leave whole characters only. */
-static void decode(const fm_tokenizer *t, const int32_t *id, size_t n, int keep_special, fm_str *out)
+static void decode(const fm_tokenizer *t, const int32_t *id, size_t n, int keep_special,
+                   fm_str *out)
 {
     fm_detokenizer d = fm_detokenizer_begin(t, keep_special);
     for (size_t i = 0; i < n; i++) {
@@ -59,7 +60,9 @@ static void decode_bytes(const char *text, size_t n, fm_str *out)
 static void each_longest_beginning_becomes_one_replacement(void **state)
 {
     (void)state;
-    static const struct { const char *in, *want; } cases[] = {
+    static const struct {
+        const char *in, *want;
+    } cases[] = {
         {"plain \xc3\xa9 \xe4\xb8\xad \xf0\x9f\x99\x82", "plain é 中 🙂"},
         {"\xf1\x80\x80\xe1\x80\xc2"
          "b\x80"

@@ -15,28 +15,32 @@
 #include "llm/text/splits_internal.h"
 
 #define V3_WORDS                                                                                   \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" \
+    "[!\"#$%&'()*+,\\-./"                                                                          \
+    ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"                 \
     "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
 #define V2_PUNCTUATION "\\s?[!-/:-~！-／：-～‘-‟　-。]+"
 
 /* V2's cased letters as code points: written out, an editor that normalises
  * Unicode would break the ranges. */
 static const uint32_t cased[][2] = {
-    {0x41, 0x5a},       {0x61, 0x7a},       {0xb5, 0xb5},       {0xc0, 0xd6},       {0xd8, 0xf6},
-    {0xf8, 0x1ba},      {0x1bc, 0x1bf},     {0x1c4, 0x293},     {0x295, 0x2af},     {0x370, 0x373},
-    {0x376, 0x377},     {0x37b, 0x37d},     {0x37f, 0x37f},     {0x386, 0x386},     {0x388, 0x38a},
-    {0x38c, 0x38c},     {0x38e, 0x3a1},     {0x3a3, 0x3f5},     {0x3f7, 0x481},     {0x48a, 0x52f},
-    {0x531, 0x556},     {0x10a0, 0x10c5},   {0x1e00, 0x1f15},   {0x1f18, 0x1f1d},   {0x2102, 0x2102},
-    {0xff21, 0xff3a},   {0xff41, 0xff5a},   {0x10400, 0x1044f}, {0x1e900, 0x1e943},
+    {0x41, 0x5a},     {0x61, 0x7a},     {0xb5, 0xb5},       {0xc0, 0xd6},       {0xd8, 0xf6},
+    {0xf8, 0x1ba},    {0x1bc, 0x1bf},   {0x1c4, 0x293},     {0x295, 0x2af},     {0x370, 0x373},
+    {0x376, 0x377},   {0x37b, 0x37d},   {0x37f, 0x37f},     {0x386, 0x386},     {0x388, 0x38a},
+    {0x38c, 0x38c},   {0x38e, 0x3a1},   {0x3a3, 0x3f5},     {0x3f7, 0x481},     {0x48a, 0x52f},
+    {0x531, 0x556},   {0x10a0, 0x10c5}, {0x1e00, 0x1f15},   {0x1f18, 0x1f1d},   {0x2102, 0x2102},
+    {0xff21, 0xff3a}, {0xff41, 0xff5a}, {0x10400, 0x1044f}, {0x1e900, 0x1e943},
 };
 
 static void add_utf8(fm_str *out, uint32_t c)
 {
     char b[4];
     int  n = 0;
-    if (c < 0x80) b[n++] = (char)c;
-    else if (c < 0x800) b[n++] = (char)(0xc0 | c >> 6);
-    else if (c < 0x10000) b[n++] = (char)(0xe0 | c >> 12);
+    if (c < 0x80)
+        b[n++] = (char)c;
+    else if (c < 0x800)
+        b[n++] = (char)(0xc0 | c >> 6);
+    else if (c < 0x10000)
+        b[n++] = (char)(0xe0 | c >> 12);
     else {
         b[n++] = (char)(0xf0 | c >> 18);
         b[n++] = (char)(0x80 | (c >> 12 & 63));
@@ -149,8 +153,8 @@ static void v2_pieces(void **state)
         {"\r\n\n", "\r|\n|\n"},
         {"Ünï \u00b5m", "Ü|n|ï| \u00b5|m"}, /* step 3's :-~ has the letters, too */
         {"中文 한국어", "中文| |한국어"},
-        {"ª\u02b0 x", "ª\u02b0| x"}, /* in none of the six */
-        {"  ª  \n", "  ª|  |\n"}, /* only spaces that end the piece are cut off */
+        {"ª\u02b0 x", "ª\u02b0| x"},  /* in none of the six */
+        {"  ª  \n", "  ª|  |\n"},     /* only spaces that end the piece are cut off */
         {"（x）。y", "（|x|）|。|y"}, /* step 5 begins at U+0800 */
     };
     fm__splits s = v2_splits();
@@ -171,11 +175,17 @@ static void what_is_kept_follows_the_behaviour(void **state)
 static void onig_spellings_keep_their_meaning(void **state)
 {
     (void)state;
-    check_one("\\s", FM__KEEP_GAPS, "a\u180eb\u2028c\xc2\x85" "d", "a\u180eb|c|d");
+    check_one("\\s", FM__KEEP_GAPS,
+              "a\u180eb\u2028c\xc2\x85"
+              "d",
+              "a\u180eb|c|d");
     check_one("\\S+", FM__KEEP_MATCHES, "a\u180eb c", "a\u180eb|c");
     check_one("[\\S]+", FM__KEEP_MATCHES, "ab c", "ab|c");
     check_one("\\w+", FM__KEEP_MATCHES, "a\u0301_\u203f\u00bd9", "a\u0301_\u203f|9");
-    check_one("\\v", FM__KEEP_GAPS, "a\x0b" "b\nc", "a|b\nc");
+    check_one("\\v", FM__KEEP_GAPS,
+              "a\x0b"
+              "b\nc",
+              "a|b\nc");
     check_one("\\p{Han}+", FM__KEEP_MATCHES, "中。文", "中|文"); /* 。 is no Han letter */
     check_one("\\P{Han}+", FM__KEEP_MATCHES, "中。文", "。");
     check_one("[\\p{Lo}a&&[^\\p{Han}b]]+", FM__KEEP_MATCHES, "aひ中ab", "aひ|a");
@@ -188,8 +198,9 @@ static void what_would_be_misread_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "\\b",  "\\h", "\\1",     "\\K",      "\\Q*\\E", "(*UTF)a", "(?x) a", "(?<n>a)", "a{2}+", "a{,3}",
-        "[a[b]]", "[a&&b]", "[^a&&[^b]]", "[[:alpha:]]", "[\\W]", "\\", "[a", "\\pL", "\\x{}", "\\xff", "\\u12",
+        "\\b",     "\\h",   "\\1",   "\\K",    "\\Q*\\E", "(*UTF)a",    "(?x) a",
+        "(?<n>a)", "a{2}+", "a{,3}", "[a[b]]", "[a&&b]",  "[^a&&[^b]]", "[[:alpha:]]",
+        "[\\W]",   "\\",    "[a",    "\\pL",   "\\x{}",   "\\xff",      "\\u12",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fm__splits s = {0};
@@ -240,10 +251,12 @@ static void check_long(fm__splits *s, const char *unit, const char *end)
 static void a_megabyte_of_anything_is_split(void **state)
 {
     (void)state;
-    static const char *const units[] = {"a", "A", " ", "\n", " \n", "7", "中", "!", "<", "\u0301", "a ", "\xc2\xa0"};
+    static const char *const units[]  = {"a",  "A", " ", "\n",     " \n", "7",
+                                         "中", "!", "<", "\u0301", "a ",  "\xc2\xa0"};
     fm__splits               splits[] = {v3_splits(), v2_splits()};
     for (int k = 0; k < 2; k++) {
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++) check_long(&splits[k], units[i], "");
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            check_long(&splits[k], units[i], "");
         check_long(&splits[k], " ", "\u2603"); /* spaces that do not end the piece */
         check_long(&splits[k], " ", "\u2603\n");
         fm__splits_fini(&splits[k]);
@@ -253,7 +266,8 @@ static void a_megabyte_of_anything_is_split(void **state)
 static void a_pattern_that_backtracks_without_end_is_given_up(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"(?:a+)+b", "(?:a|aa)+$x", "a+b", "(?:a*)*c|(?:a?){30}a{30}d"};
+    static const char *const bad[] = {"(?:a+)+b", "(?:a|aa)+$x", "a+b",
+                                      "(?:a*)*c|(?:a?){30}a{30}d"};
     fm_str                   text = {0}, out = {0};
     while (text.len < 1 << 18) fm_str_puts(&text, "a");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -17,14 +17,16 @@ typedef struct {
     const char *root;   /* more fields of the file, likewise; or NULL */
 } tiny;
 
+static inline int tiny_is_plain(int b)
+{
+    return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+}
+
 /* The character that spells a byte. */
 static inline void tiny_spell(fm_str *out, int byte)
 {
-    int code = byte, n_before = 0;
-    const int plain = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-    for (int b = 0; b < byte; b++)
-        n_before += !((b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae);
-    if (!plain) code = 256 + n_before;
+    int code = tiny_is_plain(byte) ? byte : 256;
+    for (int b = 0; b < byte && code >= 256; b++) code += !tiny_is_plain(b);
     if (code == '"' || code == '\\') fm_str_puts(out, "\\");
     if (code < 0x80) fm_str_add(out, (const char[]){(char)code}, 1);
     else fm_str_add(out, (const char[]){(char)(0xc0 | code >> 6), (char)(0x80 | (code & 63))}, 2);
@@ -33,9 +35,10 @@ static inline void tiny_spell(fm_str *out, int byte)
 static inline void tiny_write(fm_str *out, tiny t)
 {
     fm_str_clear(out);
-    fm_str_printf(out, "{%s\"pre_tokenizer\":%s,\"added_tokens\":%s,\"model\":{%s\"merges\":%s,\"vocab\":{",
-                  t.root ? t.root : "", t.pre ? t.pre : TINY_BYTE_LEVEL, t.added ? t.added : "[]",
-                  t.model ? t.model : "", t.merges ? t.merges : "[]");
+    fm_str_printf(out, "{%s\"pre_tokenizer\":%s,\"added_tokens\":%s,", t.root ? t.root : "",
+                  t.pre ? t.pre : TINY_BYTE_LEVEL, t.added ? t.added : "[]");
+    fm_str_printf(out, "\"model\":{%s\"merges\":%s,\"vocab\":{", t.model ? t.model : "",
+                  t.merges ? t.merges : "[]");
     for (int b = 0; b < 256; b++) {
         fm_str_puts(out, b ? ",\"" : "\"");
         tiny_spell(out, b);

@@ -47,9 +47,9 @@ static void check_decoding(const fm_ids *ids, const char *want, size_t n)
 static void check_case(size_t i, const json_t *text, const json_t *want, const json_t *decoded)
 {
     fm_ids ids = {0};
-    assert_int_equal(fm_encode(tokenizer, scratch, json_string_value(text), json_string_length(text),
-                               0, &ids),
-                     FM_OK);
+    assert_int_equal(
+        fm_encode(tokenizer, scratch, json_string_value(text), json_string_length(text), 0, &ids),
+        FM_OK);
     if (ids.n != json_array_size(want))
         fail_msg("case %zu: %zu ids, want %zu", i, ids.n, json_array_size(want));
     for (size_t k = 0; k < ids.n; k++)
@@ -123,14 +123,20 @@ static void specials_are_as_the_file_says(void **state)
 static void bytes_that_are_no_utf8_are_refused_with_their_offset(void **state)
 {
     (void)state;
-    static const struct { const char *text; size_t n; const char *at; } bad[] = {
-        {"abc\xff", 4, "byte 3"},      {"\xc0\xaf", 2, "byte 0"},     {"ab\xed\xa0\x80", 5, "byte 2"},
-        {"\xf4\x90\x80\x80", 4, "byte 0"}, {"\xe4\xb8", 2, "byte 0"}, {"12345678\x80", 9, "byte 8"},
+    static const struct {
+        const char *text;
+        size_t      n;
+        const char *at;
+    } bad[] = {
+        {"abc\xff", 4, "byte 3"},        {"\xc0\xaf", 2, "byte 0"},
+        {"ab\xed\xa0\x80", 5, "byte 2"}, {"\xf4\x90\x80\x80", 4, "byte 0"},
+        {"\xe4\xb8", 2, "byte 0"},       {"12345678\x80", 9, "byte 8"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fm_ids ids = {0};
         fm_ids_add(&ids, 7);
-        assert_int_equal(fm_encode(tokenizer, scratch, bad[i].text, bad[i].n, 0, &ids), FM_E_FORMAT);
+        assert_int_equal(fm_encode(tokenizer, scratch, bad[i].text, bad[i].n, 0, &ids),
+                         FM_E_FORMAT);
         assert_non_null(strstr(fm_why(), bad[i].at));
         assert_int_equal(ids.n, 1);
         fm_ids_fini(&ids);
@@ -140,9 +146,10 @@ static void bytes_that_are_no_utf8_are_refused_with_their_offset(void **state)
 /* Characters that hurt, and pieces that repeat. */
 static void random_text(fm_str *out, uint64_t key)
 {
-    static const char *const part[] = {"a", "b", " ", "  ", "\n", "the", " of", "1", "23", "é", "́", "中",
-                                       "ひ", "🙂", "\r\n", ".", "--", "<", "<think>", "\t", "\u00a0",
-                                       "<｜User｜>", "ß", "\u180e", "ﷺ", "'s"};
+    static const char *const part[] = {
+        "a",       "b",  " ",      "  ",         "\n",   "the",    " of", "1",  "23",
+        "é",       "́",   "中",     "ひ",         "🙂", "\r\n",   ".",   "--", "<",
+        "<think>", "\t", "\u00a0", "<｜User｜>", "ß",    "\u180e", "ﷺ",   "'s"};
     const uint32_t n = 1 + fm_rng_u32(key, 0) % 60;
     fm_str_clear(out);
     for (uint32_t i = 1; i <= n; i++)

@@ -17,7 +17,7 @@ fm_status fm__added_put(fm__added *a, const char *text, size_t n, int32_t id)
     char *copy = malloc(n);
     if (!copy) return fm_fail(FM_E_OOM, "added token");
     memcpy(copy, text, n);
-    a->token[a->n++]               = (fm__added_token){copy, n, id};
+    a->token[a->n++]                = (fm__added_token){copy, n, id};
     a->begins[(unsigned char)*text] = 1;
     return FM_OK;
 }
@@ -32,7 +32,7 @@ void fm__added_fini(fm__added *a)
 static int by_text(const void *a, const void *b)
 {
     const fm__added_token *x = a, *y = b;
-    const int order = memcmp(x->text, y->text, x->n < y->n ? x->n : y->n);
+    const int              order = memcmp(x->text, y->text, x->n < y->n ? x->n : y->n);
     if (order) return order;
     if (x->n != y->n) return x->n < y->n ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id; /* a text added twice has its lowest id */
@@ -71,7 +71,8 @@ static const fm__added_token *longest_at(const fm__added *a, const char *text, s
     return longest;
 }
 
-int fm__added_find(const fm__added *a, const char *text, size_t n, size_t from, fm__added_match *out)
+int fm__added_find(const fm__added *a, const char *text, size_t n, size_t from,
+                   fm__added_match *out)
 {
     if (a->n == 0) return 0;
     for (size_t i = from; i < n; i++) {

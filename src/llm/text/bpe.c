@@ -167,7 +167,8 @@ static uint64_t heap_pop(fm__bpe_scratch *x)
 static void heap_push(fm__bpe_scratch *x, uint64_t entry)
 {
     size_t i = x->n_heap++;
-    for (; i > 0 && x->heap[(i - 1) / 2] > entry; i = (i - 1) / 2) x->heap[i] = x->heap[(i - 1) / 2];
+    for (; i > 0 && x->heap[(i - 1) / 2] > entry; i = (i - 1) / 2)
+        x->heap[i] = x->heap[(i - 1) / 2];
     x->heap[i] = entry;
 }
 
@@ -202,7 +203,8 @@ static fm_status reserve_long(fm__bpe_scratch *x, size_t n)
     return FM_OK;
 }
 
-static void link_symbols(const fm__bpe *b, fm__bpe_scratch *x, const unsigned char *piece, int32_t n)
+static void link_symbols(const fm__bpe *b, fm__bpe_scratch *x, const unsigned char *piece,
+                         int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
         x->id[i]   = b->byte_id[piece[i]];
@@ -248,8 +250,8 @@ static fm_status merge_piece(const fm__bpe *b, const fm__vocab *v, fm__bpe_scrat
         return FM_OK;
     }
     if (n > FM__MAX_PIECE)
-        return fm_fail(FM_E_FORMAT, "text has a run of %zu bytes without a split; %d is the most", n,
-                       FM__MAX_PIECE);
+        return fm_fail(FM_E_FORMAT, "text has a run of %zu bytes without a split; %d is the most",
+                       n, FM__MAX_PIECE);
     if (n > SHORT_PIECE) return merge_long(b, x, (const unsigned char *)piece, (int32_t)n, out);
 
     int32_t   id[SHORT_PIECE];

@@ -8,7 +8,7 @@
 #define ASSISTANT "<｜Assistant｜>"
 
 static const char *const style_name[] = {
-    [FM_CHAT_V2] = "v2",     [FM_CHAT_V3] = "v3",     [FM_CHAT_R1] = "r1",
+    [FM_CHAT_V2] = "v2",    [FM_CHAT_V3] = "v3",     [FM_CHAT_R1] = "r1",
     [FM_CHAT_V31] = "v3.1", [FM_CHAT_KIMI] = "kimi",
 };
 
@@ -93,7 +93,8 @@ static void token_text(fm_str *out, const fm_tokenizer *t, int32_t id)
     fm_str_add(out, bytes, n);
 }
 
-fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t, fm_str *out)
+fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
+                         fm_str *out)
 {
     FM_TRY(check(chat, style));
     fm_str        bos = {0}, eos = {0};

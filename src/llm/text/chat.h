@@ -9,10 +9,10 @@
 #include "llm/text/tokenizer.h"
 
 typedef enum {
-    FM_CHAT_V2,   /* "User: ", plain words */
-    FM_CHAT_V3,   /* V3, V3-0324, R1-0528 */
-    FM_CHAT_R1,   /* V3's, the answer begins inside <think> */
-    FM_CHAT_V31,  /* thinking on or off per request */
+    FM_CHAT_V2,  /* "User: ", plain words */
+    FM_CHAT_V3,  /* V3, V3-0324, R1-0528 */
+    FM_CHAT_R1,  /* V3's, the answer begins inside <think> */
+    FM_CHAT_V31, /* thinking on or off per request */
     FM_CHAT_KIMI,
 } fm_chat_style;
 
@@ -23,8 +23,8 @@ typedef struct {
 } fm_chat_call;
 
 typedef struct {
-    const char         *role;    /* system, developer (the same), user, assistant, tool */
-    const char         *content; /* NULL = "" */
+    const char         *role;         /* system, developer (the same), user, assistant, tool */
+    const char         *content;      /* NULL = "" */
     const char         *reasoning;    /* assistant: reasoning_content, or NULL; only Kimi has it */
     const fm_chat_call *call;         /* [n_call] assistant's tool calls */
     int                 n_call;

@@ -9,18 +9,18 @@
 
 #include "llm/text/chat_internal.h"
 
-#define USER         "<｜User｜>"
-#define ASSISTANT    "<｜Assistant｜>"
-#define CALLS_BEGIN  "<｜tool▁calls▁begin｜>"
-#define CALLS_END    "<｜tool▁calls▁end｜>"
-#define CALL_BEGIN   "<｜tool▁call▁begin｜>"
-#define CALL_END     "<｜tool▁call▁end｜>"
-#define CALL_SEP     "<｜tool▁sep｜>"
+#define USER          "<｜User｜>"
+#define ASSISTANT     "<｜Assistant｜>"
+#define CALLS_BEGIN   "<｜tool▁calls▁begin｜>"
+#define CALLS_END     "<｜tool▁calls▁end｜>"
+#define CALL_BEGIN    "<｜tool▁call▁begin｜>"
+#define CALL_END      "<｜tool▁call▁end｜>"
+#define CALL_SEP      "<｜tool▁sep｜>"
 #define OUTPUTS_BEGIN "<｜tool▁outputs▁begin｜>"
-#define OUTPUTS_END  "<｜tool▁outputs▁end｜>"
-#define OUTPUT_BEGIN "<｜tool▁output▁begin｜>"
-#define OUTPUT_END   "<｜tool▁output▁end｜>"
-#define FENCE        "```"
+#define OUTPUTS_END   "<｜tool▁outputs▁end｜>"
+#define OUTPUT_BEGIN  "<｜tool▁output▁begin｜>"
+#define OUTPUT_END    "<｜tool▁output▁end｜>"
+#define FENCE         "```"
 
 /* The published V3 and R1 templates know calls and results but not the list
  * of tools, so these words are ours; the form of a call is the model's. */
@@ -36,7 +36,8 @@ static const char v31_format_text[] =
     "tool_call_name" CALL_SEP "tool_call_arguments" CALL_END "{{additional_tool_calls}}" CALLS_END
     "\n\nWhere:\n\n"
     "- `tool_call_name` must be an exact match to one of the available tools\n"
-    "- `tool_call_arguments` must be valid JSON that strictly follows the tool's Parameters Schema\n"
+    "- `tool_call_arguments` must be valid JSON that strictly follows the tool's Parameters "
+    "Schema\n"
     "- For multiple tool calls, chain them directly without separators or spaces\n";
 
 static void put(const fm__rendering *r, const char *text)

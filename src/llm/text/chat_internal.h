@@ -5,7 +5,13 @@
 
 #include "llm/text/chat.h"
 
-typedef enum { FM__ROLE_SYSTEM, FM__ROLE_USER, FM__ROLE_ASSISTANT, FM__ROLE_TOOL, FM__N_ROLE } fm__role;
+typedef enum {
+    FM__ROLE_SYSTEM,
+    FM__ROLE_USER,
+    FM__ROLE_ASSISTANT,
+    FM__ROLE_TOOL,
+    FM__N_ROLE,
+} fm__role;
 
 typedef struct {
     const fm_chat *chat;

@@ -113,10 +113,10 @@ static void put_tools(const fm__rendering *r)
 
 static void put_default_system(const fm__rendering *r)
 {
-    const char *plain = "You are a helpful assistant"; /* Moonlight and the first K2 */
+    const char *first = "You are a helpful assistant"; /* Moonlight and the first K2 */
+    const char *later = "You are Kimi, an AI assistant created by Moonshot AI.";
     put(r, "<|im_system|>system" MIDDLE);
-    put(r, strstr(r->template_text, plain) ? plain
-                                           : "You are Kimi, an AI assistant created by Moonshot AI.");
+    put(r, strstr(r->template_text, first) ? first : later);
     put(r, END);
 }
 

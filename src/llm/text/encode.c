@@ -59,7 +59,8 @@ struct encoding {
 static fm_status encode_piece(void *to, const char *piece, size_t n)
 {
     const struct encoding *e = to;
-    return fm__bpe_encode(&e->tokenizer->bpe, &e->tokenizer->vocab, e->scratch->bpe, piece, n, e->out);
+    const fm_tokenizer    *t = e->tokenizer;
+    return fm__bpe_encode(&t->bpe, &t->vocab, e->scratch->bpe, piece, n, e->out);
 }
 
 /* Cuts the tokens of added[set] out; what is between them goes to the next

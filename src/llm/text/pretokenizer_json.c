@@ -5,8 +5,8 @@
 #include "llm/text/tokenizer_internal.h"
 
 /* What ByteLevel splits by when it is asked to. */
-static const char words_pattern[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+"
-                                    "|\\s+(?!\\S)|\\s+";
+static const char words_pattern[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+"
+                                    "| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 static const char scope[] = "pre_tokenizer.";
 
@@ -37,13 +37,14 @@ static fm_status read_behavior(fm__split_keep *out, const json_t *v, fm_json_at 
 static fm_status read_split(fm__splits *s, const json_t *v, fm_json_at at)
 {
     const json_t  *pattern = json_object_get(v, "pattern");
-    const json_t  *regex = json_object_get(pattern, "Regex"), *text = json_object_get(pattern, "String");
-    const json_t  *given = regex ? regex : text;
-    fm__split_keep keep = FM__KEEP_ALL;
+    const json_t  *regex   = json_object_get(pattern, "Regex");
+    const json_t  *text    = regex ? regex : json_object_get(pattern, "String");
+    fm__split_keep keep    = FM__KEEP_ALL;
     FM_TRY(read_behavior(&keep, v, at));
-    if (!json_is_string(given) || json_string_length(given) != strlen(json_string_value(given)))
-        return fm_fail(FM_E_FORMAT, "%s: %spattern: expected a Regex or a String", at.file, at.scope);
-    return regex ? fm__splits_add(s, json_string_value(regex), keep, at.file)
+    if (!json_is_string(text) || json_string_length(text) != strlen(json_string_value(text)))
+        return fm_fail(FM_E_FORMAT, "%s: %spattern: expected a Regex or a String", at.file,
+                       at.scope);
+    return regex ? fm__splits_add(s, json_string_value(text), keep, at.file)
                  : add_literal(s, json_string_value(text), keep, at.file);
 }
 
@@ -98,7 +99,7 @@ fm_status fm__splits_read_json(fm__splits *s, const json_t *pre_tokenizer, const
             FM_TRY(read_step(s, json_array_get(steps, i), &byte_level, at));
     }
     if (!byte_level)
-        return fm_fail(FM_E_NOSUP, "%s: pre_tokenizer without ByteLevel: only byte-level BPE is supported",
-                       file);
+        return fm_fail(FM_E_NOSUP, "%s: pre_tokenizer has no ByteLevel; only byte-level BPE is "
+                                   "supported", file);
     return FM_OK;
 }

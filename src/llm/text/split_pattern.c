@@ -78,8 +78,8 @@ static int is_script(const char *name, int n)
     int        error;
     PCRE2_SIZE at;
     if (snprintf(test, sizeof test, "\\p{sc:%.*s}", n, name) >= (int)sizeof test) return 0;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)test, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at,
-                                     NULL);
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)test, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &error, &at, NULL);
     const int found = code != NULL;
     pcre2_code_free(code);
     return found;

@@ -23,39 +23,41 @@ enum {
 
 static const double seconds_at_least = 2.0, seconds_per_byte = 1e-6; /* usual is 3e-8 */
 
+/* NULL: the pattern makes no sense, and fm_why() says why. */
+static pcre2_code *compile(const fm_str *pattern, int index, const char *file)
+{
+    const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT;
+    int            error;
+    PCRE2_SIZE     at;
+    PCRE2_UCHAR    why[128] = "out of memory";
+
+    pcre2_compile_context *ctx = pcre2_compile_context_create(NULL);
+    if (ctx) pcre2_set_newline(ctx, PCRE2_NEWLINE_LF);
+    const char *text = pattern->text ? pattern->text : "";
+    pcre2_code *code =
+        ctx ? pcre2_compile((PCRE2_SPTR)text, pattern->len, options, &error, &at, ctx) : NULL;
+    if (ctx && !code) pcre2_get_error_message(error, why, sizeof why);
+    if (!code)
+        fm_fail(FM_E_FORMAT, "%s: pre_tokenizer: split pattern %d: %s", file, index + 1,
+                (const char *)why);
+    pcre2_compile_context_free(ctx);
+    return code;
+}
+
 fm_status fm__splits_add(fm__splits *s, const char *pattern, fm__split_keep keep, const char *file)
 {
     if (s->n == FM__MAX_SPLITS)
-        return fm_fail(FM_E_NOSUP, "%s: pre_tokenizer has more than %d splits", file, FM__MAX_SPLITS);
-
-    fm_str                 text = {0};
-    fm_status              rc   = FM_OK;
-    pcre2_compile_context *ctx  = NULL;
-    FM_GO(fm__pattern_translate(pattern, file, &text));
-    if (!(ctx = pcre2_compile_context_create(NULL))) {
-        rc = fm_fail(FM_E_OOM, "split pattern");
-        goto out;
-    }
-    pcre2_set_newline(ctx, PCRE2_NEWLINE_LF);
-
-    int         error;
-    PCRE2_SIZE  at;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)(text.text ? text.text : ""), text.len,
-                                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT,
-                                     &error, &at, ctx);
-    if (!code) {
-        PCRE2_UCHAR why[128] = "";
-        pcre2_get_error_message(error, why, sizeof why);
-        rc = fm_fail(FM_E_FORMAT, "%s: pre_tokenizer: split pattern %d: %s", file, s->n + 1,
-                     (const char *)why);
-        goto out;
-    }
-    const int jit    = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
-    s->step[s->n++] = (fm__split){code, keep, jit};
-out:
-    pcre2_compile_context_free(ctx);
+        return fm_fail(FM_E_NOSUP, "%s: pre_tokenizer has more than %d splits", file,
+                       FM__MAX_SPLITS);
+    fm_str      text = {0};
+    fm_status   rc   = fm__pattern_translate(pattern, file, &text);
+    pcre2_code *code = rc == FM_OK ? compile(&text, s->n, file) : NULL;
     fm_str_fini(&text);
-    return rc;
+    if (!code) return rc == FM_OK ? FM_E_FORMAT : rc;
+
+    const int jit   = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
+    s->step[s->n++] = (fm__split){code, keep, jit};
+    return FM_OK;
 }
 
 void fm__splits_fini(fm__splits *s)

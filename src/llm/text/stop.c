@@ -28,7 +28,7 @@ static int *find_borders(const char *stop, int n)
 
 void fm_stop_init(fm_stop_filter *f, const char *const *stop, int n_stop, int keep)
 {
-    *f        = (fm_stop_filter){.n_stop = n_stop, .keep = keep, .matched = -1};
+    *f        = (fm_stop_filter){.n_stop = n_stop, .keep = keep};
     f->stop   = allocate((size_t)n_stop, sizeof *f->stop);
     f->border = allocate((size_t)n_stop, sizeof *f->border);
     f->at     = allocate((size_t)n_stop, sizeof *f->at);
@@ -50,7 +50,7 @@ void fm_stop_fini(fm_stop_filter *f)
     free(f->border);
     free(f->at);
     fm_str_fini(&f->held);
-    *f = (fm_stop_filter){.matched = -1};
+    *f = (fm_stop_filter){0};
 }
 
 /* One byte of text against stop i.  Is it complete now? */
@@ -67,10 +67,10 @@ static int advance(fm_stop_filter *f, int i, char byte)
 
 static int push_byte(fm_stop_filter *f, char byte)
 {
-    int matched = -1;
+    int found = 0;
     for (int i = f->n_stop - 1; i >= 0; i--)
-        if (advance(f, i, byte)) matched = i;
-    return matched;
+        if (advance(f, i, byte)) found = i + 1;
+    return found;
 }
 
 static void release(fm_stop_filter *f, size_t n, fm_str *out)
@@ -86,7 +86,7 @@ static void release(fm_stop_filter *f, size_t n, fm_str *out)
 static size_t withheld(const fm_stop_filter *f)
 {
     size_t n = 0;
-    if (f->matched >= 0) return f->keep ? 0 : strlen(f->stop[f->matched]);
+    if (f->found) return f->keep ? 0 : strlen(f->stop[f->found - 1]);
     for (int i = 0; i < f->n_stop; i++)
         if ((size_t)f->at[i] > n) n = (size_t)f->at[i];
     return n;
@@ -94,15 +94,15 @@ static size_t withheld(const fm_stop_filter *f)
 
 int fm_stop_push(fm_stop_filter *f, const char *text, size_t len, fm_str *out)
 {
-    if (f->matched >= 0) return f->matched;
+    if (f->found) return f->found - 1;
     size_t n_read = 0;
-    while (n_read < len && f->matched < 0) f->matched = push_byte(f, text[n_read++]);
+    while (n_read < len && !f->found) f->found = push_byte(f, text[n_read++]);
     fm_str_add(&f->held, text, n_read);
     release(f, f->held.len - withheld(f), out);
-    return f->matched;
+    return f->found - 1;
 }
 
 void fm_stop_end(fm_stop_filter *f, fm_str *out)
 {
-    if (f->matched < 0 && f->held.len) release(f, f->held.len, out);
+    if (!f->found && f->held.len) release(f, f->held.len, out);
 }

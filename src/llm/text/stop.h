@@ -12,7 +12,7 @@ typedef struct {
     int     n_stop;
     int     keep;    /* the matched stop stays in the text */
     fm_str  held;
-    int     matched; /* index of the stop that was found, or -1 */
+    int     found;   /* 1 + index of the stop that matched; 0: none yet */
     int   **border;  /* private, owned: [i][k] = where to go on after k matching bytes of stop i */
     int    *at;      /* private, owned: how much of stop i the text now ends with */
 } fm_stop_filter;

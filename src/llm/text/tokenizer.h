@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte-level BPE from tokenizer.json: added tokens, split patterns, merges.
+/* Byte-level BPE: added tokens, split patterns, merges.
  *
  *     text ──added tokens──> spans ──splits──> pieces ──merges──> ids
  *
@@ -16,8 +16,9 @@
 typedef struct fm_tokenizer         fm_tokenizer;
 typedef struct fm_tokenizer_scratch fm_tokenizer_scratch; /* match data, piece cache; one thread */
 
-/* Reads DIR/tokenizer.json and, if there, DIR/tokenizer_config.json (BOS rule,
- * EOS, chat template). */
+/* Reads DIR/tokenizer.json, or DIR/tiktoken.model where there is none, and, if
+ * there, DIR/tokenizer_config.json (BOS rule, EOS, chat template) and
+ * DIR/chat_template.jinja. */
 fm_status fm_tokenizer_open(fm_tokenizer **out, const char *dir);
 fm_status fm_tokenizer_parse(fm_tokenizer **out, const char *json, size_t len, const char *name);
 int       fm_tokenizer_exists(const char *dir); /* has it a file that fm_tokenizer_open reads? */

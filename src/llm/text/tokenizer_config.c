@@ -23,7 +23,8 @@ static fm_status read_token(int32_t *out, const fm_tokenizer *t, const json_t *c
     int32_t id = fm_token_id(t, text);
     if (id < 0) id = fm__vocab_find(&t->vocab, text, strlen(text));
     if (id < 0)
-        return fm_fail(FM_E_FORMAT, "%s: %s \"%.60s\" is not in the vocabulary", at.file, key, text);
+        return fm_fail(FM_E_FORMAT, "%s: %s \"%.60s\" is not in the vocabulary", at.file, key,
+                       text);
     *out = id;
     return FM_OK;
 }

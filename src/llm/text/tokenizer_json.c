@@ -24,13 +24,15 @@ static fm_status check_model(const json_t *model, const char *file)
     int              fallback = 0;
     FM_TRY(fm_json_opt_string(&type, model, "type", at));
     if (strcmp(type, "BPE") != 0)
-        return fm_fail(FM_E_NOSUP, "%s: model.type is \"%.40s\"; only BPE is supported", file, type);
+        return fm_fail(FM_E_NOSUP, "%s: model.type is \"%.40s\"; only BPE is supported", file,
+                       type);
     FM_TRY(fm_json_opt_string(&prefix, model, "continuing_subword_prefix", at));
     FM_TRY(fm_json_opt_string(&suffix, model, "end_of_word_suffix", at));
     if (*prefix) return unsupported(file, "model.continuing_subword_prefix", "not supported");
     if (*suffix) return unsupported(file, "model.end_of_word_suffix", "not supported");
     FM_TRY(fm_json_opt_bool(&fallback, model, "byte_fallback", at));
-    if (fallback) return unsupported(file, "model.byte_fallback", "only byte-level BPE is supported");
+    if (fallback)
+        return unsupported(file, "model.byte_fallback", "only byte-level BPE is supported");
     if (!is_null(model, "unk_token"))
         return unsupported(file, "model.unk_token", "only byte-level BPE is supported");
     if (!is_null(model, "dropout")) return unsupported(file, "model.dropout", "not supported");
@@ -126,15 +128,15 @@ static fm_status read_merges(fm_tokenizer *t, const fm__alphabet *a, const json_
 {
     const size_t n = json_array_size(merges);
     if (!json_is_array(merges) || n > 2 * FM__MAX_TOKENS)
-        return fm_fail(FM_E_FORMAT, "%s: model.merges: expected an array of at most %d merges", file,
-                       2 * FM__MAX_TOKENS);
+        return fm_fail(FM_E_FORMAT, "%s: model.merges: expected an array of at most %d merges",
+                       file, 2 * FM__MAX_TOKENS);
     FM_TRY(fm__bpe_init(&t->bpe, n));
     struct merge_reader r  = {.tokenizer = t, .alphabet = a};
     fm_status           rc = FM_OK;
     for (size_t i = 0; i < n && rc == FM_OK; i++)
         if (!read_merge(&r, json_array_get(merges, i), (int32_t)i))
-            rc = fm_fail(FM_E_FORMAT,
-                         "%s: model.merges[%zu]: expected two tokens whose join is a token", file, i);
+            rc = fm_fail(FM_E_FORMAT, "%s: model.merges[%zu]: expected two tokens that join to one",
+                         file, i);
     fm_str_fini(&r.left);
     fm_str_fini(&r.right);
     return rc;
@@ -156,7 +158,8 @@ fm_status fm__added_entry_read(fm__added_entry *out, const json_t *entry, fm_jso
                            edges[i], e.content);
     }
     const size_t n = strlen(e.content);
-    if (n == 0 || n > FM__MAX_ADDED_BYTES || n < json_string_length(json_object_get(entry, "content")))
+    if (n == 0 || n > FM__MAX_ADDED_BYTES ||
+        n < json_string_length(json_object_get(entry, "content")))
         return fm_fail(FM_E_FORMAT, "%s: %scontent must have 1 to %d bytes, none of them zero",
                        at.file, at.scope, FM__MAX_ADDED_BYTES);
     *out = e;
@@ -215,6 +218,7 @@ fm_status fm__tokenizer_read_json(fm_tokenizer *t, const json_t *root, const cha
     if (missing >= 0)
         return fm_fail(FM_E_FORMAT, "%s: model.vocab has no token for byte 0x%02X", file, missing);
     FM_TRY(read_merges(t, &a, json_object_get(model, "merges"), file));
-    FM_TRY(fm_json_opt_bool(&t->bpe.whole_first, model, "ignore_merges", (fm_json_at){file, "model."}));
+    FM_TRY(fm_json_opt_bool(&t->bpe.whole_first, model, "ignore_merges",
+                            (fm_json_at){file, "model."}));
     return read_added(t, json_object_get(root, "added_tokens"), file);
 }

@@ -56,7 +56,8 @@ static int read_line(fm__vocab *v, const char *line, size_t n, fm_status *rc)
     if (!space) return 0;
     int32_t     rank = 0;
     const char *end  = line + n, *p = space + 1;
-    for (; p < end && *p >= '0' && *p <= '9' && rank < FM__MAX_TOKENS; p++) rank = rank * 10 + (*p - '0');
+    for (; p < end && *p >= '0' && *p <= '9' && rank < FM__MAX_TOKENS; p++)
+        rank = rank * 10 + (*p - '0');
     if (p == space + 1 || p != end || rank >= FM__MAX_TOKENS) return 0;
 
     char         bytes[MAX_TOKEN_BYTES];
@@ -81,9 +82,9 @@ static fm_status read_lines(fm__vocab *v, const char *text, size_t size, const c
     return rc;
 }
 
-/* Calls for every way to cut a token into two tokens; counts only when b is
- * NULL. */
-static size_t each_merge(const fm__vocab *v, fm__bpe *b)
+/* Every way to cut a token into two tokens is a merge.  Returns how many there
+ * are; b NULL: only counts. */
+static size_t add_merges(const fm__vocab *v, fm__bpe *b)
 {
     size_t n = 0;
     for (int32_t id = 0; id < v->size; id++) {
@@ -112,8 +113,8 @@ static fm_status read_ranks(fm_tokenizer *t, const char *path)
     for (int32_t id = 0; id < t->vocab.size; id++)
         if (t->vocab.token[id].n) fm__vocab_index(&t->vocab, id);
 
-    FM_TRY(fm__bpe_init(&t->bpe, each_merge(&t->vocab, NULL)));
-    each_merge(&t->vocab, &t->bpe);
+    FM_TRY(fm__bpe_init(&t->bpe, add_merges(&t->vocab, NULL)));
+    add_merges(&t->vocab, &t->bpe);
     t->bpe.whole_first = 1;
     const int missing  = fm__bpe_bind_bytes(&t->bpe, &t->vocab);
     if (missing >= 0) return fm_fail(FM_E_FORMAT, "%s has no token for byte 0x%02X", path, missing);
@@ -145,7 +146,8 @@ fm_status fm__tokenizer_read_tiktoken(fm_tokenizer *t, const char *path, const j
     FM_TRY(fm__splits_add(&t->splits, kimi_pattern, FM__KEEP_MATCHES, path));
     const int32_t first = t->vocab.size;
     if (first > FM__MAX_TOKENS - N_RESERVED)
-        return fm_fail(FM_E_FORMAT, "%s has more than %d tokens", path, FM__MAX_TOKENS - N_RESERVED);
+        return fm_fail(FM_E_FORMAT, "%s has more than %d tokens", path,
+                       FM__MAX_TOKENS - N_RESERVED);
     for (int32_t id = first; id < first + N_RESERVED; id++)
         FM_TRY(read_special(t, config, id, config_file));
     return FM_OK;

@@ -1,85 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* There is no product of short numbers here, so everything becomes f32 first:
  * 128 k of the panel and of up to six rows of x are expanded into L1, and one
- * tile of 6 rows x 16 outputs (12 sums in registers, 2 vectors of weights) does
- * the sums of all three types in ascending k. */
+ * kind of tile (12 sums in registers: 6 rows x 16 outputs, or 3 x 32) does the
+ * sums of all three types in ascending k. */
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { ROWS = 6, SLICE = FM__SCALE_K };
+enum { ROWS = 6, SLICE = FM__SCALE_K, AHEAD = 1024 /* floats */ };
 
 typedef struct {
     const float *x[ROWS];
-    const float *w; /* [k][32], from the half's first output */
-    int          k;
+    const float *w;    /* [k][32], from the tile's first output */
+    const char  *soon; /* what to prefetch meanwhile, `step` bytes for each k */
+    int          step, k;
 } operands;
 
-INLINE void add_singles(__m256 sum[ROWS][2], const operands *o, int rows)
+/* `rows` x 8 `wide` outputs: 3 x 32, or 6 x 16. */
+typedef __m256 sums[ROWS][4];
+
+INLINE void add_singles(sums sum, const operands *o, int rows, int wide)
 {
-    const float *w = o->w;
-    for (int p = 0; p < o->k; p++, w += FM_PANEL) {
-        const __m256 w0 = _mm256_loadu_ps(w), w1 = _mm256_loadu_ps(w + 8);
+    const float *w    = o->w;
+    const char  *soon = o->soon;
+    for (int p = 0; p < o->k; p++, w += FM_PANEL, soon += o->step) {
+        __m256 b[4];
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++) b[v] = _mm256_loadu_ps(w + v * 8);
+        _mm_prefetch(soon, _MM_HINT_T0);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
             const __m256 a = _mm256_broadcast_ss(o->x[i] + p);
-            sum[i][0]      = _mm256_fmadd_ps(a, w0, sum[i][0]);
-            sum[i][1]      = _mm256_fmadd_ps(a, w1, sum[i][1]);
+#pragma GCC unroll 4
+            for (int v = 0; v < wide; v++) sum[i][v] = _mm256_fmadd_ps(a, b[v], sum[i][v]);
         }
     }
 }
 
 /* c += x w, the products joining c one by one. */
-INLINE void run_sum(float *c, const operands *o, int rows)
+INLINE void run_sum(float *c, const operands *o, int rows, int wide)
 {
-    __m256 sum[ROWS][2];
+    sums sum;
 #pragma GCC unroll 6
-    for (int i = 0; i < rows; i++) {
-        sum[i][0] = _mm256_loadu_ps(c + i * FM_PANEL);
-        sum[i][1] = _mm256_loadu_ps(c + i * FM_PANEL + 8);
-    }
-    add_singles(sum, o, rows);
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++) sum[i][v] = _mm256_loadu_ps(c + i * FM_PANEL + v * 8);
+    add_singles(sum, o, rows, wide);
 #pragma GCC unroll 6
-    for (int i = 0; i < rows; i++) {
-        _mm256_storeu_ps(c + i * FM_PANEL, sum[i][0]);
-        _mm256_storeu_ps(c + i * FM_PANEL + 8, sum[i][1]);
-    }
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++) _mm256_storeu_ps(c + i * FM_PANEL + v * 8, sum[i][v]);
 }
 
-/* c += scale * (x w) */
-INLINE void run_scaled(float *c, const operands *o, float scale, int rows)
+/* c += scale * (x w), a factor for each 16 outputs */
+INLINE void run_scaled(float *c, const operands *o, const float *scale, int rows, int wide)
 {
-    const __m256 s = _mm256_set1_ps(scale);
-    __m256       sum[ROWS][2];
+    sums sum;
 #pragma GCC unroll 6
-    for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = _mm256_setzero_ps();
-    add_singles(sum, o, rows);
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++) sum[i][v] = _mm256_setzero_ps();
+    add_singles(sum, o, rows, wide);
 #pragma GCC unroll 6
-    for (int i = 0; i < rows; i++, c += FM_PANEL) {
-        _mm256_storeu_ps(c, _mm256_fmadd_ps(s, sum[i][0], _mm256_loadu_ps(c)));
-        _mm256_storeu_ps(c + 8, _mm256_fmadd_ps(s, sum[i][1], _mm256_loadu_ps(c + 8)));
-    }
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++) {
+            float       *to = c + i * FM_PANEL + v * 8;
+            const __m256 s  = _mm256_set1_ps(scale[v / 2]);
+            _mm256_storeu_ps(to, _mm256_fmadd_ps(s, sum[i][v], _mm256_loadu_ps(to)));
+        }
 }
 
-/* Both halves of a tile; `scale` [2] or NULL. */
-INLINE void run_rows(float *c, operands o, const float *scale, int rows)
+INLINE void run_at_once(float *c, const operands *o, const float *scale, int rows, int wide)
 {
-    for (int half = 0; half < 2; half++, c += FM__HALF, o.w += FM__HALF)
-        if (scale) run_scaled(c, &o, scale[half], rows);
-        else run_sum(c, &o, rows);
+    if (scale) run_scaled(c, o, scale, rows, wide);
+    else run_sum(c, o, rows, wide);
 }
 
+INLINE void run_by_halves(float *c, operands o, const float *scale, int rows)
+{
+    run_at_once(c, &o, scale, rows, 2);
+    o.w += FM__HALF;
+    run_at_once(c + FM__HALF, &o, scale ? scale + 1 : NULL, rows, 2);
+}
+
+/* `scale` is [2] or NULL. */
 static void run_tile(float *c, const operands *o, const float *scale, int rows)
 {
     switch (rows) {
-    case 1: run_rows(c, *o, scale, 1); break;
-    case 2: run_rows(c, *o, scale, 2); break;
-    case 3: run_rows(c, *o, scale, 3); break;
-    case 4: run_rows(c, *o, scale, 4); break;
-    case 5: run_rows(c, *o, scale, 5); break;
-    default: run_rows(c, *o, scale, 6);
+    case 1: run_at_once(c, o, scale, 1, 4); break;
+    case 2: run_at_once(c, o, scale, 2, 4); break;
+    case 3: run_at_once(c, o, scale, 3, 4); break;
+    case 4: run_by_halves(c, *o, scale, 4); break;
+    case 5: run_by_halves(c, *o, scale, 5); break;
+    default: run_by_halves(c, *o, scale, 6);
     }
 }
 
@@ -125,16 +141,21 @@ static void widen_fp8(float *restrict to, const fm_fp8 *restrict w, int k)
         }
 }
 
-/* All rows against a widened slice of the panel that begins at k = from. */
-static void run_slice(float *c, const void *const *x, const float *w, const float *scale, int m,
-                      int from, int k)
+/* A slice of the panel, k from `from` on, and what comes after it. */
+typedef struct {
+    _Alignas(32) float w[SLICE * FM_PANEL];
+    const char *soon;
+    int         step, from, k;
+} slice;
+
+static void run_slice(float *c, const void *const *x, const slice *s, const float *scale, int m)
 {
     _Alignas(32) float wide[ROWS][SLICE];
     for (int i = 0, rows; i < m; i += rows) {
-        operands o = {.w = w, .k = k};
+        operands o = {.w = s->w, .soon = s->soon, .step = s->step, .k = s->k};
         rows       = fm__least(ROWS, m - i);
         for (int r = 0; r < rows; r++) {
-            widen_x(wide[r], (const fm_bf16 *)x[i + r] + from, k);
+            widen_x(wide[r], (const fm_bf16 *)x[i + r] + s->from, s->k);
             o.x[r] = wide[r];
         }
         run_tile(c + (size_t)i * FM_PANEL, &o, scale, rows);
@@ -144,35 +165,41 @@ static void run_slice(float *c, const void *const *x, const float *w, const floa
 void fm__gemm_bf16_avx2(float *restrict c, const void *const *restrict x, const void *restrict w,
                         const float *restrict scale, int m, int k)
 {
-    _Alignas(32) float wide[SLICE * FM_PANEL];
+    const fm_bf16 *panel = w;
+    slice          s     = {.step = FM_PANEL * 2};
     (void)scale;
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
-    for (int p = 0; p < k; p += SLICE) {
-        const int n = fm__least(SLICE, k - p);
-        widen_bf16(wide, (const fm_bf16 *)w + (size_t)p * FM_PANEL, n);
-        run_slice(c, x, wide, NULL, m, p, n);
+    for (; s.from < k; s.from += SLICE, panel += SLICE * FM_PANEL) {
+        s.k = fm__least(SLICE, k - s.from);
+        widen_bf16(s.w, panel, s.k);
+        s.soon = (const char *)(panel + SLICE * FM_PANEL);
+        run_slice(c, x, &s, NULL, m);
     }
 }
 
 void fm__gemm_fp8_avx2(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    _Alignas(32) float wide[SLICE * FM_PANEL];
+    const fm_fp8 *panel = w;
+    slice         s     = {.step = FM_PANEL};
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
-    for (int p = 0; p < k; p += SLICE, scale += 2) {
-        const int n = fm__least(SLICE, k - p);
-        widen_fp8(wide, (const fm_fp8 *)w + (size_t)p * FM_PANEL, n);
-        run_slice(c, x, wide, scale, m, p, n);
+    for (; s.from < k; s.from += SLICE, panel += SLICE * FM_PANEL, scale += 2) {
+        s.k = fm__least(SLICE, k - s.from);
+        widen_fp8(s.w, panel, s.k);
+        s.soon = (const char *)(panel + SLICE * FM_PANEL);
+        run_slice(c, x, &s, scale, m);
     }
 }
 
 void fm__gemm_f32_avx2(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
+    const float *panel = w;
     (void)scale;
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
     for (int i = 0, rows; i < m; i += rows) {
-        operands o = {.w = w, .k = k};
+        operands o = {.w = panel, .step = FM_PANEL * 4, .k = k};
+        o.soon     = (const char *)(panel + AHEAD);
         rows       = fm__least(ROWS, m - i);
         for (int r = 0; r < rows; r++) o.x[r] = x[i + r];
         run_tile(c + (size_t)i * FM_PANEL, &o, NULL, rows);

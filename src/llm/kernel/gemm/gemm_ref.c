@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The definition: plain C, one product after the other in ascending k. */
+/* The definition: plain C, one product after the other in ascending k.  Weights
+ * are made f32 once for all rows, 128 k at a time. */
 #include "llm/kernel/gemm/gemm_internal.h"
+
+typedef float slice[FM__SCALE_K][FM_PANEL];
+
+/* sum[j] += x[p] * w[p][j], p ascending */
+static void add(float sum[FM_PANEL], const fm_bf16 *x, float (*w)[FM_PANEL], int k)
+{
+    for (int p = 0; p < k; p++) {
+        const float a = fm_f32_of_bf16(x[p]);
+        for (int j = 0; j < FM_PANEL; j++) sum[j] += a * w[p][j];
+    }
+}
 
 void fm__gemm_bf16_ref(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    (void)scale;
     const fm_bf16 *panel = w;
-    for (int i = 0; i < m; i++) {
-        const fm_bf16 *row           = x[i];
-        float          sum[FM_PANEL] = {0};
-        for (int p = 0; p < k; p++) {
-            const float a = fm_f32_of_bf16(row[p]);
+    slice          wide;
+    (void)scale;
+    memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
+    for (int from = 0; from < k; from += FM__SCALE_K) {
+        const int n = fm__least(FM__SCALE_K, k - from);
+        for (int p = 0; p < n; p++)
             for (int j = 0; j < FM_PANEL; j++)
-                sum[j] += a * fm_f32_of_bf16(panel[fm__at_bf16(j, p)]);
-        }
-        memcpy(c + (size_t)i * FM_PANEL, sum, sizeof sum);
+                wide[p][j] = fm_f32_of_bf16(panel[fm__at_bf16(j, from + p)]);
+        for (int i = 0; i < m; i++)
+            add(c + (size_t)i * FM_PANEL, (const fm_bf16 *)x[i] + from, wide, n);
     }
 }
 
@@ -24,29 +36,26 @@ void fm__gemm_fp8_ref(float *restrict c, const void *const *restrict x, const vo
                       const float *restrict scale, int m, int k)
 {
     const fm_fp8 *panel = w;
-    for (int i = 0; i < m; i++) {
-        const fm_bf16 *row           = x[i];
-        float          sum[FM_PANEL] = {0};
-        for (int p0 = 0; p0 < k; p0 += FM__SCALE_K) {
-            const float *s              = scale + p0 / FM__SCALE_K * 2;
-            const int    end            = fm__least(p0 + FM__SCALE_K, k);
-            float        part[FM_PANEL] = {0};
-            for (int p = p0; p < end; p++) {
-                const float a = fm_f32_of_bf16(row[p]);
-                for (int j = 0; j < FM_PANEL; j++)
-                    part[j] += a * fm_f32_of_fp8(panel[fm__at_fp8(j, p)]);
-            }
-            for (int j = 0; j < FM_PANEL; j++) sum[j] += s[j / FM__HALF] * part[j];
+    slice         wide;
+    memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
+    for (int from = 0; from < k; from += FM__SCALE_K, scale += 2) {
+        const int n = fm__least(FM__SCALE_K, k - from);
+        for (int p = 0; p < n; p++)
+            for (int j = 0; j < FM_PANEL; j++)
+                wide[p][j] = fm_f32_of_fp8(panel[fm__at_fp8(j, from + p)]);
+        for (int i = 0; i < m; i++) {
+            float part[FM_PANEL] = {0}, *sum = c + (size_t)i * FM_PANEL;
+            add(part, (const fm_bf16 *)x[i] + from, wide, n);
+            for (int j = 0; j < FM_PANEL; j++) sum[j] += scale[j / FM__HALF] * part[j];
         }
-        memcpy(c + (size_t)i * FM_PANEL, sum, sizeof sum);
     }
 }
 
 void fm__gemm_f32_ref(float *restrict c, const void *const *restrict x, const void *restrict w,
                       const float *restrict scale, int m, int k)
 {
-    (void)scale;
     const float *panel = w;
+    (void)scale;
     for (int i = 0; i < m; i++) {
         const float *row           = x[i];
         float        sum[FM_PANEL] = {0};
