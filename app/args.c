@@ -62,9 +62,11 @@ static const char *doc_of(parse *p, const fm_knob *k)
 static struct argp_option *add_knob(struct argp_option *o, parse *p, int table, int i)
 {
     const fm_knob *k = &p->args->table[table].knob[i];
-    *o++ = (struct argp_option){k->name, KEY_TABLE + table * KEY_STEP + i,
-                                k->kind == FM_KNOB_FLAG ? NULL : k->value, 0, doc_of(p, k),
-                                table + 1};
+    *o++             = (struct argp_option){.name  = k->name,
+                                            .key   = KEY_TABLE + table * KEY_STEP + i,
+                                            .arg   = k->kind == FM_KNOB_FLAG ? NULL : k->value,
+                                            .doc   = doc_of(p, k),
+                                            .group = table + 1};
     for (int j = 0; j < N_ALIAS; j++)
         if (!strcmp(aliases[j].name, k->name))
             *o++ = (struct argp_option){aliases[j].alias, 0, NULL, OPTION_ALIAS, NULL, table + 1};
@@ -94,9 +96,10 @@ static struct argp_option *build_options(parse *p)
     for (int i = 0; i < fm_n_foreign_flag; i++) {
         const fm_foreign_flag *f = &fm_foreign_flags[i];
         if (in_tables(a, f->name)) continue; /* this command knows better */
-        *o++ = (struct argp_option){f->name, KEY_FOREIGN + i,
-                                    f->takes == FM_TAKES_NOTHING ? NULL : "X", OPTION_HIDDEN, NULL,
-                                    0};
+        *o++ = (struct argp_option){.name  = f->name,
+                                    .key   = KEY_FOREIGN + i,
+                                    .arg   = f->takes == FM_TAKES_NOTHING ? NULL : "X",
+                                    .flags = OPTION_HIDDEN};
     }
     return options;
 }
@@ -153,7 +156,7 @@ static error_t on_key(int key, char *value, struct argp_state *state)
 
 fm_status fm_args_parse(fm_args *a, int argc, char **argv)
 {
-    parse p    = {.args = a};
+    parse p = {.args = a};
     char  name[64];
     snprintf(name, sizeof name, "fathom %s", a->command);
     argv[0]              = name;

@@ -12,7 +12,7 @@ typedef struct {
     const char    *heading; /* in --help */
     const fm_knob *knob;    /* [n] */
     int            n;
-    void          *base;    /* the struct that holds the values */
+    void          *base; /* the struct that holds the values */
 } fm_arg_table;
 
 typedef struct {
@@ -29,9 +29,9 @@ typedef struct {
     fm_status (*word)(void *ctx, const char *after, const char *word);
     void *ctx;
 
-    fm_str notes;   /* out: a line per flag that was explained; the caller frees it */
-    int    n_node;  /* out: --nnodes */
-    int    node;    /* out: --node-rank */
+    fm_str notes;  /* out: a line per flag that was explained; the caller frees it */
+    int    n_node; /* out: --nnodes */
+    int    node;   /* out: --node-rank */
 } fm_args;
 
 /* FM_E_ARG names the option.  Unknown options, --help and --version end the

@@ -16,8 +16,8 @@
 
 /* The default job: r1-mini answering ShareGPT-like requests takes about a
  * minute on two cores with this many. */
-static const char *const default_model   = "r1-mini";
-enum { DEFAULT_PROMPTS = 64, SGLANG_PROMPTS = 1000 };
+static const char *const default_model = "r1-mini";
+enum { DEFAULT_PROMPTS = 32, SGLANG_PROMPTS = 1000 };
 
 static const char about[] =
     "Measures offline throughput: all requests are submitted at once, and the table shows how "
@@ -29,10 +29,10 @@ static const char about[] =
     "vLLM that have no meaning here are accepted and explained.";
 
 typedef struct {
-    fm_options       *engine;
-    fm_bench_options  bench;
-    fm_args           args;
-    fm_ask            ask;
+    fm_options      *engine;
+    fm_bench_options bench;
+    fm_args          args;
+    fm_ask           ask;
 } command;
 
 static int is_list(const char *option)
@@ -47,7 +47,8 @@ static int is_list(const char *option)
 static fm_status take_word(void *ctx, const char *after, const char *word)
 {
     command *c = ctx;
-    if (!is_list(after)) return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+    if (!is_list(after))
+        return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
     const fm_knob *k    = fm_knob_find(fm_bench_knobs, fm_n_bench_knob, after);
     char         **list = (char **)((char *)&c->bench + k->offset);
     fm_str         both = {0};
@@ -65,18 +66,19 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The job:", fm_bench_knobs, fm_n_bench_knob, &c->bench},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
     };
-    c->args = (fm_args){.command = "bench",
-                        .about   = about,
-                        .table   = tables,
-                        .n_table = 2,
-                        .word    = take_word,
-                        .ctx     = c};
+    c->args            = (fm_args){.command = "bench",
+                                   .about   = about,
+                                   .table   = tables,
+                                   .n_table = 2,
+                                   .word    = take_word,
+                                   .ctx     = c};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     FM_TRY(rc);
     if (c->bench.logprob_start_len != -1)
-        fm_str_printf(&c->args.notes, "fathom bench: --logprob-start-len %lld: prompts have no "
-                                      "log-probabilities here, generated tokens do\n",
+        fm_str_printf(&c->args.notes,
+                      "fathom bench: --logprob-start-len %lld: prompts have no "
+                      "log-probabilities here, generated tokens do\n",
                       (long long)c->bench.logprob_start_len);
     if (!c->engine->model_path) FM_TRY(fm_options_set(c->engine, "model-path", default_model));
     FM_TRY(fm_bench_check_paths(&c->bench));
@@ -99,27 +101,27 @@ static int prompt_count(const fm_bench_options *b)
 
 static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, const fm_engine *e)
 {
-    const fm_bench_options *b      = &c->bench;
-    fm_data_options         d      = fm_data_default();
-    d.name                         = dataset_name(b);
-    d.path                         = b->dataset_path;
-    d.tokenizer                    = fm_engine_tokenizer(e);
-    d.vocab                        = fm_engine_config(e)->vocab;
-    d.n_prompt                     = prompt_count(b);
-    d.seed                         = (uint64_t)b->seed;
-    d.context                      = fm_engine_context(e);
-    d.sharegpt_output_len          = (int)b->sharegpt_output_len;
-    d.sharegpt_context_len         = (int)b->sharegpt_context_len;
-    d.prompt_suffix                = b->prompt_suffix;
-    d.apply_chat                   = b->apply_chat_template;
-    d.random_input_len             = (int)b->random_input_len;
-    d.random_output_len            = (int)b->random_output_len;
-    d.random_range_ratio           = b->random_range_ratio;
-    d.gsp_groups                   = (int)b->gsp_num_groups;
-    d.gsp_per_group                = (int)b->gsp_prompts_per_group;
-    d.gsp_system_len               = (int)b->gsp_system_prompt_len;
-    d.gsp_question_len             = (int)b->gsp_question_len;
-    d.gsp_output_len               = (int)b->gsp_output_len;
+    const fm_bench_options *b = &c->bench;
+    fm_data_options         d = fm_data_default();
+    d.name                    = dataset_name(b);
+    d.path                    = b->dataset_path;
+    d.tokenizer               = fm_engine_tokenizer(e);
+    d.vocab                   = fm_engine_config(e)->vocab;
+    d.n_prompt                = prompt_count(b);
+    d.seed                    = (uint64_t)b->seed;
+    d.context                 = fm_engine_context(e);
+    d.sharegpt_output_len     = (int)b->sharegpt_output_len;
+    d.sharegpt_context_len    = (int)b->sharegpt_context_len;
+    d.prompt_suffix           = b->prompt_suffix;
+    d.apply_chat              = b->apply_chat_template;
+    d.random_input_len        = (int)b->random_input_len;
+    d.random_output_len       = (int)b->random_output_len;
+    d.random_range_ratio      = b->random_range_ratio;
+    d.gsp_groups              = (int)b->gsp_num_groups;
+    d.gsp_per_group           = (int)b->gsp_prompts_per_group;
+    d.gsp_system_len          = (int)b->gsp_system_prompt_len;
+    d.gsp_question_len        = (int)b->gsp_question_len;
+    d.gsp_output_len          = (int)b->gsp_output_len;
     FM_TRY(fm_dataset_draw(rows, warmup, &d));
     printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)rows->sum_prompt,
            (long long)rows->sum_output);
@@ -132,12 +134,12 @@ static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, co
 
 static fm_status warm_up(fm_engine *e, const fm_dataset *rows)
 {
-    fm_ask ask         = {.sampling = fm_sampling_default(), .n_sample = 1, .quiet = 1};
+    fm_ask ask               = {.sampling = fm_sampling_default(), .n_sample = 1, .quiet = 1};
     ask.sampling.temperature = 0;
     ask.sampling.ignore_eos  = 1;
     ask.skip_unfit           = 1;
 
-    fm_answers  batch;
+    fm_answers      batch;
     const fm_status rc = fm_generate(&batch, e, rows, &ask);
     fm_answers_fini(&batch);
     nanosleep(&(struct timespec){.tv_nsec = 500 * 1000 * 1000}, NULL);
@@ -159,8 +161,10 @@ static fm_status run_offline(const command *c, fm_engine *e)
     fm_status       rc   = FM_OK;
     fm_dataset      rows = {0}, warmup = {0};
     fm_answers      batch = {0};
-    fm_bench_result r = {.engine = c->engine, .dataset = dataset_name(&c->bench), .rows = &rows,
-                         .batch = &batch};
+    fm_bench_result r     = {.engine  = c->engine,
+                             .dataset = dataset_name(&c->bench),
+                             .rows    = &rows,
+                             .batch   = &batch};
 
     FM_GO(draw(&rows, &warmup, c, e));
     if (!c->bench.skip_warmup) FM_GO(warm_up(e, &warmup));

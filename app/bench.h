@@ -40,23 +40,23 @@ fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_eng
 
 /* Everything the report needs. */
 typedef struct {
-    const fm_options     *engine;
-    const char           *dataset;
-    const fm_dataset     *rows;
+    const fm_options *engine;
+    const char       *dataset;
+    const fm_dataset *rows;
     const fm_answers *batch;
-    fm_engine_info        info;
-    fm_bench_counts       counts;
+    fm_engine_info    info;
+    fm_bench_counts   counts;
 } fm_bench_result;
 
-void      fm_bench_print(const fm_bench_result *r);
-json_t   *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b);
-void      fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *info);
+void    fm_bench_print(const fm_bench_result *r);
+json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b);
+void    fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *info);
 
 /* The files can be written, the dataset read: better known before the run. */
 fm_status fm_bench_check_paths(const fm_bench_options *b);
 fm_status fm_bench_append(const char *path, json_t *line); /* steals the line */
-fm_status fm_bench_write_details(const char *path, const fm_dataset *rows,
-                                 const fm_answers *batch);
+fm_status fm_bench_check_details(const char *path);
+fm_status fm_bench_write_details(const char *path, const fm_dataset *rows, const fm_answers *batch);
 
 /* Prefill and decode of one batch; all combinations of the three lists. */
 typedef struct fm_bench_lists {

@@ -46,7 +46,8 @@ static fm_status read_stop_ids(fm_sampling *s, const json_t *body)
                        FM_MAX_STOP_IDS);
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *id = json_array_get(ids, i);
-        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
+        if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+            json_integer_value(id) > INT32_MAX)
             return fm_fail(FM_E_ARG, "%s: stop_token_ids[%zu] is no token id", at.file, i);
         s->stop_id[s->n_stop_id++] = (int32_t)json_integer_value(id);
     }
@@ -103,13 +104,17 @@ static fm_status read_bias(fm_ask *ask, json_t *body)
     return FM_OK;
 }
 
+/* clang-format off */
+static const char *const known[] = {
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "frequency_penalty",
+    "presence_penalty", "min_new_tokens", "max_new_tokens", "ignore_eos", "seed", "sampling_seed",
+    "stop", "stop_token_ids", "no_stop_trim", "logit_bias", "n",
+    "skip_special_tokens", "spaces_between_special_tokens", "stream_interval", /* no effect here */
+};
+/* clang-format on */
+
 static fm_status check_keys(json_t *body)
 {
-    static const char *const known[] = {
-        "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "frequency_penalty",
-        "presence_penalty", "min_new_tokens", "max_new_tokens", "ignore_eos", "seed",
-        "sampling_seed", "stop", "stop_token_ids", "no_stop_trim", "logit_bias", "n",
-        "skip_special_tokens", "spaces_between_special_tokens", "stream_interval"};
     const char *key;
     json_t     *value;
     json_object_foreach(body, key, value)

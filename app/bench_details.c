@@ -40,23 +40,40 @@ static void write_lines(FILE *f, const fm_dataset *rows, const fm_answers *b)
         }
 }
 
-fm_status fm_bench_write_details(const char *path, const fm_dataset *rows,
-                                 const fm_answers *batch)
+static fm_status complain(const char *path)
 {
-    fm_status rc  = FM_OK;
-    fm_str    tmp = {0};
-    fm_str_printf(&tmp, "%s.%d.tmp", path, (int)getpid());
+    return fm_fail(FM_E_IO, "--output-details %s: %s", path, strerror(errno));
+}
 
-    FILE *f  = fopen(tmp.text, "w");
-    int   ok = f != NULL;
+/* Beside the file, so that renaming it is one step. */
+static FILE *open_draft(const char *path, fm_str *name)
+{
+    fm_str_printf(name, "%s.%d.tmp", path, (int)getpid());
+    return fopen(name->text, "w");
+}
+
+fm_status fm_bench_check_details(const char *path)
+{
+    fm_str          name = {0};
+    FILE           *f    = open_draft(path, &name);
+    const fm_status rc   = f ? FM_OK : complain(path);
+    if (f) fclose(f);
+    unlink(name.text);
+    fm_str_fini(&name);
+    return rc;
+}
+
+fm_status fm_bench_write_details(const char *path, const fm_dataset *rows, const fm_answers *batch)
+{
+    fm_str name = {0};
+    FILE  *f    = open_draft(path, &name);
+    int    ok   = f != NULL;
     if (f) write_lines(f, rows, batch);
     if (f && ferror(f)) ok = 0;
     if (f && fclose(f) != 0) ok = 0;
-    if (ok && rename(tmp.text, path) != 0) ok = 0;
-    if (!ok) {
-        rc = fm_fail(FM_E_IO, "--output-details %s: %s", path, strerror(errno));
-        if (f) unlink(tmp.text);
-    }
-    fm_str_fini(&tmp);
+    if (ok && rename(name.text, path) != 0) ok = 0;
+    const fm_status rc = ok ? FM_OK : complain(path);
+    if (!ok) unlink(name.text);
+    fm_str_fini(&name);
     return rc;
 }

@@ -69,9 +69,9 @@ int fm_bench_lists_max_batch(const fm_bench_lists *l)
 static fm_status submit(fm_engine *e, const measure *m, const int32_t *token, int n_new,
                         uint64_t *id)
 {
-    fm_prompt p             = {.n_token = m->input, .sampling = fm_sampling_default()};
-    p.sampling.temperature  = 0;
-    p.sampling.ignore_eos   = 1;
+    fm_prompt p               = {.n_token = m->input, .sampling = fm_sampling_default()};
+    p.sampling.temperature    = 0;
+    p.sampling.ignore_eos     = 1;
     p.sampling.max_new_tokens = n_new;
     for (int i = 0; i < m->batch; i++) {
         p.token = token + (size_t)i * (size_t)m->input;
@@ -134,8 +134,10 @@ static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uin
     drain(e);
 
     if (rc == FM_OK && n < want)
-        rc = fm_fail(FM_E_FULL, "only %d of %d steps ran with all %d sequences; the KV pool or "
-                                "--max-running-requests is too small", n, want, m->batch);
+        rc = fm_fail(FM_E_FULL,
+                     "only %d of %d steps ran with all %d sequences; the KV pool or "
+                     "--max-running-requests is too small",
+                     n, want, m->batch);
     for (int i = 0; i < n; i++) m->decode_sum += step[i];
     qsort(step, (size_t)n, sizeof *step, ascending);
     m->decode_median = n % 2 ? step[n / 2] : n ? (step[n / 2 - 1] + step[n / 2]) / 2 : 0;
@@ -170,10 +172,10 @@ static json_t *line_of(const measure *m, const fm_engine *e, const fm_options *o
                        const fm_bench_options *b)
 {
     const double total = m->prefill + m->decode_sum;
-    json_t      *line  = json_pack(
-        "{s:s, s:i, s:i, s:i, s:f, s:f}", "run_name", b->run_name, "batch_size", m->batch,
-        "input_len", m->input, "output_len", m->output, "prefill_latency", m->prefill,
-        "prefill_throughput", m->batch * (double)m->input / m->prefill);
+    json_t      *line =
+        json_pack("{s:s, s:i, s:i, s:i, s:f, s:f}", "run_name", b->run_name, "batch_size", m->batch,
+                  "input_len", m->input, "output_len", m->output, "prefill_latency", m->prefill,
+                  "prefill_throughput", m->batch * (double)m->input / m->prefill);
     FM_BUG_UNLESS(line != NULL);
     if (m->output > 1) {
         json_object_set_new(line, "median_decode_latency", json_real(m->decode_median));
@@ -191,8 +193,8 @@ static json_t *line_of(const measure *m, const fm_engine *e, const fm_options *o
 static void print_row(const measure *m)
 {
     const double total = m->prefill + m->decode_sum;
-    printf("%6d %7d %7d %12.4f %12.2f %12.4f %12.2f %10.3f %12.2f\n", m->batch, m->input,
-           m->output, m->prefill, m->batch * (double)m->input / m->prefill, m->decode_median,
+    printf("%6d %7d %7d %12.4f %12.2f %12.4f %12.2f %10.3f %12.2f\n", m->batch, m->input, m->output,
+           m->prefill, m->batch * (double)m->input / m->prefill, m->decode_median,
            m->decode_median > 0 ? m->batch / m->decode_median : 0.0, total,
            m->batch * ((double)m->input + m->output) / total);
     fflush(stdout);
@@ -208,7 +210,8 @@ static fm_status fits(const fm_engine *e, const measure *m)
         return fm_fail(FM_E_ARG, "%d + %d tokens do not fit in a context of %d", m->input,
                        m->output, context);
     if (each * m->batch > plan.max_tokens)
-        return fm_fail(FM_E_ARG, "a batch of %d x (%d + %d) tokens does not fit in a KV pool of %lld",
+        return fm_fail(FM_E_ARG,
+                       "a batch of %d x (%d + %d) tokens does not fit in a KV pool of %lld",
                        m->batch, m->input, m->output, (long long)plan.max_tokens);
     return FM_OK;
 }

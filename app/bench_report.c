@@ -71,8 +71,8 @@ static json_t *plan_json(const fm_plan *p)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:i}", "weights_bytes", (json_int_t)p->weights,
                      "workspace_bytes", (json_int_t)p->workspace, "kv_bytes", (json_int_t)p->kv,
-                     "budget_bytes", (json_int_t)p->budget, "max_tokens",
-                     (json_int_t)p->max_tokens, "page_size", p->page_size);
+                     "budget_bytes", (json_int_t)p->budget, "max_tokens", (json_int_t)p->max_tokens,
+                     "page_size", p->page_size);
 }
 
 /* What ran, and on what. */
@@ -89,14 +89,14 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
 {
     const int64_t          n_in = r->rows->sum_prompt, n_out = r->batch->n_output;
     const fm_bench_counts *c = &r->counts;
-    json_t                *o = json_pack(
-        "{s:s, s:i, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "backend", "engine",
-        "successful_requests", r->batch->n_finished, "total_latency", r->batch->seconds,
-        "total_input_tokens", (json_int_t)n_in, "total_output_tokens", (json_int_t)n_out,
-        "request_throughput", per_second(r->batch->n_finished, r), "input_throughput",
-        per_second((double)n_in, r), "output_throughput", per_second((double)n_out, r),
-        "total_throughput", per_second((double)(n_in + n_out), r), "last_gen_throughput",
-        r->info.last_gen_throughput);
+    json_t                *o =
+        json_pack("{s:s, s:i, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "backend", "engine",
+                  "successful_requests", r->batch->n_finished, "total_latency", r->batch->seconds,
+                  "total_input_tokens", (json_int_t)n_in, "total_output_tokens", (json_int_t)n_out,
+                  "request_throughput", per_second(r->batch->n_finished, r), "input_throughput",
+                  per_second((double)n_in, r), "output_throughput", per_second((double)n_out, r),
+                  "total_throughput", per_second((double)(n_in + n_out), r), "last_gen_throughput",
+                  r->info.last_gen_throughput);
     json_t *own = json_pack(
         "{s:o, s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:s, s:i, s:I}", "plan", plan_json(&r->info.plan),
         "n_steps", (json_int_t)c->n_step, "mean_batch", share(c->sum_running, c->n_step),
@@ -113,15 +113,14 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
 
 fm_status fm_bench_check_paths(const fm_bench_options *b)
 {
-    const struct {
-        const char *flag, *path;
-    } out[] = {{"result-filename", b->result_filename}, {"output-details", b->output_details}};
-    for (size_t i = 0; i < 2; i++) {
-        if (!out[i].path || !*out[i].path) continue;
-        FILE *f = fopen(out[i].path, "a");
-        if (!f) return fm_fail(FM_E_IO, "--%s %s: %s", out[i].flag, out[i].path, strerror(errno));
+    if (b->result_filename && *b->result_filename) {
+        FILE *f = fopen(b->result_filename, "a");
+        if (!f)
+            return fm_fail(FM_E_IO, "--result-filename %s: %s", b->result_filename,
+                           strerror(errno));
         fclose(f);
     }
+    if (b->output_details && *b->output_details) FM_TRY(fm_bench_check_details(b->output_details));
     if (b->dataset_path && access(b->dataset_path, R_OK) != 0)
         return fm_fail(FM_E_IO, "--dataset-path %s: %s", b->dataset_path, strerror(errno));
     return FM_OK;

@@ -16,8 +16,7 @@ fm_status fm_foreign_explain(const fm_foreign_flag *f, const char *value, const 
 {
     const char *gap = value ? " " : "", *shown = value ? value : "";
     if (f->harmless && !listed(f->harmless, shown))
-        return fm_fail(FM_E_ARG, "--%s%s%s is not supported: %s", f->name, gap, shown,
-                       f->why);
+        return fm_fail(FM_E_ARG, "--%s%s%s is not supported: %s", f->name, gap, shown, f->why);
     fm_str_printf(notes, "fathom %s: --%s%s%s: %s\n", command, f->name, gap, shown, f->why);
     return FM_OK;
 }

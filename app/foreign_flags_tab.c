@@ -3,23 +3,38 @@
 
 #include <stddef.h>
 
-#define FLAG(name, why)               {name, FM_TAKES_NOTHING, NULL, why}
-#define VALUE(name, why)              {name, FM_TAKES_VALUE, NULL, why}
-#define MANY(name, why)               {name, FM_TAKES_MANY, NULL, why}
-#define ONLY(name, harmless, why)     {name, FM_TAKES_VALUE, harmless, why}
-#define NEVER(name, takes, why)       {name, FM_TAKES_##takes, "", why}
+#define FLAG(name, why)                                                                            \
+    {                                                                                              \
+        name, FM_TAKES_NOTHING, NULL, why                                                          \
+    }
+#define VALUE(name, why)                                                                           \
+    {                                                                                              \
+        name, FM_TAKES_VALUE, NULL, why                                                            \
+    }
+#define MANY(name, why)                                                                            \
+    {                                                                                              \
+        name, FM_TAKES_MANY, NULL, why                                                             \
+    }
+#define ONLY(name, harmless, why)                                                                  \
+    {                                                                                              \
+        name, FM_TAKES_VALUE, harmless, why                                                        \
+    }
+#define NEVER(name, takes, why)                                                                    \
+    {                                                                                              \
+        name, FM_TAKES_##takes, "", why                                                            \
+    }
 
-#define ONE_RANK  "this build runs one rank"
-#define NO_GPU    "this build computes on the CPU"
-#define AHEAD     "not needed, everything is compiled ahead of time"
-#define ALWAYS    "always so here"
-#define OWN       "ignored, fathom has its own kernels"
+#define ONE_RANK "this build runs one rank"
+#define NO_GPU "this build computes on the CPU"
+#define AHEAD "not needed, everything is compiled ahead of time"
+#define ALWAYS "always so here"
+#define OWN "ignored, fathom has its own kernels"
 #define NO_SERVER "ignored, no server is started"
-#define NO_SPEC   "no speculation yet; greedy answers are the same without it"
-#define NO_TIER   "no second cache tier yet; answers are the same without it"
-#define NO_PROF   "profiling is not available yet"
-#define NO_CODE   "not needed, fathom runs no model code"
-#define LOGS      "ignored, FM_LOG=info,room=debug selects what is logged"
+#define NO_SPEC "no speculation yet; greedy answers are the same without it"
+#define NO_TIER "no second cache tier yet; answers are the same without it"
+#define NO_PROF "profiling is not available yet"
+#define NO_CODE "not needed, fathom runs no model code"
+#define LOGS "ignored, FM_LOG=info,room=debug selects what is logged"
 
 /* clang-format off */
 const fm_foreign_flag fm_foreign_flags[] = {

@@ -9,16 +9,15 @@
 
 /* The running state of one batch. */
 typedef struct {
-    fm_answers     *batch;
-    const fm_dataset   *rows;
-    const fm_ask *ask;
-    fm_progress         bar;
-    double              began;
-    int64_t             n_token; /* prompts that were computed, and outputs */
+    fm_answers       *batch;
+    const fm_dataset *rows;
+    const fm_ask     *ask;
+    fm_progress       bar;
+    double            began;
+    int64_t           n_token; /* prompts that were computed, and outputs */
 } progress;
 
-static fm_status submit_row(fm_engine *e, const fm_data_row *row, const fm_ask *ask,
-                            uint64_t *id)
+static fm_status submit_row(fm_engine *e, const fm_data_row *row, const fm_ask *ask, uint64_t *id)
 {
     fm_prompt p = {.token     = row->token,
                    .n_token   = row->n_prompt,
@@ -112,8 +111,7 @@ static fm_status run_until_idle(fm_engine *e, progress *p)
     return FM_OK;
 }
 
-fm_status fm_generate(fm_answers *out, fm_engine *e, const fm_dataset *rows,
-                            const fm_ask *ask)
+fm_status fm_generate(fm_answers *out, fm_engine *e, const fm_dataset *rows, const fm_ask *ask)
 {
     *out = (fm_answers){.n_row = rows->n, .n_sample = ask->n_sample};
     if (rows->n == 0) return FM_OK;

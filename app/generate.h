@@ -8,38 +8,37 @@
 
 /* One answer of the batch. */
 typedef struct {
-    uint64_t  id;       /* the engine's */
-    int32_t  *token;    /* [n] owned */
-    float    *logprob;  /* [n] owned; NULL unless asked for */
+    uint64_t  id;      /* the engine's */
+    int32_t  *token;   /* [n] owned */
+    float    *logprob; /* [n] owned; NULL unless asked for */
     int       n, cap;
     fm_finish finish;
 } fm_answer;
 
 typedef struct {
     fm_answer *answer; /* [n_row * n_sample] owned; sample j of row i at i*n_sample + j */
-    int              n_row, n_sample;
-    double           seconds;
-    int64_t          n_output;   /* tokens of all answers */
-    int              n_finished; /* answers that ended by themselves */
+    int        n_row, n_sample;
+    double     seconds;
+    int64_t    n_output;   /* tokens of all answers */
+    int        n_finished; /* answers that ended by themselves */
 } fm_answers;
 
 /* How every row of a batch is asked. */
 typedef struct {
-    fm_sampling  sampling;
-    int          set_max_new; /* max_new_tokens is the sampling's, not the row's */
-    int          n_sample;
-    char       **stop;        /* [n_stop] owned */
-    int          n_stop;
-    int          keep_stop;
-    fm_logit_bias *bias;      /* owned; the sampling borrows it */
-    int          quiet;       /* no progress bar */
-    int          skip_unfit;  /* leave out rows that can never run (warm-up) */
+    fm_sampling    sampling;
+    int            set_max_new; /* max_new_tokens is the sampling's, not the row's */
+    int            n_sample;
+    char         **stop; /* [n_stop] owned */
+    int            n_stop;
+    int            keep_stop;
+    fm_logit_bias *bias;       /* owned; the sampling borrows it */
+    int            quiet;      /* no progress bar */
+    int            skip_unfit; /* leave out rows that can never run (warm-up) */
 } fm_ask;
 
 /* Submits all rows at once and runs the engine until it is idle: the timed
  * call of the benchmark. */
-fm_status fm_generate(fm_answers *out, fm_engine *e, const fm_dataset *rows,
-                            const fm_ask *ask);
+fm_status fm_generate(fm_answers *out, fm_engine *e, const fm_dataset *rows, const fm_ask *ask);
 void      fm_answers_fini(fm_answers *b);
 
 #endif

@@ -92,8 +92,10 @@ fm_status fm_golden_load(fm_golden *out, const char *path)
     FM_TRY(fm_json_load(&root, path));
     const fm_status rc = read_cases(&g, root, path);
     json_decref(root);
-    if (rc == FM_OK) *out = g;
-    else fm_golden_fini(&g);
+    if (rc == FM_OK)
+        *out = g;
+    else
+        fm_golden_fini(&g);
     return rc;
 }
 
@@ -127,8 +129,10 @@ fm_status fm_golden_check(const fm_golden *g, const char *path, int vocab)
         FM_TRY(check_ids(c->prompt, c->n_prompt, vocab, i, "prompt", path));
         FM_TRY(check_ids(c->greedy, c->n_greedy, vocab, i, "greedy", path));
         if (c->n_logit != vocab)
-            return fm_fail(FM_E_FORMAT, "%s: cases[%d].logits_first has %d numbers, the model has "
-                                        "%d tokens", path, i, c->n_logit, vocab);
+            return fm_fail(FM_E_FORMAT,
+                           "%s: cases[%d].logits_first has %d numbers, the model has "
+                           "%d tokens",
+                           path, i, c->n_logit, vocab);
     }
     return FM_OK;
 }

@@ -9,11 +9,11 @@
 #include "base/status.h"
 
 typedef struct {
-    int32_t *prompt;  /* [n_prompt] */
-    int32_t *greedy;  /* [n_greedy] */
-    double  *margin;  /* [n_greedy] top-1 minus top-2 logit */
-    double  *first;   /* [n_logit] that greedy[0] comes from */
-    double  *last;    /* [n_logit] that greedy[n_greedy-1] comes from */
+    int32_t *prompt; /* [n_prompt] */
+    int32_t *greedy; /* [n_greedy] */
+    double  *margin; /* [n_greedy] top-1 minus top-2 logit */
+    double  *first;  /* [n_logit] that greedy[0] comes from */
+    double  *last;   /* [n_logit] that greedy[n_greedy-1] comes from */
     int      n_prompt, n_greedy, n_logit;
     double   bf16_rel_err; /* of `first` in plain BF16 arithmetic */
     int      bf16_match;   /* argmax matches in plain BF16 arithmetic */

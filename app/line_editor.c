@@ -95,8 +95,8 @@ void fm_line_editor_close(fm_line_editor *l)
 
 fm_line fm_line_editor_read(fm_line_editor *l, const char **text)
 {
-    int n = 0;
-    errno = 0;
+    int n             = 0;
+    errno             = 0;
     const char *typed = el_gets(l->edit, &n);
     if (!typed || n < 0) return errno == EINTR ? FM_LINE_INTERRUPTED : FM_LINE_END;
     if (n == 0) return FM_LINE_END;

@@ -9,7 +9,7 @@
 typedef struct fm_line_editor fm_line_editor;
 
 fm_status fm_line_editor_open(fm_line_editor **out, const char *prompt); /* prompt is borrowed */
-void      fm_line_editor_close(fm_line_editor *l);                      /* NULL is fine; saves */
+void      fm_line_editor_close(fm_line_editor *l);                       /* NULL is fine; saves */
 
 typedef enum { FM_LINE, FM_LINE_INTERRUPTED, FM_LINE_END } fm_line;
 

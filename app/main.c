@@ -12,7 +12,8 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *about;
 } commands[] = {
-    {"bench", fm_cmd_bench, "measure offline throughput, as SGLang's bench_offline_throughput does"},
+    {"bench", fm_cmd_bench,
+     "measure offline throughput, as SGLang's bench_offline_throughput does"},
     {"run", fm_cmd_run, "answer one prompt, or chat in the terminal"},
     {"verify", fm_cmd_verify, "compare a model or a tokenizer with golden data"},
 };

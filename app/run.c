@@ -57,14 +57,14 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The answer:", fm_talk_knobs, fm_n_talk_knob, &c->talk},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
     };
-    c->args = (fm_args){.command = "run",
-                        .usage   = "[PROMPT...]",
-                        .about   = about,
-                        .table   = tables,
-                        .n_table = 2,
-                        .stored  = take_option,
-                        .word    = take_word,
-                        .ctx     = c};
+    c->args            = (fm_args){.command = "run",
+                                   .usage   = "[PROMPT...]",
+                                   .about   = about,
+                                   .table   = tables,
+                                   .n_table = 2,
+                                   .stored  = take_option,
+                                   .word    = take_word,
+                                   .ctx     = c};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     if (rc == FM_OK && c->engine->max_running_requests == 0) c->engine->max_running_requests = 1;
@@ -79,8 +79,10 @@ static fm_status check_tokenizer(const fm_options *o)
     fm_model_path where;
     FM_TRY(fm_model_path_find(&where, o->model_path));
     if (where.dir[0] && fm_tokenizer_exists(where.dir)) return FM_OK;
-    return fm_fail(FM_E_ARG, "%s has no tokenizer, and fathom run works on text; give a "
-                             "directory that has one with --tokenizer-path", o->model_path);
+    return fm_fail(FM_E_ARG,
+                   "%s has no tokenizer, and fathom run works on text; give a "
+                   "directory that has one with --tokenizer-path",
+                   o->model_path);
 }
 
 static fm_status read_stdin(fm_str *out)
@@ -117,9 +119,12 @@ static fm_status run(command *c, fm_engine **e)
 
     fm_talk   t;
     fm_status rc = fm_talk_init(&t, *e, &c->talk, c->stop, c->n_stop);
-    if (rc == FM_OK && chat) rc = fm_talk_interactive(&t);
-    else if (rc == FM_OK && c->talk.raw) rc = fm_talk_raw(&t, c->prompt.text, c->prompt.len);
-    else if (rc == FM_OK) rc = fm_talk_say(&t, c->prompt.text);
+    if (rc == FM_OK && chat)
+        rc = fm_talk_interactive(&t);
+    else if (rc == FM_OK && c->talk.raw)
+        rc = fm_talk_raw(&t, c->prompt.text, c->prompt.len);
+    else if (rc == FM_OK)
+        rc = fm_talk_say(&t, c->prompt.text);
     fm_talk_fini(&t);
     return rc;
 }

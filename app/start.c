@@ -8,7 +8,8 @@ static void settle_ranks(fm_options *o, fm_args *a)
     const struct {
         const char *name;
         int64_t    *size;
-    } layout[] = {{"tp", &o->tp_size}, {"pp", &o->pp_size}, {"dp", &o->dp_size}, {"ep", &o->ep_size}};
+    } layout[] = {
+        {"tp", &o->tp_size}, {"pp", &o->pp_size}, {"dp", &o->dp_size}, {"ep", &o->ep_size}};
     for (size_t i = 0; i < sizeof layout / sizeof layout[0]; i++) {
         if (*layout[i].size <= 1) continue;
         fm_str_printf(&a->notes, "fathom %s: --%s-size %lld: this build runs one rank\n",

@@ -55,8 +55,8 @@ static void remember(fm_talk *t, const char *role, const char *content)
 {
     fm_talk_turn *grown = realloc(t->turn, (size_t)(t->n_turn + 1) * sizeof *grown);
     FM_BUG_UNLESS(grown != NULL);
-    t->turn              = grown;
-    grown[t->n_turn]     = (fm_talk_turn){strdup(role), strdup(content)};
+    t->turn          = grown;
+    grown[t->n_turn] = (fm_talk_turn){strdup(role), strdup(content)};
     FM_BUG_UNLESS(grown[t->n_turn].role && grown[t->n_turn].content);
     t->n_turn++;
 }
@@ -69,11 +69,11 @@ void fm_talk_reset(fm_talk *t, const char *system)
 
 static fm_prompt ask(const fm_talk *t)
 {
-    const fm_talk_options *o = t->opt;
-    fm_prompt              p = {.sampling     = fm_sampling_default(),
-                                .stop         = (const char *const *)t->stop,
-                                .n_stop       = t->n_stop,
-                                .keep_special = o->show_special};
+    const fm_talk_options *o      = t->opt;
+    fm_prompt              p      = {.sampling     = fm_sampling_default(),
+                                     .stop         = (const char *const *)t->stop,
+                                     .n_stop       = t->n_stop,
+                                     .keep_special = o->show_special};
     p.sampling.temperature        = (float)o->temperature;
     p.sampling.top_p              = (float)o->top_p;
     p.sampling.top_k              = (int)o->top_k;
@@ -85,8 +85,8 @@ static fm_prompt ask(const fm_talk *t)
     p.sampling.ignore_eos         = o->ignore_eos;
     p.sampling.has_seed           = o->seed >= 0;
     p.sampling.seed               = o->seed >= 0 ? (uint64_t)o->seed : 0;
-    p.sampling.max_new_tokens     = o->max_new_tokens > 0 ? (int)o->max_new_tokens
-                                                          : fm_engine_context(t->engine);
+    p.sampling.max_new_tokens =
+        o->max_new_tokens > 0 ? (int)o->max_new_tokens : fm_engine_context(t->engine);
     return p;
 }
 
@@ -119,10 +119,10 @@ static fm_status stream(fm_engine *e, const fm_prompt *p, fm_str *answer)
 
 fm_status fm_talk_raw(fm_talk *t, const char *text, size_t len)
 {
-    fm_prompt p      = ask(t);
-    fm_str    answer = {0};
-    p.text           = text;
-    p.text_len       = len;
+    fm_prompt p        = ask(t);
+    fm_str    answer   = {0};
+    p.text             = text;
+    p.text_len         = len;
     const fm_status rc = stream(t->engine, &p, &answer);
     fm_str_fini(&answer);
     return rc;
@@ -134,11 +134,11 @@ static fm_status render(const fm_talk *t, fm_str *out)
     if (!message) return fm_fail(FM_E_OOM, "the conversation");
     for (int i = 0; i < t->n_turn; i++)
         message[i] = (fm_chat_message){.role = t->turn[i].role, .content = t->turn[i].content};
-    const fm_chat chat = {.message        = message,
-                          .n_message      = t->n_turn,
-                          .thinking       = t->opt->thinking,
-                          .add_generation = 1};
-    const fm_status rc = fm_chat_render(&chat, t->style, fm_engine_tokenizer(t->engine), out);
+    const fm_chat   chat = {.message        = message,
+                            .n_message      = t->n_turn,
+                            .thinking       = t->opt->thinking,
+                            .add_generation = 1};
+    const fm_status rc   = fm_chat_render(&chat, t->style, fm_engine_tokenizer(t->engine), out);
     free(message);
     return rc;
 }
@@ -149,8 +149,8 @@ fm_status fm_talk_say(fm_talk *t, const char *text)
 {
     fm_status rc     = FM_OK;
     fm_str    prompt = {0}, answer = {0};
-    fm_ids    ids    = {0};
-    fm_prompt p      = ask(t);
+    fm_ids    ids = {0};
+    fm_prompt p   = ask(t);
 
     remember(t, "user", text);
     FM_GO(render(t, &prompt));

@@ -21,17 +21,17 @@ extern const fm_knob fm_talk_knobs[];
 extern const int     fm_n_talk_knob;
 
 typedef struct {
-    char           *role, *content; /* owned */
+    char *role, *content; /* owned */
 } fm_talk_turn;
 
 typedef struct {
-    fm_engine             *engine;  /* borrowed */
-    const fm_talk_options *opt;     /* borrowed */
-    char                 **stop;    /* [n_stop] owned */
+    fm_engine             *engine; /* borrowed */
+    const fm_talk_options *opt;    /* borrowed */
+    char                 **stop;   /* [n_stop] owned */
     int                    n_stop;
     fm_tokenizer_scratch  *scratch;
     fm_chat_style          style;
-    fm_talk_turn          *turn;    /* [n_turn] owned */
+    fm_talk_turn          *turn; /* [n_turn] owned */
     int                    n_turn;
 } fm_talk;
 

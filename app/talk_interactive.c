@@ -54,8 +54,10 @@ fm_status fm_talk_interactive(fm_talk *t)
         if (got != FM_LINE) putchar('\n'); /* the prompt's line ends here */
         if (got == FM_LINE_END) break;
         if (got == FM_LINE_INTERRUPTED) continue;
-        if (line[0] == '/') then = obey(t, line);
-        else if (line[0]) rc = answer(t, line);
+        if (line[0] == '/')
+            then = obey(t, line);
+        else if (line[0])
+            rc = answer(t, line);
     }
     fm_line_editor_close(lines);
     return rc;

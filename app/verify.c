@@ -101,10 +101,10 @@ static void print_json(const command *c, const fm_golden *g, const fm_verify_cas
                              v[i].need_argmax, "argmax_close_mismatch", v[i].n_close,
                              "greedy_match", v[i].n_greedy, "verdict", verdict_name[v[i].verdict]));
     }
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s}", "model", c->engine->model_path,
-                          "golden", c->opt.golden, "dtype", c->engine->dtype, "isa",
-                          fm_isa_name(fm_cpu_isa()), "version", FM_VERSION, "cases", cases,
-                          "verdict", n_fail ? "fail" : "pass");
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:s}", "model", c->engine->model_path, "golden",
+                  c->opt.golden, "dtype", c->engine->dtype, "isa", fm_isa_name(fm_cpu_isa()),
+                  "version", FM_VERSION, "cases", cases, "verdict", n_fail ? "fail" : "pass");
     FM_BUG_UNLESS(o != NULL);
     json_dumpf(o, stdout, JSON_REAL_PRECISION(6));
     putchar('\n');
@@ -153,7 +153,9 @@ int fm_cmd_verify(int argc, char **argv)
 
     fm_status rc = read_command_line(&c, argc, argv);
     if (rc == FM_OK) rc = verify(&c, &passed);
-    const int status = rc != FM_OK ? fm_complain("verify", rc) : passed ? FM_EXIT_OK : FM_EXIT_FAILED;
+    const int status = rc != FM_OK ? fm_complain("verify", rc)
+                       : passed    ? FM_EXIT_OK
+                                   : FM_EXIT_FAILED;
 
     fm_str_fini(&c.args.notes);
     fm_knobs_fini(knobs, N_KNOB, &c.opt);

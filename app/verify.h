@@ -23,8 +23,8 @@ typedef struct {
     double     bound;               /* for both */
     double     max_abs_err;         /* of a single logit, over both */
     int        n_argmax, need_argmax;
-    int        n_close;             /* argmax mismatches with a margin below 2 * max_abs_err */
-    int        n_greedy;            /* leading tokens of the free run that are equal */
+    int        n_close;  /* argmax mismatches with a margin below 2 * max_abs_err */
+    int        n_greedy; /* leading tokens of the free run that are equal */
     fm_verdict verdict;
 } fm_verify_case;
 

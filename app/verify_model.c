@@ -47,8 +47,10 @@ static void compare(fm_verify_case *v, const fm_golden_case *c, const float *log
     v->err_last       = relative_error(last, c->last, V);
     v->max_abs_err    = fmax(largest_error(logits, c->first, V), largest_error(last, c->last, V));
     for (int j = 0; j < c->n_greedy; j++) {
-        if (argmax(logits + (size_t)j * (size_t)V, V) == c->greedy[j]) v->n_argmax++;
-        else v->n_close += c->margin[j] < 2 * v->max_abs_err;
+        if (argmax(logits + (size_t)j * (size_t)V, V) == c->greedy[j])
+            v->n_argmax++;
+        else
+            v->n_close += c->margin[j] < 2 * v->max_abs_err;
     }
 }
 

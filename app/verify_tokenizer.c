@@ -61,9 +61,10 @@ static fm_status check_item(check *k, const json_t *item, fm_json_at at)
     const int ids_ok = k->got.n == k->want.n &&
                        (!k->got.n || !memcmp(k->got.id, k->want.id, k->got.n * sizeof *k->got.id));
     decode(k);
-    const int text_ok = !json_is_string(decoded) ||
-                        (k->text.len == json_string_length(decoded) &&
-                         (!k->text.len || !memcmp(k->text.text, json_string_value(decoded), k->text.len)));
+    const int text_ok =
+        !json_is_string(decoded) ||
+        (k->text.len == json_string_length(decoded) &&
+         (!k->text.len || !memcmp(k->text.text, json_string_value(decoded), k->text.len)));
     if (!ids_ok) complain(k, at.scope, "encoding");
     if (!text_ok) complain(k, at.scope, "decoding");
     k->n_wrong_ids += !ids_ok;

@@ -13,6 +13,8 @@ endfunction()
 fm_need(JANSSON jansson     libjansson-dev)
 fm_need(PCRE2   libpcre2-8  libpcre2-dev)
 fm_need(EVENT   libevent    libevent-dev)
+fm_need(EVENT_TLS libevent_openssl libevent-dev)
+fm_need(OPENSSL openssl     libssl-dev)
 fm_need(HWLOC   hwloc       libhwloc-dev)
 fm_need(EDIT    libedit     libedit-dev)
 

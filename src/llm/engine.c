@@ -64,6 +64,8 @@ fm_engine_info fm_engine_get_info(const fm_engine *e)
     return (fm_engine_info){.plan                = e->plan,
                             .sched               = fm_sched_get_stats(e->sched),
                             .kv                  = fm_kv_get_stats(e->kv),
+                            .n_free_page         = fm_kv_free_pages(e->kv),
+                            .n_idle_page         = fm_kv_evictable_pages(e->kv),
                             .n_thread            = e->limits.n_thread,
                             .load_seconds        = e->load_seconds,
                             .forward_seconds     = e->forward_seconds,

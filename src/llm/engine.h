@@ -21,6 +21,7 @@ typedef struct {
     fm_plan        plan;
     fm_sched_stats sched;
     fm_kv_stats    kv;
+    int            n_free_page, n_idle_page; /* idle: cached, held by nobody */
     int            n_thread;
     double         load_seconds;
     double         forward_seconds;     /* inside forward passes */

@@ -181,6 +181,8 @@ for body in '{' '[]' '{"temperature": "hot"}' '{"temperature": -1}' '{"top_p": 0
 done
 refused nowhere $bench --model-path "$data/v3" --result-filename "$work/nowhere/r"
 refused nowhere $bench --model-path "$data/v3" --output-details "$work/nowhere/d"
+refused nowhere $bench --model-path "$work/nowhere" --output-details "$work/details"
+[ "$(ls "$work" | grep -c details)" -eq 0 ] || fail "a failed run left a details file"
 refused dtype $bench --model-path "$data/v3" --dtype int3
 refused load-format $bench --model-path "$data/v3" --load-format gguf
 refused schedule-policy $bench --model-path "$data/v3" --schedule-policy luck

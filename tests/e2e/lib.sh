@@ -39,6 +39,10 @@ small_shape='{"num_hidden_layers": 3, "hidden_size": 256, "intermediate_size": 5
 # Does this machine have the level FM_ISA asks for?
 need_isa()
 {
-    FM_ISA= "$fathom" --version | grep -q "ISA detected.* ${FM_ISA:-ref}\$\|ISA detected.* ${FM_ISA:-ref} " ||
-        { echo "this machine has no $FM_ISA"; exit 77; }
+    FM_ISA= run 0 "$fathom" --version
+    levels=$(sed -n 's/^ *ISA detected//p' "$work/out")
+    case "$levels " in
+    *" ${FM_ISA:-ref} "*) ;;
+    *) echo "this machine has no $FM_ISA, only$levels"; exit 77 ;;
+    esac
 }

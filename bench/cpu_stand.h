@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model's parts on a test stand: weights and a run without scheduler, queue
+ * or text, so that single operations and single steps can be timed.
+ *
+ * Batches are made of sequences that are all alike; sequence i owns pages
+ * [i*per, (i+1)*per) of the pool. */
+#ifndef FM_BENCH_CPU_STAND_H
+#define FM_BENCH_CPU_STAND_H
+
+#include "bench/cpu_bound.h"
+#include "llm/op/run.h"
+
+typedef struct {
+    fm_model_config config;
+    fm_weights      weights;
+    void           *slab;
+    size_t          slab_bytes;
+    fm_comm         world;
+    fm_run_limits   limits;
+    fm_run         *run;
+    fm_batch        batch;
+    int32_t        *page; /* [n_page] their own numbers */
+} fm_stand;
+
+/* Dummy weights of a built-in shape.  The pool holds max_keys tokens. */
+fm_status fm_stand_open(fm_stand *s, const char *model, int max_rows, int max_keys, int n_thread);
+void      fm_stand_close(fm_stand *s); /* {0} is fine */
+
+/* The next pass has this shape.  The cache below pos0 holds something after
+ * fm_stand_fill, which writes random latents for all layers. */
+void fm_stand_shape(fm_stand *s, const fm_shape *shape);
+void fm_stand_fill(fm_stand *s, int n_seq, int n_key);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this machine can do at best, measured: the numbers every other number
+ * is held against. */
+#ifndef FM_BENCH_LIMITS_H
+#define FM_BENCH_LIMITS_H
+
+#include <stddef.h>
+
+#include "base/cpu.h"
+#include "base/number.h"
+#include "base/status.h"
+
+typedef struct {
+    int    n_thread;
+    fm_isa isa;
+    double read; /* bytes per second out of memory, all threads */
+    double peak; /* FLOP per second of the bf16 product, all threads at once */
+} fm_limits;
+
+/* Bytes per second when all threads of the team read the arena, each a share
+ * of it: the best of several passes and of one, two and four streams a thread. */
+double fm_read_bandwidth(const void *arena, size_t bytes, int n_thread);
+
+/* FLOP per second of the instruction a variant is built on, all threads at
+ * once, so that clocks shared by the cores are seen; 0 for ref. */
+double fm_peak_of_team(fm_isa isa, fm_dtype type, int n_thread);
+
+/* Both, on an arena of its own (1 GiB in huge pages). */
+fm_status fm_limits_measure(fm_limits *out, int n_thread);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all transports share: a job's life, its cost, and its patience. */
+#include "comm/comm.h"
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "comm/comm_stats.h"
+#include "comm/world_internal.h"
+
+const char *fm_comm_kind_name(fm_comm_kind k)
+{
+    switch (k) {
+#define CASE(name, text)                                                                           \
+    case FM_COMM_##name: return text;
+        FM_COMM_KIND_MAP(CASE)
+#undef CASE
+    default: return "?";
+    }
+}
+
+fm_status fm_comm_split(fm_comm *parent, const fm_comm_part *part, fm_comm **out)
+{
+    return parent->ops->split(parent, part, out);
+}
+
+void fm_comm_close(fm_comm *c)
+{
+    if (c) c->ops->close(c);
+}
+
+/* A peer that failed leaves messages under way: nothing on this group can be
+ * trusted any more.  A refused call has touched nothing. */
+static fm_status judge(fm_comm *c, fm_status rc)
+{
+    if (rc == FM_OK || rc == FM_E_FULL || rc == FM_E_ARG) return rc;
+    c->is_broken = 1;
+    fm__world_blame(c->world);
+    return rc;
+}
+
+static void finish(fm_comm_job *job)
+{
+    fm_comm *c = job->comm;
+    if (!c->stats) return;
+    fm_comm_cost *cost = &c->stats->cost[job->call.kind];
+    cost->calls++;
+    cost->bytes += fm__call_bytes(c, &job->call);
+    cost->busy_s += job->busy_s;
+}
+
+fm_status fm_comm_start(fm_comm *c, fm_comm_job *job, fm_comm_call call)
+{
+    *job = (fm_comm_job){.comm = c, .call = call, .slot = -1};
+    if (c->n_rank == 1) return c->ops->start(c, job);
+    if (c->is_broken) return fm_fail(FM_E_COMM, "%s on a group that failed before", fm_comm_kind_name(call.kind));
+    const double began = fm_now();
+    fm__world_count(c->world);
+    FM_TRY(judge(c, c->ops->start(c, job)));
+    job->busy_s = fm_now() - began;
+    if (job->is_done) finish(job);
+    return FM_OK;
+}
+
+fm_status fm_comm_test(fm_comm_job *job, int *done)
+{
+    if (!job->is_done) {
+        const double began = fm_now();
+        FM_TRY(judge(job->comm, job->comm->ops->poll(job->comm, job)));
+        job->busy_s += fm_now() - began;
+        if (job->is_done) finish(job);
+    }
+    *done = job->is_done;
+    return FM_OK;
+}
+
+/* Polls until the job is done.  Between polls other processes may run: ranks
+ * can be more than cores. */
+static fm_status poll_patiently(fm_comm_job *job, double began)
+{
+    enum { SPINS = 64 };
+    fm_comm     *c       = job->comm;
+    const double timeout = fm__world_timeout(c->world);
+    for (unsigned spin = 0;; spin++) {
+        FM_TRY(c->ops->poll(c, job));
+        if (job->is_done) return FM_OK;
+        if (spin < SPINS) continue;
+        if (spin == SPINS) fm__world_waits(c->world, job->call.kind, c->ops->awaits(c, job));
+        sched_yield();
+        if (spin % SPINS) continue;
+        const double waited = fm_now() - began;
+        fm__world_waits(c->world, job->call.kind, c->ops->awaits(c, job));
+        if (waited > timeout) return fm__world_timed_out(c, job, waited);
+    }
+}
+
+fm_status fm_comm_wait(fm_comm_job *job)
+{
+    if (job->is_done) return FM_OK;
+    fm_comm     *c     = job->comm;
+    const double began = fm_now();
+    FM_TRY(judge(c, poll_patiently(job, began)));
+    fm__world_waits(c->world, job->call.kind, -1);
+    job->busy_s += fm_now() - began;
+    finish(job);
+    return FM_OK;
+}
+
+/* With the report on, ranks first meet in a barrier: what passes until then
+ * is waiting for the slowest, the rest is transfer. */
+static fm_status meet(fm_comm *c, double *waited)
+{
+    const double began = fm_now();
+    fm_comm_job  job   = {.comm = c, .call = fm_call_barrier(), .slot = -1};
+    FM_TRY(c->ops->start(c, &job));
+    if (!job.is_done) FM_TRY(poll_patiently(&job, began));
+    *waited = fm_now() - began;
+    return FM_OK;
+}
+
+static int is_probed(const fm_comm *c, fm_comm_kind k)
+{
+    return fm__world_reports(c->world) && k != FM_COMM_SEND && k != FM_COMM_RECV;
+}
+
+fm_status fm_comm_run(fm_comm *c, fm_comm_call call)
+{
+    fm_comm_job job;
+    double      waited = 0;
+    if (c->n_rank > 1 && !c->is_broken && is_probed(c, call.kind)) FM_TRY(judge(c, meet(c, &waited)));
+    FM_TRY(fm_comm_start(c, &job, call));
+    FM_TRY(fm_comm_wait(&job));
+    if (waited > 0 && c->stats) {
+        c->stats->cost[call.kind].wait_s += waited;
+        c->stats->cost[call.kind].busy_s += waited;
+    }
+    return FM_OK;
+}

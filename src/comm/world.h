@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The job this process belongs to: all its ranks, under one roof.
+ *
+ *     open ──> agree on what matters ──> groups (comm/comm.h) ──> close
+ *                        │
+ *                        └─ a watch thread per rank: dead, silent or aborting
+ *                           ranks take the whole job down
+ *
+ * Started by mpirun or srun, a world has all their ranks; otherwise one, and
+ * MPI is not touched.
+ *
+ * Failure.  A rank that dies, stops answering or calls fm_world_abort ends the
+ * job: one line on stderr names rank, host and what it was doing, and every
+ * rank leaves with FM_WORLD_EXIT.  This is the one place where the library
+ * prints and exits: the thread that learns of it has no caller to return to.
+ * A terminate signal that comes meanwhile (launchers send one) waits half a
+ * second for that line.
+ *
+ * Threads: as comm/comm.h; fm_world_doing and fm_world_abort from any. */
+#ifndef FM_COMM_WORLD_H
+#define FM_COMM_WORLD_H
+
+#include <stdint.h>
+
+#include "base/knobs.h"
+#include "base/str.h"
+#include "comm/comm.h"
+
+enum { FM_WORLD_EXIT = 3 };
+
+/* Rank 0's options are everybody's, except the interface. */
+typedef struct {
+    double comm_timeout;   /* seconds a wait may take */
+    double comm_silence;   /* seconds without a word after which a rank counts as lost */
+    int    comm_report;    /* measure waiting apart from transfer: a barrier before each collective */
+    char  *comm_interface; /* network the watch threads of other hosts reach rank 0 on; NULL: any */
+} fm_world_options;
+
+extern const fm_knob fm_world_knobs[];
+extern const int     fm_n_world_knob;
+
+/* NULL options: defaults and what the environment says (FM_COMM_TIMEOUT ...).
+ * FM_E_NOSUP: started as many ranks by a launcher this build cannot talk to. */
+fm_status fm_world_open(fm_world **out, const fm_world_options *o);
+
+/* All ranks leave together.  If a group failed, this is fm_world_abort with
+ * its reason.  NULL is fine.  Groups made by fm_comm_split are closed before. */
+void fm_world_close(fm_world *w);
+
+fm_comm    *fm_world_comm(fm_world *w);                 /* all ranks; borrowed */
+const char *fm_world_host(const fm_world *w, int rank); /* borrowed */
+
+/* FM_E_COMM on every rank, naming those that differ and both texts, unless
+ * all pass the same hash.  `text` is what a human would compare. */
+fm_status fm_world_agree(fm_world *w, const char *name, uint64_t hash, const char *text);
+
+/* A table of rank, host, socket, NUMA node and cores, the same on all ranks. */
+fm_status fm_world_placement(fm_world *w, fm_str *out);
+
+/* What this rank is at, for the line about its end; cheap, cut at 120 bytes. */
+void fm_world_doing(fm_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Ends the job: "rank 2 on node7: <text>; it was: <doing>". */
+_Noreturn void fm_world_abort(fm_world *w, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), cold));
+
+/* On all ranks: what communication cost, per collective and per rank.  Rank 0
+ * gets the text, the others nothing. */
+fm_status fm_world_report(fm_world *w, fm_str *out);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One answer being put together: the engine's events in, what a dialect has
+ * still to say out.  A stream empties `thought`, `said`, the calls' arguments
+ * and the logprobs as it sends them; a whole reply lets them grow. */
+#ifndef FM_LLM_SERVE_ANSWER_H
+#define FM_LLM_SERVE_ANSWER_H
+
+#include "llm/serve/ask.h"
+#include "llm/serve/engine_thread.h"
+
+typedef struct {
+    fm_str name, id, arguments;
+    int    announced; /* its name was sent */
+} fm__tool_call;
+
+typedef struct {
+    int32_t id;
+    float   logprob;
+    size_t  top_at;
+    int     n_top;
+} fm__logprob;
+
+typedef struct {
+    const fm__ask *ask;
+    int            prompt, index, slot; /* slot: prompt * n + index */
+    fm_str         thought, said;
+    fm__tool_call *call; /* [n_call] */
+    int            n_call;
+    fm_ids         token;
+    fm__logprob   *lp; /* [n_lp] */
+    size_t         n_lp, cap_lp;
+    fm_top_logprob *top;
+    size_t          n_top, cap_top;
+
+    fm_finish finish;
+    int32_t   matched_id;
+    int       matched_stop;
+    int32_t   n_prompt, n_output, n_cached, n_thought; /* tokens */
+    size_t    said_bytes; /* sent so far, for text_offset */
+    double    last_token; /* when */
+    int       begun, ended;   /* its first and last event were sent */
+    int       block;          /* /v1/messages: the open block's kind; see there */
+    int       n_block;
+
+    fm_reasoning  reasoning;
+    fm_tool_calls tools;
+    uint64_t      id_key; /* of tool call ids */
+} fm__answer;
+
+void fm__answer_init(fm__answer *a, const fm__ask *ask, int slot, uint64_t id_key);
+void fm__answer_fini(fm__answer *a);
+void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from);
+void fm__answer_clear_logprobs(fm__answer *a);
+
+/* stop, length, tool_calls, abort. */
+const char *fm__answer_finish_name(const fm__answer *a);
+
+#endif

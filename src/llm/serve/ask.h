@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one request asks for, whatever dialect it came in: token prompts, how
+ * to sample, how to present the answers.
+ *
+ * A worker fills it in; from then on nobody changes it, and the loop and the
+ * engine thread hold counted references. */
+#ifndef FM_LLM_SERVE_ASK_H
+#define FM_LLM_SERVE_ASK_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+
+#include "fathom/fathom.h"
+#include "json/read.h"
+#include "llm/text/chat.h"
+#include "llm/text/reasoning.h"
+#include "llm/text/tokenizer.h"
+#include "llm/text/tool_calls.h"
+
+enum { FM__MAX_ANSWERS = 4096, FM__MAX_STOPS = 64, FM__MAX_NAME = 256 };
+
+typedef struct {
+    fm_ids token;
+    fm_str text; /* as the client gave it, for echo */
+    char  *rid;  /* /generate's own name for it, or NULL */
+} fm__prompt;
+
+typedef struct {
+    fm_sampling    sampling; /* bias points to `bias` */
+    fm_logit_bias *bias;
+    char         **stop;
+    int            n_stop, keep_stop, keep_special;
+    int            max_given; /* max_new_tokens came from the client */
+} fm__params;
+
+typedef struct {
+    fm__prompt *prompt; /* [n_prompt] */
+    int         n_prompt;
+    fm__params *params; /* [n_params]: one for all, or one per prompt */
+    int         n_params;
+    int         n; /* answers per prompt */
+    int         priority;
+    char       *rid;   /* the client's name for the request, or NULL */
+    char        model[FM__MAX_NAME];
+
+    int stream, include_usage, continuous_usage;
+    int echo, logprobs, top_logprobs; /* logprobs: report them */
+    int is_list;                      /* /generate: the reply is a list */
+    int text_in_logprobs;
+
+    fm_reasoning_mode reasoning;
+    const char       *reasoning_also_ends;
+    int               one_thought; /* reasoning in one piece */
+    int               tools;       /* look for calls */
+    fm_tool_style     tool_style;
+    char            **tool_name; /* [n_tool] declared functions */
+    int               n_tool;
+    fm_str            forced; /* the call's opening that the prompt ends with */
+
+    atomic_int n_holder;
+} fm__ask;
+
+/* What the readers need to know of the server; the same for all requests. */
+typedef struct {
+    const fm_tokenizer *tokenizer; /* NULL: ids alone */
+    fm_chat_style       chat_style;
+    fm_reasoning_mode   reasoning;     /* when the template leaves thinking on */
+    int                 reasons_on_request; /* only with thinking: true */
+    int                 has_tools;
+    fm_tool_style       tool_style;
+    fm_sampling         defaults;
+    int                 vocab, context;
+    const char         *model; /* served name */
+} fm__facts;
+
+/* One worker's view while it reads a request. */
+typedef struct {
+    const fm__facts      *facts;
+    fm_tokenizer_scratch *scratch;
+} fm__reader;
+
+fm__ask *fm__ask_create(void);
+void     fm__ask_retain(fm__ask *a);
+void     fm__ask_release(fm__ask *a); /* NULL is fine */
+
+static inline const fm__params *fm__ask_params(const fm__ask *a, int prompt)
+{
+    return &a->params[a->n_params == 1 ? 0 : prompt];
+}
+
+/* Each fills `a` from a request's JSON; FM_E_FORMAT or FM_E_ARG names the field. */
+typedef fm_status fm__read_fn(fm__ask *a, const json_t *body, const fm__reader *r);
+fm__read_fn       fm__read_chat, fm__read_completion, fm__read_generate, fm__read_messages;
+
+/* Shared by the readers. */
+extern const fm_json_at fm__at; /* "request" */
+
+typedef struct {
+    const char *max_tokens, *max_tokens_old; /* the second may be NULL */
+    const char *min_tokens, *seed, *stop;
+} fm__field_names;
+extern const fm__field_names fm__openai_names, fm__native_names;
+
+/* Sampling fields of `o`.  n_default: max_new_tokens where none is given; 0: up to the context. */
+fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names *names,
+                          const fm__facts *facts, int n_default);
+fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts); /* stream, rid … */
+fm_status fm__read_n(fm__ask *a, const json_t *o);
+
+fm_status fm__add_prompts(fm__ask *a, int n); /* n empty ones */
+fm_status fm__encode_text(fm__prompt *p, const fm__reader *r, const char *text, size_t len, int flags);
+fm_status fm__read_ids(fm__prompt *p, const json_t *list, const char *field);
+fm_status fm__check_lengths(fm__ask *a, const fm__facts *facts); /* last: settles max_new_tokens */
+
+/* A string member without NUL characters; absent: *out untouched. */
+fm_status fm__opt_text(const char **out, const json_t *o, const char *key);
+
+/* The messages of a chat request as the prompt's text; sets the ask's tool
+ * and reasoning fields. */
+fm_status fm__render_chat(fm__ask *a, const json_t *body, const fm__reader *r, fm_str *out);
+/* An Anthropic request as a chat request; the caller owns the result. */
+fm_status fm__chat_of_messages(json_t **out, const json_t *body);
+
+#endif

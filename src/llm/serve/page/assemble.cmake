@@ -1,0 +1,24 @@
+# cmake -DOUT=page.html -P assemble.cmake: index.html with its style sheet and
+# scripts put inside, so that the program carries one file and the page makes
+# no second request.
+cmake_minimum_required(VERSION 3.25)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+file(READ ${here}/index.html page)
+
+file(READ ${here}/page.css css)
+set(link "<link rel=\"stylesheet\" href=\"page.css\">")
+string(REPLACE "${link}" "<style>\n${css}</style>" page "${page}")
+
+string(REGEX MATCHALL "<script src=\"[a-z]+\\.js\"></script>" tags "${page}")
+foreach(tag IN LISTS tags)
+  string(REGEX REPLACE ".*\"([a-z]+\\.js)\".*" "\\1" name "${tag}")
+  file(READ ${here}/${name} js)
+  string(REPLACE "${tag}" "<script>\n${js}</script>" page "${page}")
+endforeach()
+
+# The assembled page may load nothing, not even from its own server.
+string(REPLACE " 'self'; script-src 'unsafe-inline' 'self'" "; script-src 'unsafe-inline'" page "${page}")
+if(page MATCHES "src=\"|href=\"[a-z]+\\.css")
+  message(FATAL_ERROR "a part of the page was not put inside")
+endif()
+file(WRITE ${OUT} "${page}")

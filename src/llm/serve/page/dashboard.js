@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Polls /metrics and /server_info and shows what they say, now and over time. */
+"use strict";
+
+const POLL_MS = 2000, KEEP_SECONDS = 3600;
+const RATE_SECONDS = 6, LATENCY_SECONDS = 30; /* what one point of a plot averages over */
+
+const LATENCIES = [
+  ["time_to_first_token_seconds", "Time to first token", "ttft"],
+  ["inter_token_latency_seconds", "Between tokens", "itl"],
+  ["e2e_request_latency_seconds", "Whole request", "e2e"],
+];
+
+const readings = []; /* {t, plain, histograms}: the raw ones, for differences */
+const trail = [];    /* {t, key: value}: what is plotted */
+let plots = [], down = false;
+
+function reading(ago) {
+  const t = readings[readings.length - 1].t - ago;
+  return readings.find((r) => r.t >= t);
+}
+
+/* Growth of a counter per second over the last RATE_SECONDS. */
+function rate(name) {
+  const now = readings[readings.length - 1], then = reading(RATE_SECONDS);
+  if (!(name in now.plain) || now.t === then.t) return NaN;
+  return Math.max(0, now.plain[name] - (then.plain[name] || 0)) / (now.t - then.t);
+}
+
+function point() {
+  const now = readings[readings.length - 1], p = now.plain;
+  const value = (name) => (name in p ? p[name] : NaN);
+  const out = {
+    t: now.t,
+    generated: Number.isFinite(rate("generation_tokens_total")) ? rate("generation_tokens_total") : value("gen_throughput"),
+    prompt: rate("prompt_tokens_total"),
+    running: value("num_running_reqs"), queued: value("num_queue_reqs"),
+    usage: value("token_usage"), hits: value("cache_hit_rate"),
+  };
+  for (const [name, , key] of LATENCIES) {
+    const h = since(now.histograms[name], reading(LATENCY_SECONDS).histograms[name]);
+    for (const q of [50, 90, 99]) out[key + q] = readings.length > 1 ? quantile(q / 100, h) : NaN;
+  }
+  return out;
+}
+
+/* [name, value, unit, more, share of a bar] */
+function tiles() {
+  const now = trail[trail.length - 1], p = readings[readings.length - 1].plain;
+  const asked = p.num_requests_total, retracted = p.num_retracted_requests_total;
+  const [firstValue, firstUnit] = seconds(now.ttft50).split(" ");
+  const used = p.num_used_tokens ?? p.kv_used_tokens, most = p.max_total_num_tokens;
+  return [
+    ["Generating", count(now.generated), "tok/s", Number.isFinite(now.prompt) ? `prompts ${count(now.prompt)} tok/s` : ""],
+    ["Running", count(now.running), now.running === 1 ? "request" : "requests", Number.isFinite(asked) ? `${count(asked)} since start` : ""],
+    ["Waiting", count(now.queued), now.queued === 1 ? "request" : "requests", retracted > 0 ? `${count(retracted)} retracted` : ""],
+    ["KV cache", percent(now.usage), "", used >= 0 && most > 0 ? `${count(used)} of ${count(most)} tokens` : "", now.usage],
+    ["Cache hits", percent(now.hits), "", Number.isFinite(p.cached_tokens_total) ? `${count(p.cached_tokens_total)} tokens reused` : "", now.hits],
+    ["First token", firstValue, firstUnit || "", Number.isFinite(now.ttft99) ? `median; p99 ${seconds(now.ttft99)}` : "no request in 30 s"],
+  ];
+}
+
+function showTiles() {
+  byId("tiles").replaceChildren(...tiles().map(([name, value, unit, more, share]) => {
+    const tile = element("div", { class: "tile" }, element("div", { class: "name" }, name),
+      element("div", { class: "value" }, value, element("span", { class: "unit" }, unit)),
+      element("div", { class: "more" }, more));
+    if (share !== undefined) {
+      const fill = element("i");
+      fill.style.width = `${100 * Math.min(1, share || 0)}%`;
+      tile.append(element("div", { class: "meter" }, fill));
+    }
+    return tile;
+  }));
+}
+
+function showLatencies() {
+  const { histograms } = readings[readings.length - 1];
+  const rows = LATENCIES.map(([name, title]) => {
+    const h = histograms[name];
+    const cells = h && h.n > 0 ? [count(h.n), seconds(h.sum / h.n), ...[0.5, 0.9, 0.99].map((q) => seconds(quantile(q, h)))] : ["0", "–", "–", "–", "–"];
+    return element("tr", {}, element("td", {}, title), ...cells.map((c) => element("td", {}, c)));
+  });
+  document.querySelector("#latency tbody").replaceChildren(...rows);
+}
+
+function drawDashboard() {
+  if (!readings.length || byId("view-dash").hidden) return;
+  const to = trail[trail.length - 1].t, from = to - Number(byId("window").value);
+  showTiles();
+  showLatencies();
+  for (const plot of plots) plot.draw(trail, from, to);
+}
+
+const FACTS = [["version", "Version"], ["model_path", "Model"], ["served_model_name", "Served as"], ["dtype", "Arithmetic"],
+  ["device", "Device"], ["isa", "Instructions"], ["threads", "Threads"], ["context_length", "Context"], ["max_total_num_tokens", "KV pool"],
+  ["page_size", "Page"], ["max_running_requests", "Most running"], ["chunked_prefill_size", "Prefill chunk"],
+  ["schedule_policy", "Order"], ["tp_size", "Tensor-parallel ranks"]];
+const IN_TOKENS = new Set(["context_length", "max_total_num_tokens", "page_size", "chunked_prefill_size"]);
+
+async function showServer() {
+  try {
+    const info = await getJson("server_info");
+    const nodes = [];
+    for (const [key, title] of FACTS) {
+      const value = info[key] ?? (info.server_args && info.server_args[key]);
+      if (value === undefined || value === null || value === "" || value === 0) continue;
+      const text = typeof value === "number" ? value.toLocaleString("en-US") : String(value);
+      nodes.push(element("dt", {}, title), element("dd", {}, IN_TOKENS.has(key) ? `${text} tokens` : text));
+    }
+    byId("facts").replaceChildren(...nodes);
+  } catch { /* a server without it shows nothing here */ }
+}
+
+function showLink(up, why) {
+  byId("link").dataset.state = up ? "up" : "down";
+  byId("link-text").textContent = up ? "connected" : "not connected";
+  byId("dash-error").hidden = up;
+  byId("dash-error").textContent = why || "";
+}
+
+async function poll() {
+  try {
+    const response = await fetch("metrics", { cache: "no-store" });
+    if (!response.ok) throw new ServerError(`/metrics answered with status ${response.status}.`);
+    const now = { t: performance.now() / 1000, ...parseMetrics(await response.text()) };
+    const before = readings[readings.length - 1];
+    if (before && now.plain.generation_tokens_total < before.plain.generation_tokens_total) readings.length = 0;
+    readings.push(now);
+    while (readings[0].t < now.t - 2 * LATENCY_SECONDS) readings.shift();
+    trail.push(point());
+    while (trail[0].t < now.t - KEEP_SECONDS) trail.shift();
+    if (down) showServer();
+    down = false;
+    showLink(true);
+    drawDashboard();
+  } catch (e) {
+    down = true;
+    showLink(false, e instanceof ServerError ? e.message : "The server cannot be reached; trying again.");
+  }
+}
+
+function loadDashboard() {
+  const q = (key) => [50, 90, 99].map((p) => ({ name: `p${p}`, key: key + p }));
+  plots = [
+    new Plot({ title: "Tokens per second", format: count, least: 1, series: [{ name: "generated", key: "generated" }, { name: "prompt", key: "prompt" }] }),
+    new Plot({ title: "Requests", format: count, least: 4, series: [{ name: "running", key: "running" }, { name: "waiting", key: "queued" }] }),
+    new Plot({ title: "KV cache", format: percent, top: 1, series: [{ name: "in use", key: "usage" }, { name: "prompt hits", key: "hits" }] }),
+    ...LATENCIES.map(([, title, key]) => new Plot({ title, format: seconds, axis: axisSeconds, series: q(key) })),
+  ];
+  byId("plots").replaceChildren(...plots.map((p) => p.figure));
+  byId("window").onchange = drawDashboard;
+  addEventListener("resize", drawDashboard);
+  showServer();
+  poll();
+  setInterval(() => { if (!document.hidden) poll(); }, POLL_MS);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to this server: JSON, and answers that arrive as server-sent events. */
+"use strict";
+
+class ServerError extends Error {}
+
+/* The sentence in an error body: nested as OpenAI's, flat, or plain text. */
+function errorSentence(status, body) {
+  try {
+    const e = JSON.parse(body);
+    const text = (e.error && e.error.message) || e.message || (typeof e.error === "string" && e.error);
+    if (text) return text;
+  } catch { /* not JSON: fall through to the text itself */ }
+  return body.trim().slice(0, 300) || `The server answered with status ${status}.`;
+}
+
+async function checked(response) {
+  if (response.ok) return response;
+  let text = errorSentence(response.status, await response.text());
+  const wait = response.headers.get("retry-after");
+  if (wait) text += ` Try again in ${wait} s.`;
+  if (response.status === 401 || response.status === 403) text += " Enter the API key under Settings.";
+  throw new ServerError(text);
+}
+
+/* Yields the data of each event.  Events may be cut anywhere by the network,
+ * inside a character too. */
+async function* readEvents(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let held = "", data = [];
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      held += value;
+      const lines = held.split(/\r\n|\n/);
+      held = lines.pop();
+      for (const line of lines) {
+        if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
+        else if (line === "" && data.length) { yield data.join("\n"); data = []; }
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function authorization() {
+  return settings.key ? { Authorization: `Bearer ${settings.key}` } : {};
+}
+
+async function getJson(path) {
+  const response = await checked(await fetch(path, { headers: authorization(), cache: "no-store" }));
+  return response.json();
+}
+
+/* Streams one chat completion: calls on.thought(text), on.text(text), on.usage(usage),
+ * on.finish(reason) as they come. */
+async function streamChat(body, signal, on) {
+  const response = await checked(await fetch("v1/chat/completions", {
+    method: "POST", signal, body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", ...authorization() },
+  }));
+  for await (const data of readEvents(response.body)) {
+    if (data === "[DONE]") return;
+    const event = JSON.parse(data);
+    if (event.error) throw new ServerError(event.error.message || "The server stopped with an error.");
+    if (event.usage) on.usage(event.usage);
+    const choice = event.choices && event.choices[0];
+    if (!choice) continue;
+    const delta = choice.delta || {};
+    if (delta.reasoning_content) on.thought(delta.reasoning_content);
+    if (delta.content) on.text(delta.content);
+    if (choice.finish_reason) on.finish(choice.finish_reason);
+  }
+  throw new ServerError("The connection ended before the answer did.");
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /generate: SGLang's own form.  Streamed events carry all that was said so
+ * far, or with --incremental-streaming-output what is new. */
+#include "base/clock.h"
+#include "llm/serve/call.h"
+#include "llm/serve/write.h"
+
+static void put_logprob(fm_str *out, const fm__call *c, int32_t id, double logprob)
+{
+    size_t      n    = 0;
+    const char *text = c->ask->text_in_logprobs && c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : NULL;
+    fm_str_puts(out, "[");
+    fm__put_number(out, logprob);
+    fm_str_printf(out, ",%d,", (int)id);
+    if (text) fm__put_text(out, text, n);
+    else fm_str_puts(out, "null");
+    fm_str_puts(out, "]");
+}
+
+static void put_logprobs(fm_str *out, const fm__call *c, const fm__answer *a)
+{
+    if (!a->ask->logprobs) return;
+    fm_str_puts(out, ",\"input_token_logprobs\":[],\"output_token_logprobs\":[");
+    for (size_t i = 0; i < a->n_lp; i++) {
+        if (i) fm_str_puts(out, ",");
+        put_logprob(out, c, a->lp[i].id, a->lp[i].logprob);
+    }
+    fm_str_puts(out, "]");
+    if (!a->ask->top_logprobs) return;
+    fm_str_puts(out, ",\"input_top_logprobs\":[],\"output_top_logprobs\":[");
+    for (size_t i = 0; i < a->n_lp; i++) {
+        fm_str_puts(out, i ? ",[" : "[");
+        for (int k = 0; k < a->lp[i].n_top; k++) {
+            const fm_top_logprob *t = &a->top[a->lp[i].top_at + (size_t)k];
+            if (k) fm_str_puts(out, ",");
+            put_logprob(out, c, t->id, t->logprob);
+        }
+        fm_str_puts(out, "]");
+    }
+    fm_str_puts(out, "]");
+}
+
+static void put_finish(fm_str *out, const fm__answer *a)
+{
+    if (a->finish == FM_FINISH_NONE) {
+        fm_str_puts(out, "null");
+        return;
+    }
+    fm_str_printf(out, "{\"type\":\"%s\"", fm_finish_name(a->finish));
+    if (a->finish == FM_FINISH_LENGTH) fm_str_printf(out, ",\"length\":%d", (int)a->n_output);
+    if (a->finish == FM_FINISH_ABORT) fm_str_puts(out, ",\"message\":\"aborted\",\"status_code\":null");
+    if (a->finish == FM_FINISH_STOP) {
+        fm_str_puts(out, ",\"matched\":");
+        fm__put_matched(out, a);
+    }
+    fm_str_puts(out, "}");
+}
+
+static void put_name(fm_str *out, const fm__call *c, const fm__answer *a)
+{
+    const char *rid = c->ask->prompt[a->prompt].rid;
+    if (rid || c->n_answer == 1) {
+        fm__put_word(out, rid ? rid : c->name);
+        return;
+    }
+    fm_str name = {0};
+    fm_str_printf(&name, "%s-%d", c->name, a->slot);
+    fm__put_word(out, name.text);
+    fm_str_fini(&name);
+}
+
+static void put_answer(fm_str *out, const fm__call *c, const fm__answer *a, int with_index)
+{
+    fm_str_puts(out, "{");
+    if (with_index) fm_str_printf(out, "\"index\":%d,", a->slot);
+    fm_str_puts(out, "\"text\":");
+    fm__put_text(out, a->said.text ? a->said.text : "", a->said.len);
+    fm_str_puts(out, ",\"output_ids\":[");
+    for (size_t i = 0; i < a->token.n; i++) fm_str_printf(out, i ? ",%d" : "%d", (int)a->token.id[i]);
+    fm_str_puts(out, "],\"meta_info\":{\"id\":");
+    put_name(out, c, a);
+    fm_str_puts(out, ",\"finish_reason\":");
+    put_finish(out, a);
+    fm_str_printf(out,
+                  ",\"prompt_tokens\":%d,\"completion_tokens\":%d,\"cached_tokens\":%d,\"reasoning_tokens\":0,"
+                  "\"weight_version\":\"default\"",
+                  (int)a->n_prompt, (int)a->n_output, (int)a->n_cached);
+    put_logprobs(out, c, a);
+    if (a->finish != FM_FINISH_NONE) fm_str_printf(out, ",\"e2e_latency\":%.6f", fm_now() - c->began);
+    fm_str_puts(out, "}}");
+}
+
+static void say(fm__call *c, fm__answer *a, fm_str *out)
+{
+    if (a->ended) return;
+    fm_str_puts(out, "data: ");
+    put_answer(out, c, a, c->n_answer > 1 || c->ask->is_list);
+    fm_str_puts(out, "\n\n");
+    a->ended = a->finish != FM_FINISH_NONE;
+    if (!c->incremental) return;
+    fm_str_clear(&a->said);
+    a->token.n = 0;
+    fm__answer_clear_logprobs(a);
+}
+
+static void finish(fm__call *c, fm_str *out)
+{
+    (void)c;
+    fm_str_puts(out, "data: [DONE]\n\n");
+}
+
+static void whole(fm__call *c, fm_str *out)
+{
+    const int list = c->ask->is_list || c->n_answer > 1;
+    if (list) fm_str_puts(out, "[");
+    for (int i = 0; i < c->n_answer; i++) {
+        if (i) fm_str_puts(out, ",");
+        put_answer(out, c, &c->answer[i], 0);
+    }
+    if (list) fm_str_puts(out, "]");
+}
+
+static void late_error(fm__call *c, int status, const char *why, fm_str *out)
+{
+    (void)c;
+    fm_str_puts(out, "data: ");
+    fm__put_error(out, status, why);
+    fm_str_puts(out, "\n\ndata: [DONE]\n\n");
+}
+
+const fm__dialect fm__dialect_generate = {"", fm__read_generate, say, finish, whole, fm__put_error, late_error};

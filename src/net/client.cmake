@@ -1,0 +1,2 @@
+# The client side of HTTP; knows nothing of the server beside it.
+fm_room(net_client SOURCES client.c event_reader.c USES fm_base PkgConfig::EVENT)

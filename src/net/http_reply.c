@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other half of an exchange: status line, headers, body. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <string.h>
+
+#include "net/http_internal.h"
+
+static const char *reason(int status)
+{
+    static const struct {
+        int         status;
+        const char *words;
+    } known[] = {
+        {200, "OK"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {413, "Content Too Large"},
+        {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].status == status) return known[i].words;
+    return "Status";
+}
+
+const char *fm_exchange_header(const fm_exchange *x, const char *name)
+{
+    return fm_http_head_get(&((const fm__conn *)x)->head, name);
+}
+
+char *fm_exchange_take_body(fm_exchange *x)
+{
+    fm__conn *c    = (fm__conn *)x;
+    char     *text = c->body_text;
+    c->body_text   = NULL;
+    x->body        = "";
+    return text;
+}
+
+static struct evbuffer *output(fm__conn *c)
+{
+    return bufferevent_get_output(c->bev);
+}
+
+static int is_head(const fm__conn *c)
+{
+    return !strcmp(c->x.method, "HEAD");
+}
+
+/* Between requests, or the last one of the connection. */
+static void end_exchange(fm__conn *c)
+{
+    fm_http *h = c->http;
+    h->n_exchange--;
+    if (h->opt.ended) h->opt.ended(h->opt.ctx, &c->x);
+    const int again = c->head.keep_alive && !h->draining;
+    fm__conn_reset(c);
+    if (!again) {
+        c->phase = FM__FLUSHING;
+        bufferevent_trigger(c->bev, EV_WRITE, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+        return;
+    }
+    c->phase = FM__READ_HEAD;
+    fm__conn_set_deadline(c, h->opt.idle_seconds);
+    if (!c->working) /* the next request may be here already */
+        bufferevent_trigger(c->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static void put_head(fm__conn *c, int status, const char *type, const char *more, const char *framing)
+{
+    const int keep = c->head.keep_alive && !c->http->draining;
+    c->x.status    = status;
+    evbuffer_add_printf(output(c), "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s%s%s\r\n", status,
+                        reason(status), type, framing,
+                        keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n", more ? more : "");
+}
+
+void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char *more,
+                       const void *body, size_t len)
+{
+    fm__conn *c = (fm__conn *)x;
+    FM_BUG_UNLESS(c->phase == FM__HANDLING);
+    char framing[64];
+    snprintf(framing, sizeof framing, "Content-Length: %zu\r\n", len);
+    put_head(c, status, type, more, framing);
+    if (!is_head(c)) {
+        evbuffer_add(output(c), body, len);
+        x->sent_bytes = len;
+    }
+    end_exchange(c);
+}
+
+void fm_exchange_begin(fm_exchange *x, int status, const char *type, const char *more)
+{
+    fm__conn *c = (fm__conn *)x;
+    FM_BUG_UNLESS(c->phase == FM__HANDLING);
+    if (c->head.minor == 0) c->head.keep_alive = 0; /* the end is the close */
+    put_head(c, status, type, more, c->head.minor == 0 ? "" : "Transfer-Encoding: chunked\r\n");
+    c->phase = FM__STREAMING;
+}
+
+fm_status fm_exchange_write(fm_exchange *x, const void *bytes, size_t len)
+{
+    fm__conn *c = (fm__conn *)x;
+    FM_BUG_UNLESS(c->phase == FM__STREAMING);
+    if (!len || is_head(c)) return FM_OK;
+    if (evbuffer_get_length(output(c)) + len > c->http->opt.max_unread_bytes) {
+        fm__conn_cut(c);
+        return fm_fail(FM_E_FULL, "the client does not read what it is sent");
+    }
+    if (c->head.minor) evbuffer_add_printf(output(c), "%zx\r\n", len);
+    evbuffer_add(output(c), bytes, len);
+    if (c->head.minor) evbuffer_add(output(c), "\r\n", 2);
+    x->sent_bytes += len;
+    return FM_OK;
+}
+
+void fm_exchange_end(fm_exchange *x)
+{
+    fm__conn *c = (fm__conn *)x;
+    FM_BUG_UNLESS(c->phase == FM__STREAMING);
+    if (c->head.minor && !is_head(c)) evbuffer_add(output(c), "0\r\n\r\n", 5);
+    end_exchange(c);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where threads go: on this machine by asking the system, on machines we do
+ * not have through hwloc's synthetic topologies. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <omp.h>
+#include <sched.h>
+
+#include <cmocka.h>
+
+#include "device/host_threads.h"
+
+static fm_threads *made(const char *how, int n)
+{
+    fm_threads *t = NULL;
+    if (fm_threads_create(&t, how, n) != FM_OK) fail_msg("%s: %s", how, fm_why());
+    return t;
+}
+
+static void team_fills_the_cores_and_is_let_go(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    sched_getaffinity(0, sizeof before, &before);
+    fm_threads *t = made("auto", 0);
+    const int   n = fm_threads_count(t);
+    assert_true(fm_threads_bound(t));
+    assert_int_equal(fm_threads_pin(t), n);
+
+    int where[CPU_SETSIZE];
+#pragma omp parallel num_threads(n)
+    {
+        cpu_set_t mine;
+        sched_getaffinity(0, sizeof mine, &mine);
+        where[omp_get_thread_num()] = CPU_COUNT(&mine) == 1 ? sched_getcpu() : -1;
+    }
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(where[i], fm_threads_cpu(t, i));
+        assert_true(CPU_ISSET((size_t)where[i], &before));
+        for (int k = 0; k < i; k++) assert_int_not_equal(where[i], where[k]);
+    }
+    fm_threads_destroy(t);
+    sched_getaffinity(0, sizeof after, &after);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
+static void larger_and_smaller_teams_are_left_alone(void **state)
+{
+    (void)state;
+    fm_threads *all = made("auto", 0), *more = made("auto", fm_threads_count(all) + 1);
+    fm_threads *none = made("none", 0);
+    assert_false(fm_threads_bound(more));
+    assert_int_equal(fm_threads_pin(more), 0);
+    assert_int_equal(fm_threads_cpu(more, 0), -1);
+    assert_false(fm_threads_bound(none));
+    assert_int_equal(fm_threads_count(none), fm_threads_count(all));
+    fm_threads_destroy(more);
+    fm_threads_destroy(none);
+    fm_threads_destroy(all);
+}
+
+static void a_narrow_process_is_not_widened(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    sched_getaffinity(0, sizeof before, &before);
+    int cpu = 0;
+    while (!CPU_ISSET((size_t)cpu, &before)) cpu++;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)cpu, &one);
+    fm_threads *wide = made("none", 0);
+#pragma omp parallel num_threads(fm_threads_count(wide))
+    sched_setaffinity(0, sizeof one, &one);
+    fm_threads *t = made("auto", 0);
+    assert_int_equal(fm_threads_count(t), 1);
+    assert_int_equal(fm_threads_cpu(t, 0), cpu);
+    fm_threads_destroy(t);
+    t = made("auto", 2);
+    assert_false(fm_threads_bound(t));
+    fm_threads_destroy(t);
+#pragma omp parallel num_threads(fm_threads_count(wide))
+    sched_setaffinity(0, sizeof before, &before);
+    fm_threads_destroy(wide);
+}
+
+static void bad_lists_say_so(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "a", "all", "0-", "-1", ",", "0-7,x", "3-1", "99999",
+                                      "0-4000000000", "0,1,,", "auto ", "0x3"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        fm_threads     *t  = NULL;
+        const fm_status rc = fm_threads_create(&t, bad[i], 4000);
+        if (rc != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
+        assert_null(t);
+        assert_non_null(strstr(fm_why(), "--cpu-bind"));
+    }
+    fm_threads *t = NULL;
+    assert_int_equal(fm_threads_create(&t, "auto", -1), FM_E_ARG);
+    assert_int_equal(fm_threads_create(&t, "auto", 1 << 20), FM_E_ARG);
+}
+
+/* Two nodes of four cores of two hardware threads. */
+static void one_place_per_core_over_nodes(void **state)
+{
+    (void)state;
+    setenv("HWLOC_SYNTHETIC", "node:2 core:4 pu:2", 1);
+    fm_threads *t = made("auto", 0);
+    assert_int_equal(fm_threads_count(t), 8);
+    assert_int_equal(fm_threads_nodes(t), 2);
+    for (int i = 0; i < 8; i++) assert_int_equal(fm_threads_cpu(t, i), 2 * i);
+    assert_int_equal(fm_threads_cpu(t, 8), -1);
+    fm_threads_destroy(t);
+
+    t = made("1,3,8-9", 0);
+    assert_int_equal(fm_threads_count(t), 4);
+    assert_int_equal(fm_threads_nodes(t), 2);
+    assert_int_equal(fm_threads_cpu(t, 2), 8);
+    fm_threads_destroy(t);
+
+    t = made("0-7", 3);
+    assert_int_equal(fm_threads_nodes(t), 1);
+    assert_int_equal(fm_threads_cpu(t, 2), 2);
+    assert_int_equal(fm_threads_cpu(t, 3), -1);
+    fm_threads_destroy(t);
+    unsetenv("HWLOC_SYNTHETIC");
+}
+
+static void spread_memory_can_be_used(void **state)
+{
+    (void)state;
+    fm_threads *t = made("auto", 0);
+    char       *p = aligned_alloc(4096, 1 << 16);
+    assert_non_null(p);
+    fm_threads_spread(t, p, 1 << 16);
+    fm_threads_spread(NULL, p, 1 << 16);
+    memset(p, 7, 1 << 16);
+    assert_int_equal(p[65535], 7);
+    free(p);
+    fm_threads_destroy(t);
+    fm_threads_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(team_fills_the_cores_and_is_let_go),
+        cmocka_unit_test(larger_and_smaller_teams_are_left_alone),
+        cmocka_unit_test(a_narrow_process_is_not_widened),
+        cmocka_unit_test(bad_lists_say_so),
+        cmocka_unit_test(one_place_per_core_over_nodes),
+        cmocka_unit_test(spread_memory_can_be_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
