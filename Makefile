@@ -15,7 +15,7 @@ test: all
 	@tests/run.sh $(B)
 
 install: all
-	@cmake --install $(B)
+	@cmake --install $(B) --prefix $(PREFIX)
 
 packages:
 	@tools/packages.sh

@@ -30,21 +30,21 @@ extern const int     fm_n_online_knob;
 
 /* One request, as its answer tells. */
 typedef struct {
-    double   sent;     /* fm_now() */
-    double   ttft;     /* seconds until the first text; 0: none came */
-    double   latency;  /* seconds until the last event */
-    double   recent;   /* fm_now() of the last event with new tokens */
-    double  *itl;      /* [n_itl] seconds per token after the first event, owned */
+    double   sent;    /* fm_now() */
+    double   ttft;    /* seconds until the first text; 0: none came */
+    double   latency; /* seconds until the last event */
+    double   recent;  /* fm_now() of the last event with new tokens */
+    double  *itl;     /* [n_itl] seconds per token after the first event, owned */
     int      n_itl, cap_itl;
     int      n_prompt; /* of the dataset */
     int      n_output; /* tokens: the server's count, else events with text */
     int      n_seen;   /* tokens the timing has entered */
     int      has_text;
-    int32_t *id;       /* [n_id] owned; only where the server sends ids */
+    int32_t *id; /* [n_id] owned; only where the server sends ids */
     int      n_id;
     fm_str   text;
     char     finish[16];
-    char    *error;    /* owned; NULL: it succeeded */
+    char    *error; /* owned; NULL: it succeeded */
 } fm_online_answer;
 
 void fm_online_answer_fini(fm_online_answer *a);
@@ -78,11 +78,11 @@ void fm_wire_read(const fm_wire *w, fm_online_answer *a, const char *json, size_
 /* ---- arrivals ---- */
 
 typedef struct {
-    double   rate;          /* requests per second; INFINITY: all at once */
-    int      limit;         /* in flight; 0: no limit */
-    uint64_t seed;
-    int      stream, quiet;
-    const char *label;      /* of the progress bar */
+    double      rate;  /* requests per second; INFINITY: all at once */
+    int         limit; /* in flight; 0: no limit */
+    uint64_t    seed;
+    int         stream, quiet;
+    const char *label; /* of the progress bar */
 } fm_arrivals;
 
 double fm_next_gap(fm_mt *g, double rate); /* np.random.exponential(1 / rate) */
@@ -94,10 +94,10 @@ fm_status fm_online_run(fm_client *client, const fm_wire *w, const fm_arrivals *
 /* ---- the server ---- */
 
 typedef struct {
-    char                *model; /* owned */
-    fm_tokenizer        *tokenizer;
-    int                  vocab, context; /* context 0: not said */
-    json_t              *info;  /* /server_info or NULL, owned */
+    char         *model; /* owned */
+    fm_tokenizer *tokenizer;
+    int           vocab, context; /* context 0: not said */
+    json_t       *info;           /* /server_info or NULL, owned */
 } fm_online_server;
 
 /* Asks the server for what the command line does not say. */

@@ -168,7 +168,7 @@ static void measure_peaks(fm_online_metrics *m, const fm_online_answer *a, int n
 
 fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double duration)
 {
-    fm_online_metrics m = {.duration = duration, .n_retokenized = -1, .accept_length = NAN};
+    fm_online_metrics m    = {.duration = duration, .n_retokenized = -1, .accept_length = NAN};
     double            busy = 0;
     for (int i = 0; i < n; i++) {
         if (a[i].error) {
@@ -180,7 +180,7 @@ fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double dur
         m.n_output += a[i].n_output;
         busy += a[i].latency;
     }
-    const double s = duration > 0 ? duration : 1e-9;
+    const double s       = duration > 0 ? duration : 1e-9;
     m.request_throughput = m.completed / s;
     m.input_throughput   = (double)m.n_input / s;
     m.output_throughput  = (double)m.n_output / s;

@@ -26,6 +26,7 @@ struct run {
     fm_online_answer  *answer;
     slot              *slot;
     int                n, n_due, n_sent, n_flying, n_done;
+    int                sending; /* a call may end before it is sent: no recursion */
     int64_t            n_token;
     double             began, next; /* next: when the next request is due */
     fm_mt              gaps;
@@ -33,10 +34,7 @@ struct run {
 };
 
 /* NumPy's legacy exponential: one 53-bit draw each. */
-double fm_next_gap(fm_mt *g, double rate)
-{
-    return -log(1.0 - fm_mt_double(g)) / rate;
-}
+double fm_next_gap(fm_mt *g, double rate) { return -log(1.0 - fm_mt_double(g)) / rate; }
 
 static void show(run *r)
 {
@@ -90,7 +88,6 @@ static void on_done(void *ctx, const fm_client_reply *reply)
 {
     const slot *s = ctx;
     run        *r = s->run;
-    s->answer->sent = reply->sent;
     settle(r, s->answer, reply);
     if (!r->how->stream) r->n_token += s->answer->n_output;
     r->n_flying--;
@@ -118,7 +115,11 @@ static void send_next(run *r)
 
 static void send_due(run *r)
 {
-    while (r->n_sent < r->n_due && (r->how->limit == 0 || r->n_flying < r->how->limit)) send_next(r);
+    if (r->sending) return;
+    r->sending = 1;
+    while (r->n_sent < r->n_due && (r->how->limit == 0 || r->n_flying < r->how->limit))
+        send_next(r);
+    r->sending = 0;
 }
 
 /* Arrivals keep their own schedule: a late timer does not delay the next. */

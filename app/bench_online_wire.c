@@ -38,8 +38,7 @@ static json_t *openai_body(const fm_wire_options *o, const char *limit, int n_ou
     json_t *b = json_pack("{s:s, s:f, s:f, s:i, s:b, s:b}", "model", o->model, "temperature",
                           o->temperature, "top_p", o->top_p, limit, n_output, "ignore_eos",
                           o->ignore_eos, "stream", o->stream);
-    if (o->stream)
-        json_object_set_new(b, "stream_options", json_pack("{s:b}", "include_usage", 1));
+    if (o->stream) json_object_set_new(b, "stream_options", json_pack("{s:b}", "include_usage", 1));
     return b;
 }
 
@@ -107,7 +106,8 @@ static void add_ids(fm_online_answer *a, const json_t *list)
  * unless the server was told to send only what is new. */
 static void native_read(fm_online_answer *a, const json_t *event, double now)
 {
-    const json_t *text = json_object_get(event, "text"), *ids = json_object_get(event, "output_ids");
+    const json_t *text   = json_object_get(event, "text"),
+                 *ids    = json_object_get(event, "output_ids");
     const json_t *meta   = json_object_get(event, "meta_info");
     const json_t *finish = json_object_get(meta, "finish_reason");
     const int     n      = count_of(meta, "completion_tokens");
@@ -133,8 +133,10 @@ static void openai_read(fm_online_answer *a, const json_t *event, double now, si
     const int     n       = count_of(json_object_get(event, "usage"), "completion_tokens");
     const int     counted = json_array_size(choices) > 0 && n >= a->n_seen;
     if (len) fm_online_arrived(a, now, 1, counted ? n - a->n_seen : -1);
-    if (n >= 0) a->n_output = n;
-    else if (a->n_output < a->n_seen) a->n_output = a->n_seen;
+    if (n >= 0)
+        a->n_output = n;
+    else if (a->n_output < a->n_seen)
+        a->n_output = a->n_seen;
     set_finish(a, json_object_get(json_array_get(choices, 0), "finish_reason"));
 }
 
@@ -170,25 +172,18 @@ const fm_wire *fm_wire_find(const char *backend)
     static const struct {
         const char    *name;
         const fm_wire *wire;
-    } all[] = {{"sglang", &native},          {"sglang-native", &native},
-               {"sglang-oai", &completion},  {"vllm", &completion},
-               {"openai", &completion},      {"lmdeploy", &completion},
-               {"sglang-oai-chat", &chat},   {"vllm-chat", &chat},
-               {"openai-chat", &chat},       {"lmdeploy-chat", &chat}};
+    } all[] = {{"sglang", &native},        {"sglang-native", &native}, {"sglang-oai", &completion},
+               {"vllm", &completion},      {"openai", &completion},    {"lmdeploy", &completion},
+               {"sglang-oai-chat", &chat}, {"vllm-chat", &chat},       {"openai-chat", &chat},
+               {"lmdeploy-chat", &chat}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!strcmp(all[i].name, backend)) return all[i].wire;
     return NULL;
 }
 
-const char *fm_wire_path(const fm_wire *w)
-{
-    return w->path;
-}
+const char *fm_wire_path(const fm_wire *w) { return w->path; }
 
-int fm_wire_needs_text(const fm_wire *w)
-{
-    return w->needs_text;
-}
+int fm_wire_needs_text(const fm_wire *w) { return w->needs_text; }
 
 static fm_status add_extra(json_t *body, const char *text)
 {

@@ -74,7 +74,7 @@ static void add_linears(fm_bound *b, const fm_model_config *c, int T, const fm_l
 
 fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_limits *l)
 {
-    fm_bound  b = {{0}};
+    fm_bound  b = {0};
     const int T = s->n_seq * s->n_row;
     int       n_moe = 0;
     for (int i = 0; i < c->n_layer; i++) n_moe += fm_layer_is_moe(c, i);

@@ -40,8 +40,8 @@ double fm_experts_met(const fm_model_config *c, int rows);
 typedef enum { FM_PART_LINEAR, FM_PART_ATTEND, FM_PART_EXPERTS, FM_PART_MLP, FM_PART_HEAD, FM_N_PART } fm_part;
 
 typedef struct {
-    double  part[FM_N_PART]; /* seconds */
-    double  seconds;         /* their sum */
+    double  seconds; /* of the step */
+    double  part[FM_N_PART];
     fm_cost cost;
 } fm_bound;
 fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_limits *l);

@@ -95,7 +95,7 @@ void fm_profile_begin(fm_run *r)
     inner         = r->ops;
     timed.destroy = inner->destroy;
     r->ops        = &timed;
-    spent         = (fm_profile){{0}};
+    spent         = (fm_profile){0};
 }
 
 fm_profile fm_profile_end(fm_run *r)

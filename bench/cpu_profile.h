@@ -12,7 +12,7 @@ void fm_profile_begin(fm_run *r); /* one run at a time */
 /* Seconds by kind since begin; `rows` are all operations on single rows
  * (norms, rotation, routing, sums), which have no part in the bound. */
 typedef struct {
-    double part[FM_N_PART], rows;
+    double rows, part[FM_N_PART];
 } fm_profile;
 fm_profile fm_profile_end(fm_run *r); /* the run has its own table again */
 

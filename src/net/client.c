@@ -38,10 +38,10 @@ struct call {
     fm_client_call            ask;
     struct evhttp_connection *connection;
     int                       n_try;
-    int                       reused;  /* the connection has served before */
-    int                       heard;   /* a byte of the reply's body */
-    int                       fault;   /* evhttp_request_error, or -1 */
-    fm_status                 stream;  /* FM_E_FORMAT: the stream cannot be read on */
+    int                       reused; /* the connection has served before */
+    int                       heard;  /* a byte of the reply's body */
+    int                       fault;  /* evhttp_request_error, or -1 */
+    fm_status                 stream; /* FM_E_FORMAT: the stream cannot be read on */
     double                    sent, last;
     fm_str                    body;
     fm_event_reader           reader;
@@ -57,7 +57,8 @@ typedef struct {
 static struct timeval timeval_of(double s)
 {
     if (s < 0) s = 0;
-    return (struct timeval){.tv_sec = (time_t)s, .tv_usec = (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+    return (struct timeval){.tv_sec  = (time_t)s,
+                            .tv_usec = (suseconds_t)((s - (double)(time_t)s) * 1e6)};
 }
 
 static int port_of(const fm_client *c)
@@ -68,7 +69,7 @@ static int port_of(const fm_client *c)
 
 static fm_status parse_url(fm_client *c, const char *url)
 {
-    c->uri = evhttp_uri_parse(url);
+    c->uri             = evhttp_uri_parse(url);
     const char *scheme = c->uri ? evhttp_uri_get_scheme(c->uri) : NULL;
     const char *host   = c->uri ? evhttp_uri_get_host(c->uri) : NULL;
     if (!scheme || !host || !*host)
@@ -81,6 +82,13 @@ static fm_status parse_url(fm_client *c, const char *url)
     return FM_OK;
 }
 
+/* libevent would write to stderr; every failure reaches the caller anyway. */
+static void say_nothing(int severity, const char *text)
+{
+    (void)severity;
+    (void)text;
+}
+
 fm_status fm_client_create(fm_client **out, const char *base_url, double timeout)
 {
     fm_status            rc     = FM_OK;
@@ -91,6 +99,7 @@ fm_status fm_client_create(fm_client **out, const char *base_url, double timeout
         goto out;
     }
     c->timeout = timeout;
+    event_set_log_callback(say_nothing);
     FM_GO(parse_url(c, base_url));
     event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER | EVENT_BASE_FLAG_NOLOCK);
     if (!(c->base = event_base_new_with_config(config))) {
@@ -108,8 +117,10 @@ out:
 static void free_call(call *k)
 {
     if (k->next) k->next->prev = k->prev;
-    if (k->prev) k->prev->next = k->next;
-    else k->client->calls = k->next;
+    if (k->prev)
+        k->prev->next = k->next;
+    else
+        k->client->calls = k->next;
     fm_str_fini(&k->body);
     fm_event_reader_fini(&k->reader);
     free(k);
@@ -215,7 +226,8 @@ static const char *why_not(const call *k, int status)
 {
     if (k->stream != FM_OK) return "the reply is longer than this client reads";
     if (k->fault == EVREQ_HTTP_TIMEOUT) return "no answer within the time limit";
-    if (k->fault == EVREQ_HTTP_EOF) return "the server closed the connection before the answer was whole";
+    if (k->fault == EVREQ_HTTP_EOF)
+        return "the server closed the connection before the answer was whole";
     if (k->fault >= 0) return "the answer is no HTTP";
     return status ? NULL : "no connection";
 }
@@ -238,17 +250,14 @@ static void finish(call *k, int status)
 
 /* Ends a call whose reply has no end worth waiting for; evhttp calls nobody
  * when a connection is freed. */
-static void give_up(void *ctx)
-{
-    finish(ctx, 0);
-}
+static void give_up(void *ctx) { finish(ctx, 0); }
 
 static fm_status start(call *k);
 
 static void on_done(struct evhttp_request *req, void *ctx)
 {
-    call      *k      = ctx;
-    const int  status = req && k->fault < 0 ? evhttp_request_get_response_code(req) : 0;
+    call     *k      = ctx;
+    const int status = req && k->fault < 0 ? evhttp_request_get_response_code(req) : 0;
     if (k->stream != FM_OK) return; /* give_up() is on its way */
 
     keep(k->client, k->connection); /* before `done`, which may send the next call on it */

@@ -17,11 +17,11 @@ typedef struct fm_client fm_client;
 
 /* How a call ended; borrowed, valid during the callback. */
 typedef struct {
-    int         status;     /* HTTP's; 0: no whole reply, `why` says why */
-    const char *body;       /* NUL-terminated; empty where events were delivered */
+    int         status; /* HTTP's; 0: no whole reply, `why` says why */
+    const char *body;   /* NUL-terminated; empty where events were delivered */
     size_t      body_len;
     double      sent, ended; /* fm_now() */
-    const char *why;        /* NULL, or one sentence */
+    const char *why;         /* NULL, or one sentence */
 } fm_client_reply;
 
 /* All pointers are borrowed; path and body until `done` returns. */

@@ -28,19 +28,19 @@ static fm_status check(int code, const char *what)
 
 #define FM_MPI(call) FM_TRY(check(call, #call))
 
-static fm_status send(fm_wire *w, const void *p, size_t bytes, int to, int tag, fm_wire_request *r)
+static fm_status post_send(fm_wire *w, const void *p, size_t bytes, int to, int tag, fm_wire_request *r)
 {
     const MPI_Comm comm = ((mpi_wire *)w)->comm;
     return check(MPI_Isend(p, (int)bytes, MPI_BYTE, to, tag, comm, (MPI_Request *)r), "MPI_Isend");
 }
 
-static fm_status recv(fm_wire *w, void *p, size_t bytes, int from, int tag, fm_wire_request *r)
+static fm_status post_recv(fm_wire *w, void *p, size_t bytes, int from, int tag, fm_wire_request *r)
 {
     const MPI_Comm comm = ((mpi_wire *)w)->comm;
     return check(MPI_Irecv(p, (int)bytes, MPI_BYTE, from, tag, comm, (MPI_Request *)r), "MPI_Irecv");
 }
 
-static fm_status test(fm_wire *w, fm_wire_request *r, int *done, size_t *bytes)
+static fm_status test_message(fm_wire *w, fm_wire_request *r, int *done, size_t *bytes)
 {
     (void)w;
     MPI_Status status;
@@ -50,7 +50,7 @@ static fm_status test(fm_wire *w, fm_wire_request *r, int *done, size_t *bytes)
     return FM_OK;
 }
 
-static const fm_wire_ops ops = {send, recv, test};
+static const fm_wire_ops ops = {post_send, post_recv, test_message};
 
 static fm_status wait_for(MPI_Request *r, double timeout_s, const char *what)
 {
@@ -66,7 +66,7 @@ static fm_status wait_for(MPI_Request *r, double timeout_s, const char *what)
 
 /* A communicator of our own, so that messages of a host program's MPI never
  * meet ours. */
-static fm_status connect(mpi_wire *m, double timeout_s)
+static fm_status begin(mpi_wire *m, double timeout_s)
 {
     int         given = 0, was_running = 0, has_tag = 0, *max_tag = NULL;
     MPI_Request r;
@@ -104,7 +104,7 @@ fm_status fm__mpi_open(fm_wire **out, double timeout_s, int *rank, int *n_rank)
     mpi_wire *m = calloc(1, sizeof *m);
     if (!m) return fm_fail(FM_E_OOM, "MPI");
     m->wire.ops  = &ops;
-    fm_status rc = connect(m, timeout_s);
+    fm_status rc = begin(m, timeout_s);
     if (rc == FM_OK) rc = size_up(m, launched, rank, n_rank);
     if (rc != FM_OK) {
         free(m);

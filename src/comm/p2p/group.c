@@ -34,7 +34,7 @@ static fm_status post(fm__group *g, fm__slot *s, int peer, size_t bytes, fm__mes
 
 fm_status fm__post_send(fm__group *g, fm__slot *s, int to, const void *p, size_t bytes)
 {
-    fm__message *m;
+    fm__message *m = NULL;
     FM_TRY(post(g, s, to, bytes, &m));
     m->bytes = FM__IS_SEND;
     FM_TRY(g->wire->ops->send(g->wire, p, bytes, g->member[to], s->tag, &m->request));
@@ -44,7 +44,7 @@ fm_status fm__post_send(fm__group *g, fm__slot *s, int to, const void *p, size_t
 
 fm_status fm__post_recv(fm__group *g, fm__slot *s, int from, void *p, size_t bytes)
 {
-    fm__message *m;
+    fm__message *m = NULL;
     FM_TRY(post(g, s, from, bytes, &m));
     m->bytes = bytes;
     FM_TRY(g->wire->ops->recv(g->wire, p, bytes, g->member[from], s->tag, &m->request));

@@ -109,11 +109,7 @@ static void meet(const wave *v, fm_thread_scratch *t, const void *const *q, int 
     for (int d = 0; d < c->kv_lora; d += FM_PANEL) {
         gemm(t->tile, p, (char *)t->v_panel + (size_t)(d / FM_PANEL) * fm_panel_bytes(b->act, depth),
              NULL, heads, depth);
-        for (int h = 0; h < heads; h++) {
-            float *z = t->out + h * c->kv_lora + d;
-            fm_row_scale(z, alpha[h], FM_PANEL);
-            fm_row_add(z, t->tile + h * FM_PANEL, FM_PANEL);
-        }
+        fm_tile_scale_add(t->out + d, (size_t)c->kv_lora, alpha, t->tile, heads);
     }
 }
 

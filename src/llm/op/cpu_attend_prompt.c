@@ -40,9 +40,8 @@ static void expand(const unit *u, const fm_matrix *up, const void *const *latent
     for (int p = 0; p < fm__panels(up); p++) {
         const int cols = min_int(up->n - p * FM_PANEL, FM_PANEL);
         fm__panel(b, u->t->tile, latent, up, p, n);
-        for (int i = 0; i < n; i++)
-            fm_row_store(dst + ((size_t)i * (size_t)width + (size_t)p * FM_PANEL) * b->act_bytes,
-                         b->act, u->t->tile + i * FM_PANEL, cols);
+        fm_tile_store(dst + (size_t)p * FM_PANEL * b->act_bytes, b->act, (size_t)width, u->t->tile,
+                      n, cols);
     }
 }
 
@@ -139,11 +138,8 @@ static void meet(const unit *u, int row, int m, int key0, int n)
         gemm(u->t->tile, p,
              (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * fm_panel_bytes(b->act, depth), NULL, m,
              depth);
-        for (int i = 0; i < m; i++) {
-            float *out = u->t->out + (size_t)(row + i) * (size_t)u->value_w + v;
-            fm_row_scale(out, alpha[i], FM_PANEL);
-            fm_row_add(out, u->t->tile + i * FM_PANEL, FM_PANEL);
-        }
+        fm_tile_scale_add(u->t->out + (size_t)row * (size_t)u->value_w + v, (size_t)u->value_w, alpha,
+                          u->t->tile, m);
     }
 }
 

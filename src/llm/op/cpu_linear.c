@@ -23,14 +23,11 @@ static void put_tile(const product *p, ending e, void *y, int ld, int row, int p
     const int      n   = p->w->n - panel * FM_PANEL < FM_PANEL ? p->w->n - panel * FM_PANEL : FM_PANEL;
     const size_t   at  = (size_t)row * (size_t)ld + (size_t)col;
     const fm_cpu  *b   = p->b;
-    if (e == SWIGLU_ACT) {
-        fm_tile_swiglu((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m);
-        return;
-    }
-    for (int i = 0; i < m; i++, c += FM_PANEL) {
+    if (e == SWIGLU_ACT) fm_tile_swiglu((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m);
+    if (e == STORE_ACT) fm_tile_store((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m, n);
+    for (int i = 0; i < m && (e == ADD_F32 || e == STORE_F32); i++, c += FM_PANEL) {
         const size_t to = at + (size_t)i * (size_t)ld;
-        if (e == STORE_ACT) fm_row_store((char *)y + to * b->act_bytes, b->act, c, n);
-        else if (e == ADD_F32) fm_row_add((float *)y + to, c, n);
+        if (e == ADD_F32) fm_row_add((float *)y + to, c, n);
         else memcpy((float *)y + to, c, (size_t)n * sizeof *c);
     }
 }

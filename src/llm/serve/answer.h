@@ -36,7 +36,7 @@ typedef struct {
     int32_t   matched_id;
     int       matched_stop;
     int32_t   n_prompt, n_output, n_cached, n_thought; /* tokens */
-    size_t    said_bytes; /* sent so far, for text_offset */
+    size_t    said_chars; /* of the tokens reported so far, for text_offset */
     double    last_token; /* when */
     int       begun, ended;   /* its first and last event were sent */
     int       block;          /* /v1/messages: the open block's kind; see there */

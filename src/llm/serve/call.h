@@ -18,7 +18,7 @@ struct fm__dialect {
     void (*finish)(fm__call *c, fm_str *out);
     void (*whole)(fm__call *c, fm_str *out); /* the reply in one piece */
     void (*error)(fm_str *out, int status, const char *why);
-    void (*late_error)(fm__call *c, int status, const char *why, fm_str *out); /* inside a stream */
+    void (*late_error)(fm_str *out, int status, const char *why); /* inside a stream */
 };
 
 extern const fm__dialect fm__dialect_chat, fm__dialect_completion, fm__dialect_generate, fm__dialect_messages;
@@ -51,6 +51,7 @@ void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": �
 
 /* {"token":…,"bytes":…,"logprob":…} without its closing brace. */
 void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob);
+void fm__put_late_error(fm_str *out, int status, const char *why); /* data: {…}, then the end */
 void fm__put_matched(fm_str *out, const fm__answer *a); /* matched_stop: an id, a string or null */
 
 #endif

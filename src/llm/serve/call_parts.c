@@ -46,3 +46,10 @@ void fm__put_matched(fm_str *out, const fm__answer *a)
     else if (a->matched_id >= 0) fm_str_printf(out, "%d", (int)a->matched_id);
     else fm_str_puts(out, "null");
 }
+
+void fm__put_late_error(fm_str *out, int status, const char *why)
+{
+    fm_str_puts(out, "data: ");
+    fm__put_error(out, status, why);
+    fm_str_puts(out, "\n\ndata: [DONE]\n\n");
+}

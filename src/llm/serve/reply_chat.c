@@ -203,12 +203,4 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
 }
 
-static void late_error(fm__call *c, int status, const char *why, fm_str *out)
-{
-    (void)c;
-    fm_str_puts(out, "data: ");
-    fm__put_error(out, status, why);
-    fm_str_puts(out, "\n\ndata: [DONE]\n\n");
-}
-
-const fm__dialect fm__dialect_chat = {"chatcmpl-", fm__read_chat, say, finish, whole, fm__put_error, late_error};
+const fm__dialect fm__dialect_chat = {"chatcmpl-", fm__read_chat, say, finish, whole, fm__put_error, fm__put_late_error};

@@ -31,6 +31,14 @@ static void put_top(fm_str *out, const fm__call *c, const fm__answer *a, const f
     fm_str_puts(out, "}");
 }
 
+static size_t n_char(const fm__call *c, int32_t id)
+{
+    size_t      n = 0, chars = 0;
+    const char *text = c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : "";
+    for (size_t i = 0; i < n; i++) chars += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return chars;
+}
+
 static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
 {
     if (!a->ask->logprobs) {
@@ -54,10 +62,8 @@ static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
     }
     fm_str_puts(out, "],\"text_offset\":[");
     for (size_t i = 0; i < a->n_lp; i++) {
-        size_t n = 0;
-        fm_str_printf(out, i ? ",%zu" : "%zu", a->said_bytes);
-        if (c->tokenizer) (void)fm_token_bytes(c->tokenizer, a->lp[i].id, &n);
-        a->said_bytes += n;
+        fm_str_printf(out, i ? ",%zu" : "%zu", a->said_chars);
+        a->said_chars += n_char(c, a->lp[i].id);
     }
     fm_str_puts(out, "]}");
     fm__answer_clear_logprobs(a);
@@ -128,12 +134,4 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
 }
 
-static void late_error(fm__call *c, int status, const char *why, fm_str *out)
-{
-    (void)c;
-    fm_str_puts(out, "data: ");
-    fm__put_error(out, status, why);
-    fm_str_puts(out, "\n\ndata: [DONE]\n\n");
-}
-
-const fm__dialect fm__dialect_completion = {"cmpl-", fm__read_completion, say, finish, whole, fm__put_error, late_error};
+const fm__dialect fm__dialect_completion = {"cmpl-", fm__read_completion, say, finish, whole, fm__put_error, fm__put_late_error};

@@ -174,9 +174,8 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, "}");
 }
 
-static void late_error(fm__call *c, int status, const char *why, fm_str *out)
+static void late_error(fm_str *out, int status, const char *why)
 {
-    (void)c;
     fm_str_puts(out, "event: error\ndata: ");
     fm__put_messages_error(out, status, why);
     fm_str_puts(out, "\n\n");

@@ -105,6 +105,14 @@ typedef struct {
     int         bad;
 } head;
 
+/* White space around a name is not part of it. */
+static void set_name(head *h, const char *text, size_t n)
+{
+    while (n && is_space(*text)) text++, n--;
+    h->name     = text;
+    h->name_len = trimmed(text, n, 0);
+}
+
 static int name_is_sane(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -131,8 +139,7 @@ static void read_v3_name(head *h, const char *text, size_t n, size_t before)
     if (!line) return;
     const size_t rest = n - (size_t)(line + 1 - text), full = strlen(fence);
     const size_t some = rest < full ? rest : full;
-    h->name           = text;
-    h->name_len       = trimmed(text, (size_t)(line - text), 0);
+    set_name(h, text, (size_t)(line - text));
     if (memcmp(line + 1, fence, some)) h->bad = 1;
     else if (some == full) h->used = before + (size_t)(line + 1 - text) + full;
 }
@@ -148,8 +155,7 @@ static head parse_head(const fm_tool_calls *t)
             read_v3_name(&h, text + before, t->held.len - before, before);
         } else {
             h.used = before;
-            h.name = text;
-            h.name_len = trimmed(text, hit.at, 0);
+            set_name(&h, text, hit.at);
             if (t->style == FM_TOOLS_KIMI) split_kimi_id(&h, text, hit.at);
         }
     }

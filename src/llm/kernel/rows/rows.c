@@ -24,6 +24,30 @@ void fm_row_store(void *dst, fm_dtype t, const float *x, int n)
     else memcpy(dst, x, (size_t)n * sizeof *x);
 }
 
+FM_CLONES static void round_tile(fm_bf16 *restrict dst, size_t ld, const float *restrict c, int m)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < 32; j++) dst[(size_t)i * ld + (size_t)j] = fm_bf16_of_f32(c[i * 32 + j]);
+}
+
+void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n)
+{
+    const size_t row = ld * fm_dtype_bytes(t);
+    if (t == FM_BF16 && n == 32) round_tile(dst, ld, c, m);
+    else
+        for (int i = 0; i < m; i++) fm_row_store((char *)dst + (size_t)i * row, t, c + i * 32, n);
+}
+
+FM_CLONES void fm_tile_scale_add(float *restrict y, size_t ld, const float *restrict a,
+                                 const float *restrict c, int m)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < 32; j++) {
+            float *to = &y[(size_t)i * ld + (size_t)j];
+            *to       = *to * a[i] + c[i * 32 + j];
+        }
+}
+
 void fm_row_load(float *dst, fm_dtype t, const void *x, int n)
 {
     if (t == FM_BF16) widen_row(dst, x, n);
@@ -116,17 +140,23 @@ void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m)
     else swiglu_f32(dst, ld, c, m);
 }
 
-FM_CLONES static float max_of(const float *x, int n)
+/* Floats in the order of integers: an integer maximum becomes vectors, that of
+ * floats, which must mind NaN, does not.  Its own inverse. */
+static inline int32_t order_of(int32_t bits)
 {
-    float lane[LANES];
-    for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (int j = 0; i + j < n; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    float m = lane[0];
-    for (int j = 1; j < LANES; j++) m = lane[j] > m ? lane[j] : m;
-    return m;
+    return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
+}
+
+/* x *= scale; returns the largest */
+FM_CLONES static float scale_and_max(float *x, int n, float scale)
+{
+    int32_t most = order_of((int32_t)fm_bits_of_f32(-INFINITY));
+    for (int i = 0; i < n; i++) {
+        x[i] *= scale;
+        const int32_t here = order_of((int32_t)fm_bits_of_f32(x[i]));
+        most               = here > most ? here : most;
+    }
+    return fm_f32_from_bits((uint32_t)order_of(most));
 }
 
 /* x[i] = e^(x[i]-max) and their sum */
@@ -149,12 +179,11 @@ FM_CLONES static float exp_all(float *x, int n, float max)
 float fm_row_softmax_step(void *p, fm_dtype t, float *score, int n, int n_visible, float scale,
                           float *max, float *sum)
 {
-    fm_row_scale(score, scale, n_visible);
-    const float top    = max_of(score, n_visible);
+    const float top     = scale_and_max(score, n_visible, scale);
     const float new_max = top > *max ? top : *max;
-    const float alpha  = *max == -INFINITY ? 0.0f : fm_exp(*max - new_max);
-    *sum               = *sum * alpha + exp_all(score, n_visible, new_max);
-    *max               = new_max;
+    const float alpha   = *max == -INFINITY ? 0.0f : fm_exp(*max - new_max);
+    *sum                = *sum * alpha + exp_all(score, n_visible, new_max);
+    *max                = new_max;
     for (int i = n_visible; i < n; i++) score[i] = 0.0f;
     fm_row_store(p, t, score, n);
     return alpha;
@@ -167,5 +196,5 @@ FM_CLONES void fm_row_sigmoid(float *x, int n)
 
 void fm_row_softmax(float *x, int n)
 {
-    fm_row_scale(x, 1.0f / exp_all(x, n, max_of(x, n)), n);
+    fm_row_scale(x, 1.0f / exp_all(x, n, scale_and_max(x, n, 1.0f)), n);
 }

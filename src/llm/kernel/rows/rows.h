@@ -23,6 +23,12 @@ void fm_row_scale(float *y, float a, int n);                      /* y *= a */
  * interleaved; cos and sin [n/2]. */
 void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int interleaved);
 
+/* The first n columns of m tile rows of 32, to rows of dst that are ld apart. */
+void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n);
+
+/* y[i,0..32) = a[i] * y[i,0..32) + c[i,0..32), rounded after each operation. */
+void fm_tile_scale_add(float *y, size_t ld, const float *a, const float *c, int m);
+
 /* dst[i,0..16) = silu(c[i,0..16)) * c[i,16..32) for m tile rows of 32. */
 void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m);
 

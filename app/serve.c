@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fathom serve: the engine behind HTTP. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "commands.h"
+#include "llm/serve/serve.h"
+#include "start.h"
+
+enum { EXIT_TOLD_TWICE = 128 + 15 };
+
+static const char about[] =
+    "Serves a model over HTTP with OpenAI's API (/v1/chat/completions, /v1/completions, /v1/models), SGLang's "
+    "(/generate), Anthropic's (/v1/messages), Prometheus metrics at /metrics and a page to chat on at /.  SIGTERM "
+    "lets what is under way end; a second one does not.";
+
+typedef struct {
+    fm_options      *engine;
+    fm_serve_options serve;
+    fm_args          args;
+} command;
+
+static fm_status read_command_line(command *c, int argc, char **argv)
+{
+    FM_TRY(fm_options_create(&c->engine));
+    FM_TRY(fm_knobs_init(fm_serve_knobs, fm_n_serve_knob, &c->serve));
+    const fm_arg_table tables[] = {
+        {"The server:", fm_serve_knobs, fm_n_serve_knob, &c->serve},
+        {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+    };
+    c->args            = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 2};
+    const fm_status rc = fm_args_parse(&c->args, argc, argv);
+    c->args.table      = NULL;
+    return rc;
+}
+
+/* A connection is a descriptor: as many as the system lets us have. */
+static void raise_file_limit(void)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
+    most.rlim_cur = most.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &most);
+}
+
+static void say_ready(void *ctx, const char *url)
+{
+    (void)ctx;
+    fprintf(stderr, "fathom serve: listening on %s\n", url);
+}
+
+static void log_access(void *ctx, const char *line)
+{
+    (void)ctx;
+    fprintf(stderr, "%s\n", line);
+}
+
+static fm_status run(command *c, fm_serve **s, fm_engine **e)
+{
+    const fm_serve_hooks hooks = {say_ready, log_access, NULL};
+    raise_file_limit();
+    FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));
+    FM_TRY(fm_start_engine(e, c->engine, &c->args));
+    return fm_serve_run(*s, *e);
+}
+
+int fm_cmd_serve(int argc, char **argv)
+{
+    command    c = {0};
+    fm_serve  *s = NULL;
+    fm_engine *e = NULL;
+
+    fm_status rc = read_command_line(&c, argc, argv);
+    if (rc == FM_OK) rc = run(&c, &s, &e);
+    if (rc == FM_E_CANCELLED) _exit(EXIT_TOLD_TWICE);
+    const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("serve", rc);
+    fm_serve_destroy(s);
+    fm_engine_close(e);
+    fm_str_fini(&c.args.notes);
+    fm_knobs_fini(fm_serve_knobs, fm_n_serve_knob, &c.serve);
+    fm_options_destroy(c.engine);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The groups of measurements of bench_cpu, in the order they run. */
+#ifndef FM_BENCH_CPU_MEASURE_H
+#define FM_BENCH_CPU_MEASURE_H
+
+#include "bench/cpu_report.h"
+#include "bench/cpu_stand.h"
+
+typedef struct {
+    fm_report  *report;
+    const char *model;
+    const char *only; /* NULL: every group */
+    int         quick;
+} fm_measuring;
+
+static inline int fm_wanted(const fm_measuring *m, const char *group)
+{
+    return !m->only || strstr(m->only, group) != NULL;
+}
+
+/* Seconds of the fastest go within the time that is given to one number. */
+typedef void fm_go_fn(void *ctx);
+double fm_fastest(const fm_measuring *m, fm_go_fn *go, void *ctx);
+
+fm_status fm_measure_gemm(const fm_measuring *m, fm_stand *s);
+void      fm_measure_experts(const fm_measuring *m, fm_stand *s);
+void      fm_measure_attention(const fm_measuring *m, fm_stand *s);
+void      fm_measure_parts(const fm_measuring *m, fm_stand *s); /* of a whole forward pass */
+
+/* An engine of its own: prefill, decode, context, offline. */
+fm_status fm_measure_model(const fm_measuring *m);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole model through the engine, as its users run it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "bench/cpu_measure.h"
+#include "llm/engine.h"
+
+enum { MAX_CONTEXT = 16384, MAX_STEPS = 4096, CROWD = 64, CROWD_IN = 128, CROWD_OUT = 32 };
+
+typedef struct {
+    const fm_measuring *m;
+    fm_engine          *e;
+    int32_t            *token; /* [CROWD * MAX_CONTEXT] random */
+    double              step[MAX_STEPS]; /* seconds of steps in which everybody decoded */
+    int                 n_step;
+    double              first, total; /* seconds until all prompts were read, until the end */
+} trial;
+
+static fm_status submit(trial *t, int n_seq, int n_in, int n_out)
+{
+    fm_prompt p               = {.n_token = n_in, .sampling = fm_sampling_default()};
+    p.sampling.temperature    = 0;
+    p.sampling.ignore_eos     = 1;
+    p.sampling.max_new_tokens = n_out;
+    for (int i = 0; i < n_seq; i++) {
+        uint64_t id;
+        p.token = t->token + (size_t)i * MAX_CONTEXT;
+        FM_TRY(fm_engine_submit(t->e, &p, &id));
+    }
+    return FM_OK;
+}
+
+static int drain(fm_engine *e)
+{
+    fm_event ev;
+    int      n = 0;
+    while (fm_engine_poll(e, &ev)) n += ev.token >= 0;
+    return n;
+}
+
+/* n_seq prompts of n_in tokens, n_out answers each. */
+static fm_status run(trial *t, int n_seq, int n_in, int n_out)
+{
+    const double began = fm_now();
+    t->n_step = 0;
+    t->first  = 0;
+    FM_TRY(submit(t, n_seq, n_in, n_out));
+    while (fm_engine_busy(t->e)) {
+        const int64_t read = fm_engine_get_info(t->e).sched.n_prefill_row;
+        const double  from = fm_now();
+        FM_TRY(fm_engine_step(t->e));
+        const int    n    = drain(t->e);
+        const double took = fm_now() - from;
+        if (fm_engine_get_info(t->e).sched.n_prefill_row != read) t->first = fm_now() - began;
+        else if (n == n_seq && t->n_step < MAX_STEPS) t->step[t->n_step++] = took;
+    }
+    t->total = fm_now() - began;
+    return FM_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_step(trial *t)
+{
+    if (!t->n_step) return 0;
+    qsort(t->step, (size_t)t->n_step, sizeof t->step[0], ascending);
+    return t->step[t->n_step / 2];
+}
+
+static void report(const trial *t, const char *group, const char *name, double seconds,
+                   const fm_shape *shape)
+{
+    fm_report     *r     = t->m->report;
+    const fm_bound bound = fm_bound_step(fm_engine_config(t->e), shape, &r->limits);
+    fm_result      x     = {.group = group, .seconds = seconds, .bound = bound.seconds,
+                            .work = shape->n_seq * shape->n_row, .unit = "tok/s"};
+    snprintf(x.name, sizeof x.name, "%s", name);
+    if (seconds > 0) fm_report_add(r, &x);
+}
+
+static fm_status measure_prefill(trial *t)
+{
+    const fm_shape shape = {.n_seq = 1, .n_row = 2048, .n_out = 1};
+    double         best  = 0;
+    for (int i = 0; i < (t->m->quick ? 2 : 4); i++) { /* the first one warms up */
+        fm_engine_flush_cache(t->e);
+        FM_TRY(run(t, 1, shape.n_row, 1));
+        if (i == 1 || (i > 1 && t->first < best)) best = t->first;
+    }
+    report(t, "prefill", "2048 tokens", best, &shape);
+    const double flops = fm_bound_step(fm_engine_config(t->e), &shape, &t->m->report->limits).cost.flops;
+    fm_report_fact(t->m->report, "prefill 2048, share of bf16 peak",
+                   100 * flops / best / t->m->report->limits.peak, "%");
+    return FM_OK;
+}
+
+static fm_status measure_decode(trial *t)
+{
+    static const int batch[] = {1, 8, 32, 64};
+    for (int i = 0; i < 4; i++) {
+        const fm_shape shape = {.n_seq = batch[i], .n_row = 1, .pos0 = 128, .generated = 1,
+                                .n_out = batch[i]};
+        char           name[32];
+        fm_engine_flush_cache(t->e);
+        FM_TRY(run(t, batch[i], 112, t->m->quick ? 12 : 33));
+        snprintf(name, sizeof name, "batch %d", batch[i]);
+        report(t, "decode", name, median_step(t), &shape);
+    }
+    return FM_OK;
+}
+
+/* The texts share their beginning, so each only computes what is new. */
+static fm_status measure_context(trial *t)
+{
+    const int n_new = t->m->quick ? 6 : 24, most = t->m->quick ? 4096 : MAX_CONTEXT;
+    double    first = 0, last = 0;
+    if (!fm_wanted(t->m, "context")) return FM_OK;
+    fm_engine_flush_cache(t->e);
+    for (int context = 1024; context <= most; context *= 2) {
+        const int      n     = context + n_new < MAX_CONTEXT ? context : MAX_CONTEXT - n_new - 1;
+        const fm_shape shape = {.n_seq = 1, .n_row = 1, .pos0 = n + n_new / 2, .generated = 1,
+                                .n_out = 1};
+        char           name[32];
+        FM_TRY(run(t, 1, n, n_new));
+        last  = median_step(t);
+        first = first > 0 ? first : last;
+        snprintf(name, sizeof name, "%d", context);
+        report(t, "decode by context", name, last, &shape);
+    }
+    fm_report_fact(t->m->report, "a token at the longest context, in tokens at 1k", last / first, "");
+    return FM_OK;
+}
+
+/* A crowd at once, against what the same batch does taken apart. */
+static fm_status measure_offline(trial *t)
+{
+    if (!fm_wanted(t->m, "offline")) return FM_OK;
+    fm_engine_flush_cache(t->e);
+    FM_TRY(run(t, CROWD, CROWD_IN, 1));
+    const double prefill = t->first;
+    fm_engine_flush_cache(t->e);
+    FM_TRY(run(t, CROWD, CROWD_IN, CROWD_OUT)); /* decode steps of the whole crowd */
+    const double step = median_step(t);
+
+    fm_engine_flush_cache(t->e);
+    const fm_engine_info before = fm_engine_get_info(t->e);
+    FM_TRY(run(t, CROWD, CROWD_IN, CROWD_OUT));
+    const double computing = fm_engine_get_info(t->e).forward_seconds - before.forward_seconds;
+    const double promised  = prefill + (CROWD_OUT - 1) * step;
+    fm_report   *r         = t->m->report;
+    fm_report_fact(r, "offline 64 x 128 in / 32 out", CROWD * (CROWD_IN + CROWD_OUT) / t->total, "tok/s");
+    fm_report_fact(r, "offline, share of what one batch promises", 100 * promised / t->total, "%");
+    fm_report_fact(r, "scheduler's share of a step", 100 * (1 - computing / t->total), "%");
+    return FM_OK;
+}
+
+static fm_status open_engine(const fm_measuring *m, fm_engine **e)
+{
+    fm_options *o = NULL;
+    char        threads[16];
+    snprintf(threads, sizeof threads, "%d", m->report->limits.n_thread);
+    FM_TRY(fm_options_create(&o));
+    const char *const set[][2] = {{"model-path", m->model},     {"threads", threads},
+                                  {"max-total-tokens", "65536"}, {"max-running-requests", "64"},
+                                  {"context-length", "16384"},   {"quiet", "1"}};
+    fm_status         rc       = FM_OK;
+    for (size_t i = 0; rc == FM_OK && i < sizeof set / sizeof set[0]; i++)
+        rc = fm_options_set(o, set[i][0], set[i][1]);
+    if (rc == FM_OK) rc = fm_engine_open(e, o);
+    fm_options_destroy(o);
+    return rc;
+}
+
+static fm_status run_trials(trial *t)
+{
+    const uint32_t vocab = (uint32_t)fm_engine_config(t->e)->vocab;
+    for (size_t i = 0; i < (size_t)CROWD * MAX_CONTEXT; i++)
+        t->token[i] = (int32_t)(fm_rng_u32(7, i) % vocab);
+    if (fm_wanted(t->m, "model")) {
+        FM_TRY(measure_prefill(t));
+        FM_TRY(measure_decode(t));
+    }
+    FM_TRY(measure_context(t));
+    return measure_offline(t);
+}
+
+fm_status fm_measure_model(const fm_measuring *m)
+{
+    if (!fm_wanted(m, "model") && !fm_wanted(m, "context") && !fm_wanted(m, "offline")) return FM_OK;
+    trial    *t  = calloc(1, sizeof *t);
+    fm_status rc = t ? FM_OK : fm_fail(FM_E_OOM, "trial");
+    if (rc == FM_OK) {
+        t->m     = m;
+        t->token = malloc((size_t)CROWD * MAX_CONTEXT * sizeof *t->token);
+        rc       = t->token ? open_engine(m, &t->e) : fm_fail(FM_E_OOM, "tokens");
+    }
+    if (rc == FM_OK) rc = run_trials(t);
+    if (t) {
+        fm_engine_close(t->e);
+        free(t->token);
+    }
+    free(t);
+    return rc;
+}

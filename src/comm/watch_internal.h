@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FM_COMM_WATCH_INTERNAL_H
+#define FM_COMM_WATCH_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "comm/watch.h"
+
+enum { FM__FRAME_TEXT = 360, FM__DOING_BYTES = 120 };
+
+#define FM__FRAME_MAGIC 0x666d7763u
+
+typedef enum {
+    FM__HELLO,   /* first of a link, both ways; `calls` is the door's cookie */
+    FM__ALIVE,
+    FM__ABORT,   /* to rank 0; text: why */
+    FM__VERDICT, /* the job is over */
+    FM__BYE,     /* an end of the connection from here on is no loss */
+} fm__frame_kind;
+
+typedef struct {
+    uint32_t magic, kind;
+    int32_t  rank, waits_for; /* -1: computing */
+    uint64_t calls;
+    int32_t  in_call, unused; /* fm_comm_kind of the wait */
+    char     doing[FM__DOING_BYTES];
+    char     text[FM__FRAME_TEXT];
+} fm__frame;
+
+/* A connection to one rank, and what it last said. */
+typedef struct {
+    int       fd, rank;
+    int       has_left; /* it said goodbye */
+    double    heard;    /* fm_now() of its last word */
+    fm__frame last;     /* its latest FM__ALIVE */
+    size_t    n_read;   /* bytes of `incoming` so far */
+    fm__frame incoming;
+} fm__link;
+
+struct fm__watch {
+    fm__watch_plan plan;
+    int            door_fd; /* rank 0, until all are linked */
+    int            n_link;
+    fm__link      *link;    /* [n_link] rank 0: all others; others: rank 0 */
+    int            wake[2]; /* a byte here wakes the thread: signal handler, close, abort */
+    pthread_t      thread;
+    int            is_running, has_signal;
+
+    _Atomic int      is_closing, is_terminated;
+    _Atomic uint64_t calls;
+    _Atomic int      waits_for, in_call;
+    pthread_mutex_t  lock; /* for the texts */
+    char             doing[FM__DOING_BYTES];
+    char             abort_text[FM__FRAME_TEXT]; /* empty: nobody asked */
+};
+
+void *fm__watch_loop(void *watch); /* the thread */
+
+fm__frame fm__watch_frame(fm__watch *w, fm__frame_kind kind, const char *text);
+int       fm__frame_send(int fd, const fm__frame *f); /* whole or not at all; 0: sent */
+
+/* These end this process, and the job. */
+_Noreturn void fm__watch_lost(fm__watch *w, const fm__link *l, const char *how);
+_Noreturn void fm__watch_gives_up(fm__watch *w, const fm__frame *abort); /* rank 0 */
+_Noreturn void fm__watch_obeys(void);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the engine's events to bytes on the wire. */
+#include "base/clock.h"
+#include "llm/serve/serve_internal.h"
+#include "llm/serve/write.h"
+
+static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm__event *ev)
+{
+    fm__metrics *m = &s->metrics;
+    if (ev->token >= 0) {
+        m->n_output_token++;
+        if (a->n_output <= 1) fm__histogram_add(&m->ttft, ev->when - c->began, 1);
+        else fm__histogram_add(&m->itl, ev->when - a->last_token, 1);
+        a->last_token = ev->when;
+    }
+    if (ev->finish == FM_FINISH_NONE) return;
+    fm__histogram_add(&m->e2e, ev->when - c->began, 1);
+    fm__histogram_add(&m->generation_tokens, a->n_output, 1);
+    if (a->index == 0) {
+        fm__histogram_add(&m->prompt_tokens, a->n_prompt, 1);
+        m->n_prompt_token += a->n_prompt;
+        m->n_cached_token += a->n_cached;
+    }
+    if (ev->finish == FM_FINISH_ABORT) m->n_aborted++;
+    m->n_request++;
+}
+
+static void mark_dirty(fm_serve *s, fm__call *c)
+{
+    if (c->dirty) return;
+    c->dirty      = 1;
+    c->next_dirty = s->dirty;
+    s->dirty      = c;
+}
+
+static void send_whole(fm_serve *s, fm__call *c)
+{
+    fm_str body = {0};
+    if (!c->probe) c->dialect->whole(c, &body);
+    fm_exchange_reply(c->x, 200, c->probe ? "text/plain" : "application/json", NULL, body.text, body.len);
+    fm_str_fini(&body);
+    fm__call_drop(s, c);
+}
+
+/* The engine has flushed its cache, or could not. */
+static void end_flush(fm_serve *s, fm__call *c, const fm__event *ev, const char *words)
+{
+    if (ev->failed == FM_OK) fm_exchange_reply(c->x, 200, "text/plain", NULL, words, ev->text_len);
+    else fm__reply_error(c->x, 400, "the cache is not flushed while requests are running or waiting");
+    fm__call_drop(s, c);
+}
+
+void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
+{
+    const char *text = s->events.text.text ? s->events.text.text + ev->text_at : "";
+    if (!c->ask) {
+        end_flush(s, c, ev, text);
+        return;
+    }
+    if (ev->failed != FM_OK) {
+        fm_str why = {0};
+        fm_str_add(&why, text, ev->text_len);
+        fm__call_fail(s, c, ev->failed == FM_E_ARG || ev->failed == FM_E_NOSUP ? 400 : 500, why.text);
+        fm_str_fini(&why);
+        return;
+    }
+    fm__answer *a = &c->answer[ev->prompt * c->ask->n + ev->index];
+    fm__answer_add(a, ev, &s->events);
+    measure(s, c, a, ev);
+    c->n_ended += ev->finish != FM_FINISH_NONE;
+    if (c->ask->stream) {
+        c->dialect->say(c, a, &c->out);
+        mark_dirty(s, c);
+    } else if (c->n_ended == c->n_answer) {
+        send_whole(s, c);
+    }
+}
+
+static void flush_call(fm_serve *s, fm__call *c)
+{
+    if (!c->streaming && !c->out.len && c->n_ended < c->n_answer) return;
+    if (!c->streaming)
+        fm_exchange_begin(c->x, 200, "text/event-stream; charset=utf-8",
+                          "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n");
+    c->streaming   = 1;
+    const int last = c->n_ended == c->n_answer;
+    if (last) c->dialect->finish(c, &c->out);
+    if (fm_exchange_write(c->x, c->out.text, c->out.len) != FM_OK) {
+        fm__call_drop(s, c); /* it read too slowly and was cut off */
+        return;
+    }
+    fm_str_clear(&c->out);
+    if (!last) return;
+    fm_exchange_end(c->x);
+    fm__call_drop(s, c);
+}
+
+void fm__calls_flush(fm_serve *s)
+{
+    while (s->dirty) {
+        fm__call *c   = s->dirty;
+        s->dirty      = c->next_dirty;
+        c->dirty      = 0;
+        c->next_dirty = NULL;
+        flush_call(s, c);
+    }
+}

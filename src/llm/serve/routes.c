@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which path does what. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "llm/serve/page.h"
+#include "llm/serve/serve_internal.h"
+#include "llm/serve/write.h"
+
+void fm__reply_error(fm_exchange *x, int status, const char *why)
+{
+    fm_str body = {0};
+    if (!strncmp(x->path, "/v1/messages", 12)) fm__put_messages_error(&body, status, why);
+    else fm__put_error(&body, status, why);
+    fm_exchange_reply(x, status, "application/json", NULL, body.text, body.len);
+    fm_str_fini(&body);
+}
+
+void fm__reply_json(fm_exchange *x, const fm_str *body)
+{
+    fm_exchange_reply(x, 200, "application/json", NULL, body->text ? body->text : "", body->len);
+}
+
+static void chat(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_chat); }
+static void completion(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_completion); }
+static void generate(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_generate); }
+static void messages(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_messages); }
+static void tokenize(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__tokenize); }
+static void detokenize(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__detokenize); }
+static void count_tokens(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__count_tokens); }
+static void parse_calls(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__parse_function_call); }
+static void separate(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__separate_reasoning); }
+
+static void page(fm_serve *s, fm_exchange *x)
+{
+    (void)s;
+    fm_exchange_reply(x, 200, "text/html; charset=utf-8",
+                      "Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n", fm_page_html,
+                      fm_page_html_len);
+}
+
+/* Alive: a step ended lately, or there is nothing to do. */
+static void health(fm_serve *s, fm_exchange *x)
+{
+    const fm__engine_state e    = fm__engine_get_state(s->engine_thread);
+    const int              busy = e.info.sched.n_running + e.info.sched.n_waiting > 0;
+    if (s->draining) fm__reply_error(x, 503, "the server is shutting down");
+    else if (busy && fm_now() - e.last_step > 120) fm__reply_error(x, 503, "no step has ended for two minutes");
+    else fm_exchange_reply(x, 200, "text/plain", NULL, "", 0);
+}
+
+static void health_generate(fm_serve *s, fm_exchange *x)
+{
+    if (s->draining) fm__reply_error(x, 503, "the server is shutting down");
+    else fm__call_begin_probe(s, x);
+}
+
+static void flush_cache(fm_serve *s, fm_exchange *x)
+{
+    fm__call_begin_flush(s, x);
+}
+
+static void abort_request(fm_serve *s, fm_exchange *x)
+{
+    json_t *body = NULL;
+    if (fm_json_parse(&body, x->body, x->body_len, "request") != FM_OK || !json_is_object(body)) {
+        fm__reply_error(x, 400, body ? "request: expected a JSON object" : fm_why());
+        json_decref(body);
+        return;
+    }
+    const char *rid = json_string_value(json_object_get(body, "rid"));
+    const int   all = json_is_true(json_object_get(body, "abort_all"));
+    if (!all && !rid) {
+        fm__reply_error(x, 400, "request: rid is missing, and abort_all is not true");
+    } else {
+        fm__calls_abort(s, all ? NULL : rid);
+        fm_exchange_reply(x, 200, "application/json", NULL, "{\"success\":true}", 16);
+    }
+    json_decref(body);
+}
+
+enum { GET = 1, POST = 2, PUT = 4, OPEN = 8 }; /* OPEN: no key needed */
+
+static const struct {
+    const char *path;
+    int         how;
+    void (*run)(fm_serve *s, fm_exchange *x);
+} routes[] = {
+    {"/", GET | OPEN, page},
+    {"/v1/chat/completions", POST, chat},
+    {"/v1/completions", POST, completion},
+    {"/v1/messages", POST, messages},
+    {"/v1/messages/count_tokens", POST, count_tokens},
+    {"/v1/models", GET, fm__reply_models},
+    {"/generate", POST | PUT, generate},
+    {"/v1/tokenize", POST, tokenize},
+    {"/tokenize", POST, tokenize},
+    {"/v1/detokenize", POST, detokenize},
+    {"/detokenize", POST, detokenize},
+    {"/parse_function_call", POST, parse_calls},
+    {"/separate_reasoning", POST, separate},
+    {"/health", GET | OPEN, health},
+    {"/ping", GET | OPEN, health},
+    {"/health_generate", GET | OPEN, health_generate},
+    {"/metrics", GET | OPEN, fm__reply_metrics},
+    {"/server_info", GET, fm__reply_server_info},
+    {"/get_server_info", GET, fm__reply_server_info},
+    {"/model_info", GET, fm__reply_model_info},
+    {"/get_model_info", GET, fm__reply_model_info},
+    {"/v1/loads", GET, fm__reply_loads},
+    {"/flush_cache", GET | POST, flush_cache},
+    {"/abort_request", POST, abort_request},
+};
+enum { N_ROUTE = sizeof routes / sizeof routes[0] };
+
+static int method_of(const char *name)
+{
+    if (!strcmp(name, "GET") || !strcmp(name, "HEAD")) return GET;
+    if (!strcmp(name, "POST")) return POST;
+    return !strcmp(name, "PUT") ? PUT : 0;
+}
+
+/* Compares every byte, so that the time tells nothing about the key. */
+static int same_key(const char *given, const char *key)
+{
+    const size_t n = strlen(key), m = strlen(given);
+    unsigned     differ = (unsigned)(n ^ m);
+    for (size_t i = 0; i < m; i++) differ |= (unsigned char)given[i] ^ (unsigned char)key[n ? i % n : 0];
+    return n == m && differ == 0;
+}
+
+static int is_allowed(const fm_serve *s, const fm_exchange *x)
+{
+    if (!s->opt->api_key) return 1;
+    const char *bearer = fm_exchange_header(x, "Authorization"), *plain = fm_exchange_header(x, "x-api-key");
+    if (bearer && !strncmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key)) return 1;
+    return plain && same_key(plain, s->opt->api_key);
+}
+
+void fm__serve_handle(void *ctx, fm_exchange *x)
+{
+    static const char models[] = "/v1/models/";
+    fm_serve         *s        = ctx;
+    const int         how      = method_of(x->method);
+    int               found = 0, i = 0;
+    for (; i < N_ROUTE; i++) {
+        if (strcmp(x->path, routes[i].path)) continue;
+        found = 1;
+        break;
+    }
+    const int open = found && routes[i].how & OPEN;
+    if (!open && !is_allowed(s, x)) fm__reply_error(x, 401, "a valid API key is needed");
+    else if (found && !(routes[i].how & how)) fm__reply_error(x, 405, "this path does not know that method");
+    else if (found) routes[i].run(s, x);
+    else if (!strncmp(x->path, models, strlen(models)) && how == GET) fm__reply_one_model(s, x, x->path + strlen(models));
+    else fm__reply_error(x, 404, "there is nothing at this path");
+}
+
+void fm__serve_gone(void *ctx, fm_exchange *x)
+{
+    fm__call *c = x->user;
+    x->user     = NULL;
+    if (c) fm__call_drop(ctx, c);
+}
+
+static void write_access_line(fm_serve *s, const fm_exchange *x)
+{
+    const fm__call *c    = x->user;
+    fm_str          line = {0};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    fm_str_printf(&line, "{\"time\":%lld.%03ld,\"peer\":", (long long)now.tv_sec, now.tv_nsec / 1000000);
+    fm__put_word(&line, x->peer);
+    fm_str_puts(&line, ",\"method\":");
+    fm__put_word(&line, x->method);
+    fm_str_puts(&line, ",\"path\":");
+    fm__put_word(&line, x->path);
+    fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu", x->status,
+                  fm_now() - x->began, x->body_len, x->sent_bytes);
+    if (c && c->ask) {
+        const fm__usage u = fm__call_usage(c);
+        fm_str_puts(&line, ",\"id\":");
+        fm__put_word(&line, c->name);
+        fm_str_printf(&line, ",\"stream\":%s,\"prompt_tokens\":%lld,\"cached_tokens\":%lld,\"output_tokens\":%lld",
+                      c->ask->stream ? "true" : "false", (long long)u.prompt, (long long)u.cached,
+                      (long long)u.output);
+    }
+    fm_str_puts(&line, "}");
+    s->hooks.access(s->hooks.ctx, line.text);
+    fm_str_fini(&line);
+}
+
+void fm__serve_ended(void *ctx, const fm_exchange *x)
+{
+    fm_serve *s = ctx;
+    if (x->status >= 100 && x->status < 600) s->metrics.n_status[x->status / 100]++;
+    if (s->opt->log_requests && s->hooks.access) write_access_line(s, x);
+}
+
+void fm__serve_refusal(void *ctx, int status, const char *why, fm_str *body)
+{
+    (void)ctx;
+    fm__put_error(body, status, why);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's own state; the loop's thread alone touches it. */
+#ifndef FM_LLM_SERVE_SERVE_INTERNAL_H
+#define FM_LLM_SERVE_SERVE_INTERNAL_H
+
+#include "llm/serve/call.h"
+#include "llm/serve/engine_thread.h"
+#include "llm/serve/metrics.h"
+#include "llm/serve/serve.h"
+#include "llm/serve/workers.h"
+
+enum { FM__N_BUCKET = 4096 };
+
+struct fm_serve {
+    const fm_serve_options *opt;
+    const fm_options       *engine_opt;
+    fm_serve_hooks          hooks;
+    fm_loop                *loop;
+    fm_http                *http;
+    fm_loop_event          *bell, *tick, *terminate, *interrupt;
+    fm_engine              *engine; /* borrowed; its thread's while that runs */
+    fm__engine_thread      *engine_thread;
+    fm__workers            *workers;
+    fm__facts               facts;
+    char                    model[FM__MAX_NAME];
+    int                     max_running;
+
+    fm__call  *calls; /* all of them */
+    fm__call  *bucket[FM__N_BUCKET];
+    fm__call  *dirty;
+    fm__events events; /* the batch being handed out */
+    int        n_call, load;
+    uint64_t   next_id, key;
+
+    fm__metrics metrics;
+    double      started;
+    int64_t     started_at; /* seconds since 1970 */
+    int         draining;
+    double      drain_began;
+    fm_status   result;
+};
+
+/* routes.c: the server's end of the HTTP room. */
+void fm__serve_handle(void *ctx, fm_exchange *x);
+void fm__serve_gone(void *ctx, fm_exchange *x);
+void fm__serve_ended(void *ctx, const fm_exchange *x);
+void fm__serve_refusal(void *ctx, int status, const char *why, fm_str *body);
+
+void fm__reply_error(fm_exchange *x, int status, const char *why);
+void fm__reply_json(fm_exchange *x, const fm_str *body);
+
+/* calls.c */
+void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d);
+void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text);
+void fm__call_begin_flush(fm_serve *s, fm_exchange *x);
+void fm__call_begin_probe(fm_serve *s, fm_exchange *x); /* one token, to see that all works */
+void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why);
+void fm__call_drop(fm_serve *s, fm__call *c); /* forgets it; the engine stops working on it */
+void fm__calls_abort(fm_serve *s, const char *rid); /* NULL: all */
+void fm__calls_bell(void *ctx);                     /* workers or engine have something */
+void fm__calls_check_time(fm_serve *s);
+
+/* call_events.c: what an engine event does to its call. */
+void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev);
+void fm__calls_flush(fm_serve *s); /* hands streams what was written */
+
+/* info.c */
+void fm__reply_models(fm_serve *s, fm_exchange *x);
+void fm__reply_one_model(fm_serve *s, fm_exchange *x, const char *id);
+void fm__reply_model_info(fm_serve *s, fm_exchange *x);
+void fm__reply_server_info(fm_serve *s, fm_exchange *x);
+void fm__reply_metrics(fm_serve *s, fm_exchange *x);
+void fm__reply_loads(fm_serve *s, fm_exchange *x);
+
+/* facts.c: what readers must know, from the engine and the options. */
+fm_status fm__facts_fill(fm_serve *s);
+fm_status fm__facts_check_words(const fm_serve_options *opt);
+
+#endif
