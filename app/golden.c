@@ -53,13 +53,14 @@ static fm_status read_case(fm_golden_case *c, const json_t *obj, fm_json_at at)
 {
     int     n_margin, n_last;
     int64_t match = 0;
+    c->bf16_rel_err = -1;
     FM_TRY(read_ids(&c->prompt, &c->n_prompt, obj, "prompt", at));
     FM_TRY(read_ids(&c->greedy, &c->n_greedy, obj, "greedy", at));
     FM_TRY(read_reals(&c->margin, &n_margin, obj, "margins", at));
     FM_TRY(read_reals(&c->first, &c->n_logit, obj, "logits_first", at));
     FM_TRY(read_reals(&c->last, &n_last, obj, "logits_last", at));
-    FM_TRY(fm_json_real(&c->bf16_rel_err, obj, "bf16_rel_err_first", 0, 100, at));
-    FM_TRY(fm_json_int(&match, obj, "bf16_argmax_match", 0, c->n_greedy, at));
+    FM_TRY(fm_json_opt_real(&c->bf16_rel_err, obj, "bf16_rel_err_first", 0, 100, at));
+    FM_TRY(fm_json_opt_int(&match, obj, "bf16_argmax_match", 0, c->n_greedy, at));
     c->bf16_match = (int)match;
     if (n_margin != c->n_greedy)
         return fm_fail(FM_E_FORMAT, "%s: %smargins has %d numbers, greedy has %d", at.file,

@@ -15,7 +15,7 @@ typedef struct {
     double  *first;  /* [n_logit] that greedy[0] comes from */
     double  *last;   /* [n_logit] that greedy[n_greedy-1] comes from */
     int      n_prompt, n_greedy, n_logit;
-    double   bf16_rel_err; /* of `first` in plain BF16 arithmetic */
+    double   bf16_rel_err; /* of `first` in plain BF16 arithmetic; -1: not listed */
     int      bf16_match;   /* argmax matches in plain BF16 arithmetic */
 } fm_golden_case;
 

@@ -120,6 +120,9 @@ fm_status fm_verify_model(fm_engine *e, const fm_golden *g, int exact, fm_verify
 {
     for (int i = 0; i < g->n; i++) {
         const fm_golden_case *c = &g->item[i];
+        if (!exact && c->bf16_rel_err < 0)
+            return fm_fail(FM_E_FORMAT, "cases[%d].bf16_rel_err_first is missing: without it only "
+                                        "--dtype float32 can be judged", i);
         out[i]             = (fm_verify_case){.bound = exact ? exact_bound : 2 * c->bf16_rel_err};
         out[i].need_argmax = exact ? c->n_greedy : c->bf16_match > 2 ? c->bf16_match - 2 : 0;
         FM_TRY(score(e, c, &out[i]));

@@ -3,7 +3,8 @@
 # Everything that is tested, on an existing build:  tests/run.sh BUILD
 #     1  all tests of the build
 #     2  unit, kernel and bad-input tests under AddressSanitizer and UBSan
-#     3  each fuzz target for a few seconds on its corpus, where clang is
+#     3  a debug build, which aborts on any allocation inside a step
+#     4  each fuzz target for a few seconds on its corpus, where clang is
 # The last line counts them all; FM_FUZZ_SECONDS=60 fuzzes longer.
 set -u
 cd "$(dirname "$0")/.."
@@ -40,6 +41,15 @@ sanitize()
     test_build "$build-asan" -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|verify_tokenizer|identity/dummy)$'
 }
 
+guard()
+{
+    echo "== debug build: no allocation in a step"
+    cmake -G Ninja -S "$root" -B "$build-debug" -DCMAKE_BUILD_TYPE=Debug >"$log" 2>&1 &&
+        cmake --build "$build-debug" --target test_golden_identity test_unit_base_alloc_guard >"$log" 2>&1 ||
+        { tail -30 "$log"; failed=$((failed + 1)); return; }
+    test_build "$build-debug" -R '^golden/identity$|^unit/base_alloc_guard$'
+}
+
 fuzz_one() # a copy of the corpus: what the fuzzer finds new stays out of the tree
 {
     name=$(basename "$1")
@@ -74,6 +84,7 @@ fuzz()
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 test_build "$build" -LE model
 sanitize
+guard
 fuzz
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -15,6 +15,7 @@ trap 'rm -rf "$out" "$(dirname "$copy")"' EXIT
 export FM_COMM_SILENCE="${FM_COMM_SILENCE:-1.5}" FM_COMM_TIMEOUT="${FM_COMM_TIMEOUT:-2}"
 
 now() { date +%s%3N; }
+alive() { pgrep -r D,R,S,T,t -f "$tag"; } # not those that only wait to be counted
 
 fault() # fault HOW VICTIM: what must hold, checked
 {
@@ -39,9 +40,8 @@ fault() # fault HOW VICTIM: what must hold, checked
         cat "$out"
         return 1
     fi
-    sleep 0.05
-    if pgrep -f "$tag" >/dev/null; then sleep 2; fi # mpirun kills a second after it asked
-    if pgrep -f "$tag "; then
+    if alive; then sleep 2; fi # a launcher kills a second after it asked
+    if alive; then
         echo "FAILED: $1 of rank $2 left processes behind"
         return 1
     fi
