@@ -1,4 +1,4 @@
-# For people: make, make bench, make test, make install.  CMake does the work.
+# For people: make, make bench, make bench-cpu, make test, make install.  CMake does the work.
 B      ?= build
 PREFIX ?= /usr/local
 
@@ -10,6 +10,9 @@ $(B)/build.ninja: | packages
 
 bench: all
 	@$(B)/fathom bench
+
+bench-cpu: all
+	@$(B)/bench/bench_cpu --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
 
 test: all
 	@tests/run.sh $(B)
@@ -23,4 +26,4 @@ packages:
 clean:
 	@rm -rf $(B)
 
-.PHONY: all bench test install packages clean
+.PHONY: all bench bench-cpu test install packages clean

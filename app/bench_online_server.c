@@ -67,7 +67,9 @@ static fm_status ask_models(fm_online_server *s, fm_client *c, const char *name)
 static fm_status open_tokenizer(fm_online_server *s, const char *where)
 {
     fm_model_path path;
-    if (!where || !*where || fm_model_path_find(&path, where) != FM_OK) return FM_OK;
+    if (!where || !*where) return FM_OK;
+    if (fm_tokenizer_exists(where)) return fm_tokenizer_open(&s->tokenizer, where);
+    if (fm_model_path_find(&path, where) != FM_OK) return FM_OK;
     return *path.dir && fm_tokenizer_exists(path.dir) ? fm_tokenizer_open(&s->tokenizer, path.dir)
                                                       : FM_OK;
 }

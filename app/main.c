@@ -15,6 +15,7 @@ static const struct {
     {"bench", fm_cmd_bench,
      "measure offline throughput, as SGLang's bench_offline_throughput does"},
     {"serve", fm_cmd_serve, "answer over HTTP: OpenAI's API, SGLang's, and a page to chat on"},
+    {"eval", fm_cmd_eval, "ask a set of questions and count the right answers"},
     {"run", fm_cmd_run, "answer one prompt, or chat in the terminal"},
     {"verify", fm_cmd_verify, "compare a model or a tokenizer with golden data"},
 };

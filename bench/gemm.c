@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "bench/gemm_peak.h"
+#include "bench/limits.h"
 #include "device/host.h"
 #include "llm/kernel/gemm/gemm.h"
 
@@ -32,24 +32,6 @@ static void fill(void)
 #pragma omp parallel for
     for (size_t i = 0; i < arena_bytes / 4; i++) w[i] = fm_rng_u32(1, i) & 0xbfbfbfbf;
     for (size_t i = 0; i < (size_t)MAX_M * MAX_K; i++) x[i] = fm_rng_u32(2, i) & 0xbfbfbfbf;
-}
-
-/* Bytes per second over the arena, all threads. */
-static double read_bandwidth(void)
-{
-    double best = 0;
-    for (int pass = 0; pass < 5; pass++) {
-        const double began = fm_now();
-        uint64_t     sum   = 0;
-#pragma omp parallel for reduction(^ : sum) schedule(static)
-        for (size_t line = 0; line < arena_bytes / 64; line++) {
-            const uint64_t *v = (const uint64_t *)arena + line * 8;
-            sum ^= v[0] ^ v[1] ^ v[2] ^ v[3] ^ v[4] ^ v[5] ^ v[6] ^ v[7];
-        }
-        const double rate = (double)arena_bytes / (fm_now() - began);
-        if (rate > best && sum != 1) best = rate;
-    }
-    return best;
 }
 
 typedef struct {
@@ -99,7 +81,7 @@ static double measure(const job *j)
 
 static void report(const fm_gemm *v, fm_dtype type, const char *name, double bandwidth)
 {
-    const double peak = fm_bench_peak(v->isa, type) * n_thread;
+    const double peak = fm_peak_of_team(v->isa, type, n_thread);
     for (size_t a = 0; a < sizeof shape_k / sizeof *shape_k; a++) {
         printf("\n%s %s k=%d, peak %.0f GFLOP/s\n     m  GFLOP/s  of peak     GB/s  of read\n",
                fm_isa_name(v->isa), name, shape_k[a], peak * 1e-9);
@@ -126,7 +108,7 @@ int main(int argc, char **argv)
         return 1;
     }
     fill();
-    const double bandwidth = read_bandwidth();
+    const double bandwidth = fm_read_bandwidth(arena, arena_bytes, n_thread);
     printf("%d thread(s), %.1f GB/s read\n", n_thread, bandwidth * 1e-9);
 
     size_t         count;

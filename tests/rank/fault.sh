@@ -20,7 +20,8 @@ alive() { pgrep -r D,R,S,T,t -f "$tag"; } # not those that only wait to be count
 fault() # fault HOW VICTIM: what must hold, checked
 {
     case $1 in
-    absent|close) line="; it was: step 300, in all_reduce" ;;
+    absent) line="; it was: step 300, in all_reduce" ;;
+    close) line="^fathom: rank .* it was: " ;; # it depends on what its goodbye meets
     abort) line="^fathom: rank $2 on .*: out of luck; it was: step 300" ;;
     stop) line="^fathom: rank $2 on .* has not answered for .* s; it was: step 300" ;;
     *) line="^fathom: rank $2 on .* died; it was: step 300" ;;

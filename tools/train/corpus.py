@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plain English for training, from the documents of the Debian packages on this machine.
+"""Plain English for training, from the free packages installed on this machine.
 
     corpus.py OUT.txt.xz [--megabytes 60]
 
-Manual pages, README files and HTML manuals are free documents; their paragraphs of prose are
-taken and everything that looks like code, a table or a list is left.  The result is input to
-training and is not kept in the repository.
+Manual pages, README files, HTML manuals and the doc strings of Python modules are free documents;
+their paragraphs of prose are taken, each once, and everything that looks like code, a table or a
+list is left.  The result is input to training and is not kept in the repository.
 """
 import argparse
 import gzip
@@ -23,7 +23,8 @@ ROFF_ESCAPE = {r"\-": "-", r"\(aq": "'", r"\(lq": '"', r"\(rq": '"', r"\(dq": '"
 INLINE_MACROS = (".B ", ".I ", ".BR ", ".IR ", ".BI ", ".IB ", ".RB ", ".RI ", ".Nm ", ".Ar ",
                  ".Fa ", ".Xr ", ".Em ", ".Dq ", ".Va ", ".Vt ")
 BLOCK = re.compile(r"</?(p|div|li|td|th|tr|h\d|pre|ul|ol|table|dd|dt|br|section)\b[^>]*>", re.I)
-PROSE = re.compile(r"^[A-Z\"'(][A-Za-z0-9 ,.;:'\"()/!?_-]+[.!?:)\"']$")
+PROSE = re.compile(r"^[A-Z\"'(`][A-Za-z0-9 ,.;:'\"()/!?_`*%+&$@=#-]+[.!?:)\"']$")
+DOC_STRING = re.compile(r'"""(.*?)"""', re.S)
 
 
 def read(path):
@@ -64,6 +65,9 @@ def paragraphs(path):
         yield from roff_paragraphs(text)
     elif name.endswith((".html", ".htm")):
         yield from html_paragraphs(text)
+    elif name.endswith(".py"):
+        for doc in DOC_STRING.findall(text):
+            yield from doc.split("\n\n")
     else:
         yield from text.split("\n\n")
 
@@ -73,15 +77,14 @@ def is_prose(p):
         return False
     words = p.split()
     plain = sum(w.strip(".,;:()\"'!?").isalpha() for w in words)
-    return plain > 0.85 * len(words) and len(words) > 10
+    return plain > 0.8 * len(words) and len(words) > 8
 
 
 def documents():
-    """Files worth reading; the cloud tools' pages repeat each other thousands of times."""
-    for root, pattern in (("/usr/share/man", "man[1-8]/*.gz"), ("/usr/share/doc", "**/*"),
-                          ("/usr/share/perl", "**/*.pod")):
+    for root, pattern in (("/usr/share/doc", "**/*"), ("/usr/share/man", "man[1-8]/*.gz"),
+                          ("/usr/share/perl", "**/*.pod"), ("/usr/lib", "**/*.py")):
         for path in sorted(pathlib.Path(root).glob(pattern)):
-            if path.is_file() and not path.name.startswith(("gcloud", "changelog", "copyright")):
+            if path.is_file() and not path.name.startswith(("changelog", "copyright")):
                 yield path
 
 

@@ -45,7 +45,7 @@ static fm_status test_message(fm_wire *w, fm_wire_request *r, int *done, size_t 
     (void)w;
     MPI_Status status;
     int        n = 0;
-    FM_TRY(check(MPI_Test((MPI_Request *)r, done, &status), "a message of another rank"));
+    FM_TRY(check(MPI_Test((MPI_Request *)r, done, &status), "MPI_Test"));
     if (*done && MPI_Get_count(&status, MPI_BYTE, &n) == MPI_SUCCESS && n > 0) *bytes = (size_t)n;
     return FM_OK;
 }

@@ -3,6 +3,7 @@
 #include "comm/p2p/p2p.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,15 @@ static fm_status check_arrived(const fm__group *g, const fm__message *m, size_t 
                    bytes, g->member[g->comm.rank], m->bytes);
 }
 
+/* Says whose message it was; the wire does not know ours from theirs. */
+static fm_status broken_message(const fm__group *g, const fm__message *m, fm_status rc)
+{
+    char why[256];
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "message %s rank %d: %s", m->bytes == FM__IS_SEND ? "to" : "from",
+                   g->member[m->peer], why);
+}
+
 /* Testing one message moves them all, so the first that is missing is enough. */
 static fm_status collect(fm__group *g, fm__slot *s)
 {
@@ -66,7 +76,8 @@ static fm_status collect(fm__group *g, fm__slot *s)
         fm__message *m    = &s->message[s->n_arrived];
         int          done = 0;
         size_t       bytes = 0;
-        FM_TRY(g->wire->ops->test(g->wire, &m->request, &done, &bytes));
+        const fm_status rc = g->wire->ops->test(g->wire, &m->request, &done, &bytes);
+        if (rc != FM_OK) return broken_message(g, m, rc);
         if (!done) return FM_OK;
         FM_TRY(check_arrived(g, m, bytes));
         s->n_arrived++;

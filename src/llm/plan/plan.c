@@ -32,22 +32,37 @@ static int64_t wanted_pages(const fm_plan_request *q)
     return pages < INT_MAX / q->page_size ? pages : INT_MAX / q->page_size;
 }
 
-static fm_status too_big(const fm_plan_request *q, size_t budget, int64_t pages)
+/* A share of the machine was asked for, and more is there. */
+static const char *or_more_memory(const fm_plan_request *q)
 {
-    const size_t fixed = q->weights + q->workspace, need = fixed + (size_t)pages * q->kv_page;
-    const size_t over  = need - budget;
+    return q->mem_fraction > 0 && q->mem_fraction * (double)q->total < (double)q->available
+               ? ", or raise --mem-fraction-static"
+               : "";
+}
+
+/* `need` is with the fewest pages that make sense for the request. */
+static fm_status too_big(const fm_plan_request *q, size_t budget, size_t need)
+{
+    const size_t fixed = q->weights + q->workspace;
+    if (q->weights > budget)
+        return fm_fail(FM_E_OOM,
+                       "the weights take %.2f GiB, %.2f GiB more than the %.2f GiB there are for "
+                       "everything: run fewer layers (--json-model-override-args "
+                       "'{\"num_hidden_layers\": N}')%s",
+                       gib(q->weights), gib(q->weights - budget), gib(budget), or_more_memory(q));
     if (fixed + q->kv_page > budget)
         return fm_fail(FM_E_OOM,
-                       "the model needs %.2f GiB more than the %.2f GiB it may use: weights %.2f, "
-                       "workspace %.2f GiB; fewer layers (--json-model-override-args), a smaller "
-                       "--chunked-prefill-size, --max-running-requests or --context-length, or a "
-                       "larger --mem-fraction-static would help",
-                       gib(over), gib(budget), gib(q->weights), gib(q->workspace));
+                       "the plan is %.2f GiB over the %.2f GiB there are: weights %.2f, workspace "
+                       "%.2f GiB; lower --chunked-prefill-size, --max-running-requests or "
+                       "--context-length%s",
+                       gib(need - budget), gib(budget), gib(q->weights), gib(q->workspace),
+                       or_more_memory(q));
     const int64_t fit = (int64_t)((budget - fixed) / q->kv_page) * q->page_size;
     return fm_fail(FM_E_OOM,
                    "--max-total-tokens %lld needs %.2f GiB more than the %.2f GiB there are: "
-                   "--max-total-tokens %lld fits, or give more with --mem-fraction-static",
-                   (long long)q->max_total_tokens, gib(over), gib(budget), (long long)fit);
+                   "--max-total-tokens %lld fits%s",
+                   (long long)q->max_total_tokens, gib(need - budget), gib(budget), (long long)fit,
+                   or_more_memory(q));
 }
 
 fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q)
@@ -55,8 +70,9 @@ fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q)
     const size_t  budget = budget_of(q), fixed = q->weights + q->workspace;
     const int64_t wanted = wanted_pages(q);
     const int64_t fit    = budget > fixed ? (int64_t)((budget - fixed) / q->kv_page) : 0;
-    if (fit < 1) return too_big(q, budget, 1);
-    if (q->max_total_tokens && fit < wanted) return too_big(q, budget, wanted);
+    if (fit < 1) return too_big(q, budget, fixed + q->kv_page);
+    if (q->max_total_tokens && fit < wanted)
+        return too_big(q, budget, fixed + (size_t)wanted * q->kv_page);
     const int64_t pages = fit < wanted ? fit : wanted;
     *out                = (fm_plan){.weights    = q->weights,
                                     .workspace  = q->workspace,

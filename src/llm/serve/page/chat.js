@@ -43,6 +43,7 @@ function drawAnswer(view, busy) {
   if (view.thought.textContent !== turn.thought) view.thought.textContent = turn.thought || "";
   view.summary.textContent = busy && !turn.content ? "Thinking…" :
     turn.thoughtSeconds ? `Thought for ${seconds(turn.thoughtSeconds)}` : "Thought";
+  if (!busy && turn.thought && !turn.content) view.think.open = true; /* there is nothing else to read */
   view.wait.hidden = !busy || Boolean(turn.content);
   view.text.replaceChildren(...markdown(turn.content || ""));
   view.after.replaceChildren();
@@ -114,7 +115,7 @@ async function fill(turn, view, stop) {
   if (modelName) body.model = modelName;
   try {
     await streamChat(body, stop.signal, {
-      thought: (t) => { arrived(); turn.thought = (turn.thought || "") + t; turn.thoughtSeconds = (clock.last - clock.sent) / 1000; },
+      thought: (t) => { arrived(); turn.thought = (turn.thought || "") + t; turn.thoughtSeconds = (clock.last - clock.first) / 1000; },
       text: (t) => { arrived(); turn.content += t; },
       usage: (u) => { usage = u; },
       finish: (f) => { turn.finish = f; },

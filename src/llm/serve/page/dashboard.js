@@ -93,22 +93,28 @@ function drawDashboard() {
 }
 
 const FACTS = [["version", "Version"], ["model_path", "Model"], ["served_model_name", "Served as"], ["dtype", "Arithmetic"],
-  ["device", "Device"], ["isa", "Instructions"], ["threads", "Threads"], ["context_length", "Context"], ["max_total_num_tokens", "KV pool"],
-  ["page_size", "Page"], ["max_running_requests", "Most running"], ["chunked_prefill_size", "Prefill chunk"],
+  ["device", "Device"], ["num_threads", "Threads"], ["context_len", "Context"], ["context_length", "Context"],
+  ["max_total_num_tokens", "KV pool"], ["page_size", "KV page"], ["effective_max_running_requests_per_dp", "Most running"],
+  ["max_running_requests", "Most running"], ["max_queued_requests", "Most waiting"], ["chunked_prefill_size", "Prefill chunk"],
   ["schedule_policy", "Order"], ["tp_size", "Tensor-parallel ranks"]];
-const IN_TOKENS = new Set(["context_length", "max_total_num_tokens", "page_size", "chunked_prefill_size"]);
+const IN_TOKENS = new Set(["context_len", "context_length", "max_total_num_tokens", "page_size", "chunked_prefill_size"]);
+
+/* A fact may stand at the top, among the arguments or in the engine's state; the first name of a title wins. */
+function serverFacts(info) {
+  const places = [info, info.server_args || {}, (info.internal_states || [])[0] || {}], shown = new Map();
+  for (const [key, title] of FACTS) {
+    const value = places.map((p) => p[key]).find((v) => v !== undefined && v !== null && v !== "" && v !== 0);
+    if (value === undefined || shown.has(title)) continue;
+    const text = typeof value === "number" ? value.toLocaleString("en-US") : String(value);
+    shown.set(title, IN_TOKENS.has(key) ? `${text} tokens` : text);
+  }
+  return shown;
+}
 
 async function showServer() {
   try {
-    const info = await getJson("server_info");
-    const nodes = [];
-    for (const [key, title] of FACTS) {
-      const value = info[key] ?? (info.server_args && info.server_args[key]);
-      if (value === undefined || value === null || value === "" || value === 0) continue;
-      const text = typeof value === "number" ? value.toLocaleString("en-US") : String(value);
-      nodes.push(element("dt", {}, title), element("dd", {}, IN_TOKENS.has(key) ? `${text} tokens` : text));
-    }
-    byId("facts").replaceChildren(...nodes);
+    const facts = serverFacts(await getJson("server_info"));
+    byId("facts").replaceChildren(...[...facts].flatMap(([title, text]) => [element("dt", {}, title), element("dd", {}, text)]));
   } catch { /* a server without it shows nothing here */ }
 }
 

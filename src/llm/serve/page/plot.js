@@ -3,7 +3,7 @@
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 46, RIGHT = 6, TOP = 8, BOTTOM = 20, HIGH = 150;
+const LEFT = 52, RIGHT = 6, TOP = 8, BOTTOM = 20, HIGH = 150;
 
 function svg(tag, attributes, text) {
   const e = document.createElementNS(SVG, tag);

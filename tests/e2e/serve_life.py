@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""fathom serve under way: keys, queue, cancelling, time-outs, TLS, the end."""
+import json
+import os
+import signal
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import http.client
+
+from serve_lib import MODEL, TOKENIZER, Server, run_all, same
+
+ASK = {"text": "Hello", "sampling_params": {"max_new_tokens": 4, "temperature": 0}}
+LONG = {"text": "Hello", "sampling_params": {"max_new_tokens": 4000, "temperature": 0, "ignore_eos": True}}
+POOL = MODEL + TOKENIZER + ["--max-total-tokens", "65536"]
+
+
+def open_stream(s, body=None):
+    """A connection whose stream has begun."""
+    c = s.connect()
+    c.request("POST", "/generate", json.dumps(dict(body or LONG, stream=True)))
+    r = c.getresponse()
+    assert r.readline().startswith(b"data: ")
+    return c, r
+
+
+def test_key():
+    with Server("--api-key", "secret", "--served-model-name", "other/name", "--metrics-prefix", "sglang") as s:
+        same(s.ask("POST", "/generate", ASK)[0], 401)
+        same(s.ask("POST", "/generate", ASK, {"Authorization": "Bearer secre"})[0], 401)
+        same(s.ask("POST", "/generate", ASK, {"Authorization": "Bearer secret"})[0], 200)
+        same(s.ask("POST", "/v1/messages", {"max_tokens": 1, "messages": [{"role": "user", "content": "a"}]},
+                   {"x-api-key": "secret"})[0], 200)
+        same([s.ask("GET", p)[0] for p in ("/health", "/metrics", "/")], [200, 200, 200])
+        same(s.ask("GET", "/server_info")[0], 401)
+        models = s.ask("GET", "/v1/models", headers={"Authorization": "Bearer secret"})[2]
+        same(json.loads(models)["data"][0]["id"], "other/name")
+        same(s.ask("GET", "/v1/models/other%2Fname", headers={"Authorization": "Bearer secret"})[0], 200)
+        assert b'sglang:num_running_reqs{model_name="other/name"' in s.get("/metrics")
+
+
+def test_leaving_cancels():
+    with Server() as s:
+        for _ in range(3):
+            c, r = open_stream(s)
+            assert s.metric("num_running_reqs") == 1
+            c.close()
+            r.close()
+            s.wait_idle(5)
+        c = s.connect()  # not a stream: nothing has been sent when the client leaves
+        c.request("POST", "/generate", json.dumps(LONG))
+        time.sleep(0.2)
+        c.close()
+        s.wait_idle(5)
+        assert s.metric("num_used_tokens") == 0
+        assert s.metric("num_aborted_requests_total") >= 4
+
+
+def test_abort():
+    with Server() as s:
+        got = {}
+
+        def run(name):
+            got[name] = s.post("/generate", dict(LONG, rid=name))
+
+        threads = [threading.Thread(target=run, args=(n,)) for n in ("one", "two")]
+        for t in threads:
+            t.start()
+        while s.metric("num_running_reqs") < 2:
+            time.sleep(0.02)
+        s.post("/abort_request", {"rid": "one"})
+        threads[0].join()
+        same(got["one"]["meta_info"]["finish_reason"]["type"], "abort")
+        assert "two" not in got
+        s.post("/abort_request", {"abort_all": True})
+        threads[1].join()
+        same(got["two"]["meta_info"]["finish_reason"]["type"], "abort")
+        same(s.ask("POST", "/abort_request", {})[0], 400)
+        same(s.ask("GET", "/flush_cache")[0], 200)
+
+
+def test_full_queue():
+    with Server("--max-running-requests", "2", "--max-queued-requests", "2") as s:
+        busy = [open_stream(s) for _ in range(2)]
+        same(s.ask("POST", "/flush_cache")[0], 400)
+        waiting = [threading.Thread(target=s.ask, args=("POST", "/generate", ASK)) for _ in range(2)]
+        for t in waiting:
+            t.start()
+        while s.metric("num_queue_reqs") < 2:
+            time.sleep(0.02)
+        status, headers, body = s.ask("POST", "/generate", ASK)
+        same((status, headers["Retry-After"]), (429, "1"))
+        same(json.loads(body)["error"]["type"], "rate_limit_error")
+        assert s.metric("num_refused_requests_total") == 1
+        same(s.ask("GET", "/health")[0], 200)
+        for c, r in busy:
+            c.close()
+            r.close()
+        for t in waiting:
+            t.join()
+        same(s.ask("POST", "/generate", ASK)[0], 200)
+
+
+def test_priority():
+    with Server("--max-running-requests", "1") as s:
+        c, r = open_stream(s)
+        order = []
+
+        def run(name, priority):
+            s.post("/generate", dict(ASK, priority=priority))
+            order.append(name)
+
+        threads = []
+        for name, priority in (("low", -5), ("usual", 0), ("high", 5)):
+            threads.append(threading.Thread(target=run, args=(name, priority)))
+            threads[-1].start()
+            while s.metric("num_queue_reqs") < len(threads):
+                time.sleep(0.01)
+        c.close()
+        r.close()
+        for t in threads:
+            t.join()
+        same(order, ["high", "usual", "low"])
+
+
+def test_request_timeout():
+    with Server("--request-timeout", "0.3") as s:
+        status, _, body = s.ask("POST", "/generate", LONG)
+        same((status, json.loads(body)["error"]["type"]), (503, "overloaded_error"))
+        c, r = open_stream(s)
+        text = r.read().decode()
+        assert '"error"' in text and text.endswith("data: [DONE]\n\n"), text[-400:]
+        c.close()
+        s.wait_idle()
+        same(s.ask("POST", "/generate", ASK)[0], 200)
+
+
+def test_slow_reader():
+    body = dict(LONG, return_logprob=True, top_logprobs_num=20)
+    with Server() as s:
+        c, r = open_stream(s, body)  # cumulative events: megabytes that nobody reads
+        same(s.ask("POST", "/generate", ASK)[0], 200)
+        s.wait_idle(50)
+        assert s.metric("num_aborted_requests_total") == 1
+        c.close()
+
+
+def test_keep_alive():
+    with Server() as s:
+        c = s.connect()
+        for i in range(50):
+            c.request("POST", "/generate", json.dumps(dict(ASK, stream=bool(i % 2))))
+            r = c.getresponse()
+            r.read()
+            same(r.status, 200)
+        same(s.metric("num_connections"), 2)
+        c.close()
+
+
+def test_drain():
+    with Server() as s:
+        c, r = open_stream(s, {"text": "Hello", "sampling_params": {"max_new_tokens": 1500, "temperature": 0, "ignore_eos": True}})
+        idle = s.connect()
+        idle.request("GET", "/health")
+        idle.getresponse().read()
+        s.process.send_signal(signal.SIGTERM)
+        text = r.read().decode()
+        assert '"type":"length"' in text and text.endswith("data: [DONE]\n\n"), text[-300:]
+        s.process.wait(timeout=20)
+        same(s.process.returncode, 0)
+        s.stop = lambda: None
+
+
+def test_second_signal():
+    with Server() as s:
+        c, r = open_stream(s)
+        s.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        same(s.process.poll(), None)
+        began = time.time()
+        s.process.send_signal(signal.SIGTERM)
+        s.process.wait(timeout=20)
+        assert time.time() - began < 2
+        same(s.process.returncode, 143)
+        s.stop = lambda: None
+        c.close()
+
+
+def test_access_log():
+    with Server("--log-requests") as s:
+        s.post("/generate", dict(ASK, rid="abc"))
+        s.ask("GET", "/nowhere")
+    lines = [json.loads(line) for line in "".join(s.log).splitlines() if line.startswith("{")]
+    same([(x["method"], x["path"], x["status"]) for x in lines], [("POST", "/generate", 200), ("GET", "/nowhere", 404)])
+    same((lines[0]["id"], lines[0]["output_tokens"]), ("abc", 4))
+
+
+def test_tls():
+    with tempfile.TemporaryDirectory() as d:
+        cert, key = os.path.join(d, "cert.pem"), os.path.join(d, "key.pem")
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert,
+                               "-days", "2", "-subj", "/CN=localhost"], capture_output=True)
+        if made.returncode:
+            print("no openssl command: TLS not tested")
+            return
+        with Server("--ssl-certfile", cert, "--ssl-keyfile", key) as s:
+            trust = ssl.create_default_context(cafile=cert)
+            trust.check_hostname = False
+            c = http.client.HTTPSConnection("127.0.0.1", s.port, context=trust, timeout=20)
+            for stream in (False, True, False):
+                c.request("POST", "/generate", json.dumps(dict(ASK, stream=stream)))
+                r = c.getresponse()
+                same((r.status, len(r.read()) > 50), (200, True))
+            plain = s.raw()
+            plain.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            try:
+                assert b"HTTP/1.1 200" not in plain.recv(1000)
+            except ConnectionResetError:
+                pass
+            plain.close()
+            c.request("POST", "/generate", json.dumps(dict(LONG, stream=True)))
+            r = c.getresponse()
+            r.readline()
+            c.sock.close()
+            r.close()
+            c2 = http.client.HTTPSConnection("127.0.0.1", s.port, context=trust, timeout=20)
+            for _ in range(100):
+                c2.request("GET", "/v1/loads")
+                if json.loads(c2.getresponse().read())["loads"][0]["num_running_reqs"] == 0:
+                    break
+                time.sleep(0.05)
+            else:
+                raise AssertionError("a request goes on after its client left")
+            c2.close()
+
+
+def test_incremental_and_no_tokenizer():
+    with Server("--incremental-streaming-output") as s:
+        events = s.stream("/generate", ASK)
+        same([len(e["output_ids"]) for e in events], [1, 1, 1, 1])
+    with Server(model=MODEL + ["--max-total-tokens", "4096"]) as s:
+        r = s.post("/generate", {"input_ids": [1, 2, 3], "sampling_params": {"max_new_tokens": 4, "temperature": 0}})
+        same((len(r["output_ids"]), r["text"]), (4, ""))
+        for path, body in (("/generate", ASK), ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}),
+                           ("/v1/tokenize", {"prompt": "a"})):
+            assert "tokenizer" in s.post(path, body, 400)["message"]
+
+
+if __name__ == "__main__":
+    run_all(globals())

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The stock openai package against fathom serve.  Installs it into a virtual
+environment of its own; without a package index the test is skipped (77).
+serve_openai.py PROGRAM DIRECTORY-FOR-THE-ENVIRONMENT"""
+import os
+import subprocess
+import sys
+import venv
+
+
+def enter_environment(where):
+    """Runs this script again with the package at hand."""
+    python = os.path.join(where, "bin", "python")
+    if not os.path.exists(os.path.join(where, "complete")):
+        venv.create(where, with_pip=True, clear=True)
+        got = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "openai"], capture_output=True,
+                             text=True, timeout=150)
+        if got.returncode:
+            print("skipped: no package index:", got.stderr.strip().splitlines()[-1:])
+            sys.exit(77)
+        open(os.path.join(where, "complete"), "w", encoding="ascii").close()
+    os.execv(python, [python, os.path.abspath(__file__), sys.argv[1], where, "inside"])
+
+
+if len(sys.argv) < 4:
+    try:
+        enter_environment(sys.argv[2])
+    except (OSError, subprocess.SubprocessError) as e:
+        print("skipped:", e)
+        sys.exit(77)
+
+import asyncio  # noqa: E402
+
+import openai  # noqa: E402
+from serve_lib import Server, run_all, same  # noqa: E402
+
+HELLO = [{"role": "user", "content": "Hello"}]
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+
+
+def test_chat(client):
+    r = client.chat.completions.create(model="m", messages=HELLO, max_tokens=8, temperature=0)
+    same((r.choices[0].finish_reason, r.usage.completion_tokens, r.model), ("length", 8, "m"))
+    text = ""
+    with client.chat.completions.create(model="m", messages=HELLO, max_tokens=8, temperature=0, stream=True,
+                                        stream_options={"include_usage": True}) as stream:
+        for chunk in stream:
+            if chunk.choices:
+                text += chunk.choices[0].delta.reasoning_content or ""
+            else:
+                same(chunk.usage.completion_tokens, 8)
+    same(text, r.choices[0].message.reasoning_content)
+
+
+def test_tools(client):
+    choice = {"type": "function", "function": {"name": "weather"}}
+    r = client.chat.completions.create(model="m", messages=HELLO, max_tokens=8, temperature=0, tools=[TOOL], tool_choice=choice)
+    call = r.choices[0].message.tool_calls[0]
+    same(call.function.name, "weather")
+    name, arguments = "", ""
+    for chunk in client.chat.completions.create(model="m", messages=HELLO, max_tokens=8, temperature=0, tools=[TOOL],
+                                                tool_choice=choice, stream=True):
+        for t in chunk.choices[0].delta.tool_calls or []:
+            name += t.function.name or ""
+            arguments += t.function.arguments or ""
+    same((name, arguments), ("weather", call.function.arguments))
+    talk = HELLO + [r.choices[0].message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": "rain"}]
+    client.chat.completions.create(model="m", messages=talk, max_tokens=2, tools=[TOOL])
+
+
+def test_logprobs(client):
+    r = client.chat.completions.create(model="m", messages=HELLO, max_tokens=4, temperature=0, logprobs=True, top_logprobs=2)
+    for c in r.choices[0].logprobs.content:
+        same(c.top_logprobs[0].token, c.token)
+    r = client.completions.create(model="m", prompt=["Hello", "Bye"], max_tokens=4, temperature=0, logprobs=1, n=2)
+    same([c.index for c in r.choices], [0, 1, 2, 3])
+    same(len(r.choices[3].logprobs.tokens), 4)
+
+
+def test_models_and_errors(client):
+    same([m.id for m in client.models.list()], ["r1-mini"])
+    same(client.models.retrieve("r1-mini").id, "r1-mini")
+    for call, kind in ((lambda: client.models.retrieve("no"), openai.NotFoundError),
+                       (lambda: client.chat.completions.create(model="m", messages=HELLO, temperature=-1), openai.BadRequestError)):
+        try:
+            call()
+        except kind as e:
+            assert e.message
+        else:
+            raise AssertionError(kind)
+
+
+def test_async(client):
+    async def one(c, i):
+        stream = await c.completions.create(model="m", prompt=f"Hello {i}", max_tokens=8, temperature=0, stream=True)
+        return "".join([e.choices[0].text async for e in stream])
+
+    async def all_of_them():
+        async with openai.AsyncOpenAI(base_url=client.base_url, api_key="x") as c:
+            return await asyncio.gather(*(one(c, i) for i in range(32)))
+
+    texts = asyncio.run(all_of_them())
+    for i in (0, 31):
+        same(texts[i], client.completions.create(model="m", prompt=f"Hello {i}", max_tokens=8, temperature=0).choices[0].text)
+
+
+if __name__ == "__main__":
+    with Server() as server:
+        run_all(globals(), openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="x", max_retries=0))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arithmetic that speeds are held against, against numbers worked out
+ * another way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/cpu_bound.h"
+#include "llm/load/config_read.h"
+#include "llm/load/model_path.h"
+
+static const fm_limits xeon = {.n_thread = 2, .read = 27e9, .peak = 3.6e12};
+
+static fm_model_config shape_of(const char *name)
+{
+    fm_model_config c;
+    const char     *text = fm_builtin_config(name);
+    assert_non_null(text);
+    if (fm_config_parse(&c, text, strlen(text), name, NULL) != FM_OK) fail_msg("%s", fm_why());
+    return c;
+}
+
+static fm_shape decode(int n_seq, int pos0)
+{
+    return (fm_shape){.n_seq = n_seq, .n_row = 1, .pos0 = pos0, .generated = 1, .n_out = n_seq};
+}
+
+static void assert_close(double got, double want, double part)
+{
+    if (fabs(got - want) > part * fabs(want)) fail_msg("%.9g, want %.9g", got, want);
+}
+
+/* One token reads its active parameters and the latents before it. */
+static void a_token_reads_the_active_parameters(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"r1-mini", "v2-lite", "r1"};
+    for (int i = 0; i < 3; i++) {
+        const fm_model_config c     = shape_of(name[i]);
+        const fm_shape        s     = decode(1, 999);
+        const double          cache = 1000.0 * (c.kv_lora + c.rope) * 2 * c.n_layer;
+        const fm_bound        b     = fm_bound_step(&c, &s, &xeon);
+        /* norms and router biases are no matrices */
+        assert_close(b.cost.bytes - cache, 2.0 * (double)fm_param_active(&c), 1e-3);
+    }
+}
+
+static void r1_mini_is_as_fast_as_worked_out_by_hand(void **state)
+{
+    (void)state;
+    const fm_model_config c    = shape_of("r1-mini");
+    const fm_shape        one  = decode(1, 128), many = decode(64, 128);
+    const fm_shape        text = {.n_seq = 1, .n_row = 2048, .n_out = 1};
+    assert_close(1 / fm_bound_step(&c, &one, &xeon).seconds, 48.3, 0.01);
+    assert_close(64 / fm_bound_step(&c, &many, &xeon).seconds, 662, 0.01);
+    /* all parameters but embedding and head, and attention: scores and values of half the square */
+    const double rows = 2048, head = 32768.0 * 1024;
+    const double meet = 12 * 16 * 2 * (192 + 128) * rows * (rows + 1) / 2;
+    assert_close(fm_bound_step(&c, &text, &xeon).cost.flops,
+                 2 * rows * ((double)fm_param_active(&c) - head) + 2 * head + meet, 1e-3);
+}
+
+static void experts_fill_up(void **state)
+{
+    (void)state;
+    const fm_model_config c    = shape_of("r1-mini");
+    double                last = 0;
+    assert_close(fm_experts_met(&c, 1), 8, 1e-12);
+    for (int rows = 1; rows <= 4096; rows *= 2) {
+        const double met = fm_experts_met(&c, rows);
+        assert_true(met >= last && met <= 64 && met <= 8.0 * rows + 1e-9);
+        last = met;
+    }
+    assert_close(last, 64, 1e-9);
+}
+
+static void a_step_is_no_faster_than_either_roof(void **state)
+{
+    (void)state;
+    const fm_model_config c    = shape_of("r1-mini");
+    double                rate = 0;
+    for (int n = 1; n <= 256; n *= 2) {
+        const fm_shape s = decode(n, 500);
+        const fm_bound b = fm_bound_step(&c, &s, &xeon);
+        double         sum = 0;
+        for (int i = 0; i < FM_N_PART; i++) sum += b.part[i];
+        assert_close(sum, b.seconds, 1e-12);
+        assert_true(b.seconds >= b.cost.bytes / xeon.read * (1 - 1e-12));
+        assert_true(b.seconds >= b.cost.flops / xeon.peak * (1 - 1e-12));
+        assert_true(n / b.seconds > rate); /* company never costs throughput */
+        rate = n / b.seconds;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_reads_the_active_parameters),
+        cmocka_unit_test(r1_mini_is_as_fast_as_worked_out_by_hand),
+        cmocka_unit_test(experts_fill_up),
+        cmocka_unit_test(a_step_is_no_faster_than_either_roof),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

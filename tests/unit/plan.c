@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "llm/plan/plan.h"
+
+enum { MIB = 1 << 20 };
+
+static fm_plan_request request(void)
+{
+    return (fm_plan_request){.total       = (size_t)16384 * MIB,
+                             .available   = (size_t)10240 * MIB,
+                             .page_size   = 16,
+                             .max_running = 64,
+                             .max_context = 4096,
+                             .weights     = (size_t)4096 * MIB,
+                             .workspace   = (size_t)1024 * MIB,
+                             .kv_page     = (size_t)MIB};
+}
+
+static void fills_what_is_free_minus_a_margin(void **state)
+{
+    (void)state;
+    const fm_plan_request q = request();
+    fm_plan               p;
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_int_equal(p.budget, (size_t)(10240 - 1024) * MIB); /* a sixteenth of 16 GiB stays */
+    assert_int_equal(p.n_page, 4096);
+    assert_int_equal(p.max_tokens, 4096 * 16);
+    assert_true(p.weights + p.workspace + p.kv <= p.budget);
+}
+
+static void takes_no_more_than_can_be_used(void **state)
+{
+    (void)state;
+    fm_plan_request q = request();
+    fm_plan         p;
+    q.max_running = 2;
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_int_equal(p.n_page, 2 * 4096 / 16);
+}
+
+static void honours_the_flags(void **state)
+{
+    (void)state;
+    fm_plan_request q = request();
+    fm_plan         p;
+    q.max_total_tokens = 1000;
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_int_equal(p.n_page, 63);
+    q.max_total_tokens = 0;
+    q.mem_fraction     = 0.5;
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_int_equal(p.n_page, 8192 - 5120);
+    q.mem_fraction = 1.0; /* more than is available: what is available */
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_int_equal(p.n_page, 10240 - 5120);
+}
+
+static void refuse(const fm_plan_request *q, const char *words, const char *more)
+{
+    fm_plan p = {.n_page = -7};
+    assert_int_equal(fm_plan_make(&p, q), FM_E_OOM);
+    assert_int_equal(p.n_page, -7);
+    if (!strstr(fm_why(), words) || !strstr(fm_why(), more)) fail_msg("%s", fm_why());
+}
+
+static void says_what_would_make_it_fit(void **state)
+{
+    (void)state;
+    fm_plan_request q = request();
+    q.weights         = (size_t)10000 * MIB;
+    refuse(&q, "0.77 GiB more", "num_hidden_layers");
+    assert_null(strstr(fm_why(), "mem-fraction"));
+
+    q           = request();
+    q.workspace = (size_t)6144 * MIB;
+    refuse(&q, "1.00 GiB over", "--chunked-prefill-size");
+
+    q                  = request();
+    q.max_total_tokens = 100000;
+    refuse(&q, "--max-total-tokens 65536 fits", "2.10 GiB more");
+
+    q.mem_fraction = 0.4;
+    refuse(&q, "fits", "raise --mem-fraction-static");
+}
+
+static void prints_a_table(void **state)
+{
+    (void)state;
+    const fm_plan_request q = request();
+    fm_plan               p;
+    fm_str                s = {0};
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    fm_plan_print(&p, &s);
+    assert_non_null(strstr(s.text, "  weights        4.00\n"));
+    assert_non_null(strstr(s.text, "65536 tokens in 4096 pages of 16"));
+    fm_str_fini(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fills_what_is_free_minus_a_margin),
+        cmocka_unit_test(takes_no_more_than_can_be_used),
+        cmocka_unit_test(honours_the_flags),
+        cmocka_unit_test(says_what_would_make_it_fit),
+        cmocka_unit_test(prints_a_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fathom and llama.cpp on the same shape, one after the other, on an otherwise idle machine:
+#
+#     LLAMA_CPP=~/llama.cpp/build/bin tools/peer/llama_cpp.sh [BUILD]
+#
+# Both run r1-mini in BF16 with random weights; ours come from the generator, theirs from a GGUF
+# file that bench_peer_gguf writes once.  llama.cpp is given the better of flash attention on and
+# off.  THREADS (the cores), GGUF (where the file goes) and QUICK=1 can be set.
+set -eu
+
+build=${1:-build}
+bin=${LLAMA_CPP:?set LLAMA_CPP to the directory with llama-bench and llama-batched-bench}
+threads=${THREADS:-$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)}
+gguf=${GGUF:-$build/r1-mini.gguf}
+quick=${QUICK:-0}
+for tool in "$bin/llama-bench" "$bin/llama-batched-bench" "$build/fathom" "$build/bench/bench_peer_gguf"; do
+    [ -x "$tool" ] || { echo "llama_cpp.sh: $tool is missing" >&2; exit 2; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+
+if [ "$quick" = 1 ]; then prompt=256 out=8 batches=1,8 crowd=8; else prompt=2048 out=32 batches=1,8,32,64 crowd=64; fi
+
+[ -s "$gguf" ] || "$build/bench/bench_peer_gguf" "$gguf" r1-mini
+
+# field NAME: the numbers of that name, one per JSON line
+field() { sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p"; }
+most() { sort -g | tail -n 1; }
+
+# theirs DIR-LIKE-NAME ...: one JSON line per batch size
+theirs_batched()
+{
+    "$bin/llama-batched-bench" -m "$gguf" -t "$threads" -c $((crowd * (128 + out) + 512)) -b 2048 -ub 512 \
+        -npp 128 -ntg "$out" -npl "$batches" -fa "$1" --output-format jsonl 2>"$work/log" | grep '^{'
+}
+
+ours() { "$build/fathom" bench --model-path r1-mini --threads "$threads" --quiet "$@" >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; exit 2; }; }
+
+echo "r1-mini, BF16, $threads threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
+    "load $(cut -d' ' -f1 /proc/loadavg) at the start"
+
+theirs_prefill=$("$bin/llama-bench" -m "$gguf" -t "$threads" -p $prompt -n 0 -r 2 -fa 0,1 -ub 512,2048 -o jsonl \
+    2>"$work/log" | field avg_ts | most)
+theirs_batched on >"$work/on" || true
+theirs_batched off >"$work/off" || true
+[ -s "$work/on" ] || [ -s "$work/off" ] || { cat "$work/log" >&2; exit 2; }
+
+ours --batch-size 1 --input-len $prompt --output-len 1 --result-filename "$work/prefill"
+ours --batch-size $batches --input-len 128 --output-len $out --result-filename "$work/decode"
+ours --dataset-name random --random-input-len 128 --random-output-len $out --random-range-ratio 1 \
+    --num-prompts $crowd --result-filename "$work/offline"
+
+row() { awk -v n="$1" -v a="$2" -v b="$3" \
+    'BEGIN { printf "%-34s %10.1f %10.1f %8.1fx\n", n, a, b, b ? a / b : 0 }'; }
+
+# batch N NAME: the better of both runs at that batch size
+batch() { cat "$work/on" "$work/off" | grep "\"pl\": $1," | field "$2" | most; }
+
+printf '%-34s %10s %10s %9s\n' "tok/s" fathom llama.cpp ratio
+row "prefill of $prompt" "$(field prefill_throughput <"$work/prefill")" "$theirs_prefill"
+for b in $(echo $batches | tr , ' '); do
+    row "decode, batch $b" "$(grep "\"batch_size\": $b," "$work/decode" | field median_decode_throughput)" \
+        "$(batch "$b" speed_tg)"
+done
+row "offline, $crowd x 128 in / $out out" "$(field total_throughput <"$work/offline")" "$(batch $crowd speed)"
