@@ -11,13 +11,11 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "bench_online.h"
 #include "commands.h"
 #include "start.h"
 
-/* The default job: r1-mini answering ShareGPT-like requests takes about a
- * minute on two cores with this many. */
 static const char *const default_model = "r1-mini";
-enum { DEFAULT_PROMPTS = 32, SGLANG_PROMPTS = 1000 };
 
 static const char about[] =
     "Measures offline throughput: all requests are submitted at once, and the table shows how "
@@ -25,14 +23,17 @@ static const char about[] =
     "and requests as long as ShareGPT's, about a minute on two cores."
     "\v"
     "With --batch-size, --input-len or --output-len the latency of one batch's prefill and decode "
-    "is measured instead.  Options may be shortened to a unique beginning.  Flags of SGLang and "
-    "vLLM that have no meaning here are accepted and explained.";
+    "is measured instead.  With --base-url a running server is measured: requests arrive at "
+    "--request-rate, and the table shows their latencies.  Options may be shortened to a unique "
+    "beginning.  Flags of SGLang and vLLM that have no meaning here are accepted and explained.";
 
 typedef struct {
-    fm_options      *engine;
-    fm_bench_options bench;
-    fm_args          args;
-    fm_ask           ask;
+    fm_options       *engine;
+    fm_bench_options  bench;
+    fm_online_options online;
+    fm_args           args;
+    fm_ask            ask;
+    int               is_online;
 } command;
 
 static int is_list(const char *option)
@@ -62,19 +63,23 @@ static fm_status read_command_line(command *c, int argc, char **argv)
 {
     FM_TRY(fm_options_create(&c->engine));
     FM_TRY(fm_knobs_init(fm_bench_knobs, fm_n_bench_knob, &c->bench));
+    FM_TRY(fm_knobs_init(fm_online_knobs, fm_n_online_knob, &c->online));
     const fm_arg_table tables[] = {
         {"The job:", fm_bench_knobs, fm_n_bench_knob, &c->bench},
+        {"A running server:", fm_online_knobs, fm_n_online_knob, &c->online},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
     };
     c->args            = (fm_args){.command = "bench",
                                    .about   = about,
                                    .table   = tables,
-                                   .n_table = 2,
+                                   .n_table = 3,
                                    .word    = take_word,
                                    .ctx     = c};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     FM_TRY(rc);
+    FM_TRY(fm_online_wanted(&c->is_online, &c->online));
+    if (c->is_online) return FM_OK; /* no engine here */
     if (c->bench.logprob_start_len != -1)
         fm_str_printf(&c->args.notes,
                       "fathom bench: --logprob-start-len %lld: prompts have no "
@@ -87,41 +92,12 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     return FM_OK;
 }
 
-static const char *dataset_name(const fm_bench_options *b)
-{
-    if (b->dataset_name) return b->dataset_name;
-    return b->dataset_path ? "sharegpt" : "synthetic";
-}
-
-static int prompt_count(const fm_bench_options *b)
-{
-    if (b->num_prompts > 0) return (int)b->num_prompts;
-    return b->dataset_name || b->dataset_path ? SGLANG_PROMPTS : DEFAULT_PROMPTS;
-}
-
 static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, const fm_engine *e)
 {
-    const fm_bench_options *b = &c->bench;
-    fm_data_options         d = fm_data_default();
-    d.name                    = dataset_name(b);
-    d.path                    = b->dataset_path;
-    d.tokenizer               = fm_engine_tokenizer(e);
-    d.vocab                   = fm_engine_config(e)->vocab;
-    d.n_prompt                = prompt_count(b);
-    d.seed                    = (uint64_t)b->seed;
-    d.context                 = fm_engine_context(e);
-    d.sharegpt_output_len     = (int)b->sharegpt_output_len;
-    d.sharegpt_context_len    = (int)b->sharegpt_context_len;
-    d.prompt_suffix           = b->prompt_suffix;
-    d.apply_chat              = b->apply_chat_template;
-    d.random_input_len        = (int)b->random_input_len;
-    d.random_output_len       = (int)b->random_output_len;
-    d.random_range_ratio      = b->random_range_ratio;
-    d.gsp_groups              = (int)b->gsp_num_groups;
-    d.gsp_per_group           = (int)b->gsp_prompts_per_group;
-    d.gsp_system_len          = (int)b->gsp_system_prompt_len;
-    d.gsp_question_len        = (int)b->gsp_question_len;
-    d.gsp_output_len          = (int)b->gsp_output_len;
+    fm_data_options d = fm_bench_data_options(&c->bench);
+    d.tokenizer       = fm_engine_tokenizer(e);
+    d.vocab           = fm_engine_config(e)->vocab;
+    d.context         = fm_engine_context(e);
     FM_TRY(fm_dataset_draw(rows, warmup, &d));
     printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)rows->sum_prompt,
            (long long)rows->sum_output);
@@ -162,7 +138,7 @@ static fm_status run_offline(const command *c, fm_engine *e)
     fm_dataset      rows = {0}, warmup = {0};
     fm_answers      batch = {0};
     fm_bench_result r     = {.engine  = c->engine,
-                             .dataset = dataset_name(&c->bench),
+                             .dataset = fm_bench_dataset_name(&c->bench),
                              .rows    = &rows,
                              .batch   = &batch};
 
@@ -207,7 +183,9 @@ int fm_cmd_bench(int argc, char **argv)
     fm_engine *e = NULL;
 
     fm_status rc = read_command_line(&c, argc, argv);
-    if (rc == FM_OK && c.args.n_node > 1 && c.args.node > 0)
+    if (rc == FM_OK && c.is_online)
+        rc = fm_bench_online(&c.online, &c.bench, c.engine, &c.args);
+    else if (rc == FM_OK && c.args.n_node > 1 && c.args.node > 0)
         printf("fathom bench: this build runs one rank, on node 0; nothing to do on node %d\n",
                c.args.node);
     else if (rc == FM_OK)
@@ -220,6 +198,7 @@ int fm_cmd_bench(int argc, char **argv)
     fm_bench_ask_fini(&c.ask);
     fm_str_fini(&c.args.notes);
     fm_knobs_fini(fm_bench_knobs, fm_n_bench_knob, &c.bench);
+    fm_knobs_fini(fm_online_knobs, fm_n_online_knob, &c.online);
     fm_options_destroy(c.engine);
     return status;
 }

@@ -27,6 +27,9 @@ typedef struct {
 extern const fm_knob fm_bench_knobs[];
 extern const int     fm_n_bench_knob;
 
+const char     *fm_bench_dataset_name(const fm_bench_options *b);
+fm_data_options fm_bench_data_options(const fm_bench_options *b); /* what the flags say */
+
 /* From --return-logprob, --disable-ignore-eos and --extra-request-body. */
 fm_status fm_bench_ask_init(fm_ask *ask, const fm_bench_options *b);
 void      fm_bench_ask_fini(fm_ask *ask);

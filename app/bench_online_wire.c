@@ -181,9 +181,15 @@ const fm_wire *fm_wire_find(const char *backend)
     return NULL;
 }
 
-const char *fm_wire_path(const fm_wire *w) { return w->path; }
+const char *fm_wire_path(const fm_wire *w)
+{
+    return w->path;
+}
 
-int fm_wire_needs_text(const fm_wire *w) { return w->needs_text; }
+int fm_wire_needs_text(const fm_wire *w)
+{
+    return w->needs_text;
+}
 
 static fm_status add_extra(json_t *body, const char *text)
 {

@@ -12,10 +12,11 @@
 
 enum { EXIT_TOLD_TWICE = 128 + 15 };
 
-static const char about[] =
-    "Serves a model over HTTP with OpenAI's API (/v1/chat/completions, /v1/completions, /v1/models), SGLang's "
-    "(/generate), Anthropic's (/v1/messages), Prometheus metrics at /metrics and a page to chat on at /.  SIGTERM "
-    "lets what is under way end; a second one does not.";
+static const char about[] = "Serves a model over HTTP with OpenAI's API (/v1/chat/completions, "
+                            "/v1/completions, /v1/models), SGLang's "
+                            "(/generate), Anthropic's (/v1/messages), Prometheus metrics at "
+                            "/metrics and a page to chat on at /.  SIGTERM "
+                            "lets what is under way end; a second one does not.";
 
 typedef struct {
     fm_options      *engine;
@@ -31,7 +32,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The server:", fm_serve_knobs, fm_n_serve_knob, &c->serve},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
     };
-    c->args            = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 2};
+    c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 2};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     return rc;

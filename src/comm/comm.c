@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all transports share: a job's life, its cost, and its patience. */
+#define _POSIX_C_SOURCE 200809L
 #include "comm/comm.h"
 
+#include <math.h>
 #include <sched.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "comm/comm_stats.h"
 #include "comm/world_internal.h"
+
+enum { SPINS = 64 };
 
 const char *fm_comm_kind_name(fm_comm_kind k)
 {
@@ -53,7 +58,8 @@ fm_status fm_comm_start(fm_comm *c, fm_comm_job *job, fm_comm_call call)
 {
     *job = (fm_comm_job){.comm = c, .call = call, .slot = -1};
     if (c->n_rank == 1) return c->ops->start(c, job);
-    if (c->is_broken) return fm_fail(FM_E_COMM, "%s on a group that failed before", fm_comm_kind_name(call.kind));
+    if (c->is_broken)
+        return fm_fail(FM_E_COMM, "%s on a group that failed before", fm_comm_kind_name(call.kind));
     const double began = fm_now();
     fm__world_count(c->world);
     FM_TRY(judge(c, c->ops->start(c, job)));
@@ -74,36 +80,54 @@ fm_status fm_comm_test(fm_comm_job *job, int *done)
     return FM_OK;
 }
 
-/* Polls until the job is done.  Between polls other processes may run: ranks
- * can be more than cores. */
-static fm_status poll_patiently(fm_comm_job *job, double began)
+/* First nothing but polls; then others may run, since ranks can be more than
+ * cores; after a while, naps: whoever waits this long does not miss them. */
+static void rest(unsigned spin, double waited)
 {
-    enum { SPINS = 64 };
-    fm_comm     *c       = job->comm;
-    const double timeout = fm__world_timeout(c->world);
-    for (unsigned spin = 0;; spin++) {
+    const struct timespec nap = {.tv_nsec = waited > 1 ? 2000000 : 200000};
+    if (spin % SPINS)
+        sched_yield();
+    else if (waited > 0.05)
+        nanosleep(&nap, NULL);
+}
+
+static fm_status poll_patiently(fm_comm_job *job, double began, double timeout)
+{
+    fm_comm *c      = job->comm;
+    double   waited = 0;
+    for (unsigned spin = 1;; spin++) {
         FM_TRY(c->ops->poll(c, job));
         if (job->is_done) return FM_OK;
         if (spin < SPINS) continue;
-        if (spin == SPINS) fm__world_waits(c->world, job->call.kind, c->ops->awaits(c, job));
-        sched_yield();
-        if (spin % SPINS) continue;
-        const double waited = fm_now() - began;
-        fm__world_waits(c->world, job->call.kind, c->ops->awaits(c, job));
-        if (waited > timeout) return fm__world_timed_out(c, job, waited);
+        if (spin % SPINS == 0) {
+            waited = fm_now() - began;
+            fm__world_waits(c->world, job->call.kind, c->ops->awaits(c, job));
+            if (waited > timeout) return fm__world_timed_out(c, job, waited);
+        }
+        rest(spin, waited);
     }
 }
 
-fm_status fm_comm_wait(fm_comm_job *job)
+static fm_status wait_for(fm_comm_job *job, double timeout)
 {
     if (job->is_done) return FM_OK;
     fm_comm     *c     = job->comm;
     const double began = fm_now();
-    FM_TRY(judge(c, poll_patiently(job, began)));
+    FM_TRY(judge(c, poll_patiently(job, began, timeout)));
     fm__world_waits(c->world, job->call.kind, -1);
     job->busy_s += fm_now() - began;
     finish(job);
     return FM_OK;
+}
+
+fm_status fm_comm_wait(fm_comm_job *job)
+{
+    return wait_for(job, fm__world_timeout(job->comm->world));
+}
+
+fm_status fm_comm_wait_idle(fm_comm_job *job)
+{
+    return wait_for(job, HUGE_VAL);
 }
 
 /* With the report on, ranks first meet in a barrier: what passes until then
@@ -113,7 +137,8 @@ static fm_status meet(fm_comm *c, double *waited)
     const double began = fm_now();
     fm_comm_job  job   = {.comm = c, .call = fm_call_barrier(), .slot = -1};
     FM_TRY(c->ops->start(c, &job));
-    if (!job.is_done) FM_TRY(poll_patiently(&job, began));
+    if (!job.is_done) FM_TRY(poll_patiently(&job, began, fm__world_timeout(c->world)));
+    fm__world_waits(c->world, FM_COMM_BARRIER, -1);
     *waited = fm_now() - began;
     return FM_OK;
 }
@@ -127,7 +152,8 @@ fm_status fm_comm_run(fm_comm *c, fm_comm_call call)
 {
     fm_comm_job job;
     double      waited = 0;
-    if (c->n_rank > 1 && !c->is_broken && is_probed(c, call.kind)) FM_TRY(judge(c, meet(c, &waited)));
+    if (c->n_rank > 1 && !c->is_broken && is_probed(c, call.kind))
+        FM_TRY(judge(c, meet(c, &waited)));
     FM_TRY(fm_comm_start(c, &job, call));
     FM_TRY(fm_comm_wait(&job));
     if (waited > 0 && c->stats) {

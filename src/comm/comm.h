@@ -59,13 +59,13 @@ enum { FM_COMM_IN_FLIGHT = 4, FM_COMM_MAX_TAG = 127 };
 /* What to do.  Pieces of src and dst lie one after the other in rank order. */
 typedef struct {
     fm_comm_kind  kind;
-    int           peer;   /* BROADCAST: root; SEND, RECV: the other side */
-    int           tag;    /* SEND, RECV: 0..FM_COMM_MAX_TAG */
+    int           peer; /* BROADCAST: root; SEND, RECV: the other side */
+    int           tag;  /* SEND, RECV: 0..FM_COMM_MAX_TAG */
     const void   *src;
     void         *dst;
     size_t        n;      /* ALL_REDUCE: floats; BROADCAST, SEND, RECV: bytes */
     const size_t *send_n; /* [n_rank] ALL_TO_ALL: bytes to each rank */
-    const size_t *recv_n; /* [n_rank] ALL_TO_ALL, ALL_GATHER: bytes from each; REDUCE_SCATTER: floats for each */
+    const size_t *recv_n; /* [n_rank] bytes from each rank; REDUCE_SCATTER: floats for each */
 } fm_comm_call;
 
 /* A call under way.  Callers look at nothing inside. */
@@ -88,7 +88,7 @@ typedef struct {
     const char *name;
     fm_status (*start)(fm_comm *c, fm_comm_job *job); /* FM_E_FULL: all jobs are in flight */
     fm_status (*poll)(fm_comm *c, fm_comm_job *job);  /* sets is_done */
-    int (*awaits)(const fm_comm *c, const fm_comm_job *job); /* a world rank not heard from; -1: none */
+    int (*awaits)(const fm_comm *c, const fm_comm_job *job); /* a world rank; -1: nobody */
     fm_status (*split)(fm_comm *c, const fm_comm_part *part, fm_comm **out);
     void (*close)(fm_comm *c);
 } fm_comm_ops;
@@ -111,6 +111,10 @@ void      fm_comm_close(fm_comm *c); /* what split gave; NULL is fine; no job ma
 fm_status fm_comm_start(fm_comm *c, fm_comm_job *job, fm_comm_call call);
 fm_status fm_comm_test(fm_comm_job *job, int *done);
 fm_status fm_comm_wait(fm_comm_job *job);
+
+/* Without a limit, for a rank that may have nothing to do for hours; nearly no
+ * processor time passes.  A rank that is lost still ends it. */
+fm_status fm_comm_wait_idle(fm_comm_job *job);
 fm_status fm_comm_run(fm_comm *c, fm_comm_call call); /* start and wait */
 
 const char *fm_comm_kind_name(fm_comm_kind k);
@@ -146,7 +150,10 @@ static inline fm_comm_call fm_call_all_gather(void *dst, const void *src, const 
 static inline fm_comm_call fm_call_all_to_all(void *dst, const size_t *recv_bytes, const void *src,
                                               const size_t *send_bytes)
 {
-    return (fm_comm_call){.kind = FM_COMM_ALL_TO_ALL, .dst = dst, .src = src, .recv_n = recv_bytes,
+    return (fm_comm_call){.kind   = FM_COMM_ALL_TO_ALL,
+                          .dst    = dst,
+                          .src    = src,
+                          .recv_n = recv_bytes,
                           .send_n = send_bytes};
 }
 

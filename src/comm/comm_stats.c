@@ -70,8 +70,8 @@ static void print_wait(fm_str *out, double wait_s, double busy_s, int has_wait)
 static void print_row(fm_str *out, const char *group, fm_comm_kind k, const row *r, int has_wait)
 {
     const double n = r->n_rank;
-    fm_str_printf(out, "%-15s %-14s %5d %10.0f %12.3f %9.3f", group, fm_comm_kind_name(k), r->n_rank,
-                  (double)r->calls / n, 1e-6 * (double)r->bytes / n, r->busy_s / n);
+    fm_str_printf(out, "%-15s %-14s %5d %10.0f %12.3f %9.3f", group, fm_comm_kind_name(k),
+                  r->n_rank, (double)r->calls / n, 1e-6 * (double)r->bytes / n, r->busy_s / n);
     print_wait(out, r->wait_s, r->busy_s, has_wait);
     fm_str_printf(out, " %9.2f   rank %d\n", ratio(r->max_s, r->busy_s / n), r->slowest);
 }

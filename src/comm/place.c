@@ -12,7 +12,8 @@ static void list_objects(char *out, size_t bytes, hwloc_topology_t t, hwloc_obj_
     hwloc_bitmap_t found = hwloc_bitmap_alloc();
     if (!found) return;
     for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(t, kind, o));)
-        if (o->cpuset && hwloc_bitmap_intersects(o->cpuset, mine)) hwloc_bitmap_set(found, o->os_index);
+        if (o->cpuset && hwloc_bitmap_intersects(o->cpuset, mine))
+            hwloc_bitmap_set(found, o->os_index);
     if (hwloc_bitmap_iszero(found))
         snprintf(out, bytes, "-");
     else
@@ -37,7 +38,8 @@ void fm__place_text(char *out, size_t bytes)
     snprintf(out, bytes, "unknown");
     if (hwloc_topology_init(&t) < 0) return;
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    if (mine && hwloc_topology_load(t) == 0 && hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) == 0)
+    if (mine && hwloc_topology_load(t) == 0 &&
+        hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) == 0)
         describe(out, bytes, t, mine);
     hwloc_bitmap_free(mine);
     hwloc_topology_destroy(t);

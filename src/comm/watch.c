@@ -75,7 +75,8 @@ static void give_signal_back(fm__watch *w)
 {
     struct sigaction now;
     if (!w->has_signal) return;
-    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == on_terminate) signal(SIGTERM, SIG_DFL);
+    if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == on_terminate)
+        signal(SIGTERM, SIG_DFL);
     atomic_store(&signalled, NULL);
     if (atomic_load(&w->is_terminated)) raise(SIGTERM);
 }
@@ -86,15 +87,16 @@ fm_status fm__watch_create(fm__watch **out, const fm__watch_plan *plan)
 {
     fm__watch *w = calloc(1, sizeof *w);
     if (!w) return fm_fail(FM_E_OOM, "watch");
-    w->plan = *plan;
-    w->link = calloc((size_t)plan->n_rank, sizeof *w->link);
+    w->plan    = *plan;
+    w->link    = calloc((size_t)plan->n_rank, sizeof *w->link);
     w->door_fd = w->wake[0] = w->wake[1] = -1;
     atomic_store(&w->waits_for, -1);
     snprintf(w->doing, sizeof w->doing, "starting");
     pthread_mutex_init(&w->lock, NULL);
     *out = w;
     if (!w->link) return fm_fail(FM_E_OOM, "watch");
-    if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK)) return fm_fail(FM_E_COMM, "pipe: %s", strerror(errno));
+    if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK))
+        return fm_fail(FM_E_COMM, "pipe: %s", strerror(errno));
     return FM_OK;
 }
 

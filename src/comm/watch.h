@@ -24,21 +24,20 @@ enum { FM__DOOR_ADDRESSES = 16 };
 
 /* Where rank 0 listens, as it travels to the others. */
 typedef struct {
-    uint64_t cookie;    /* strangers do not know it */
-    uint32_t port;      /* 0: rank 0 could not listen */
+    uint64_t cookie; /* strangers do not know it */
+    uint32_t port;   /* 0: rank 0 could not listen */
     uint32_t n_address;
     struct {
         uint32_t is_v6;
         uint8_t  at[16];
-        uint32_t scope;
     } address[FM__DOOR_ADDRESSES];
 } fm__door;
 
 typedef struct {
     int         rank, n_rank;
     double      silence_s;
-    const char *interface;                          /* rank 0: name, or NULL */
-    const char *(*host)(const void *of, int rank);  /* of any rank, for messages */
+    const char *interface;                         /* rank 0: name, or NULL */
+    const char *(*host)(const void *of, int rank); /* of any rank, for messages */
     const void *of;
 } fm__watch_plan;
 

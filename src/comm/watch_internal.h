@@ -12,7 +12,7 @@ enum { FM__FRAME_TEXT = 360, FM__DOING_BYTES = 120 };
 #define FM__FRAME_MAGIC 0x666d7763u
 
 typedef enum {
-    FM__HELLO,   /* first of a link, both ways; `calls` is the door's cookie */
+    FM__HELLO, /* first of a link, both ways; `calls` is the door's cookie */
     FM__ALIVE,
     FM__ABORT,   /* to rank 0; text: why */
     FM__VERDICT, /* the job is over */

@@ -19,30 +19,38 @@
 #include "base/str.h"
 #include "comm/watch_internal.h"
 
-enum { ONE_TRY_MS = 1000 };
-static const double all_tries_s = 30;
+enum { CONNECT_MS = 1000 };
+
+/* A caller says hello at once; rank 0 may be busy with others before it answers. */
+static const double hello_s = 1, answer_s = 10, all_tries_s = 30;
 
 /* --- rank 0's door --------------------------------------------------------- */
+
+/* Means something on its own cable only. */
+static int is_link_local(const struct sockaddr *a)
+{
+    return a->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
 
 static int can_use(const struct ifaddrs *i, const char *interface, int want_loopback)
 {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) return 0;
     if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) return 0;
     if (interface && strcmp(i->ifa_name, interface)) return 0;
-    return !(i->ifa_flags & IFF_LOOPBACK) == !want_loopback;
+    return !(i->ifa_flags & IFF_LOOPBACK) == !want_loopback && !is_link_local(i->ifa_addr);
 }
 
 static void add_address(fm__door *door, const struct sockaddr *a)
 {
     if (door->n_address == FM__DOOR_ADDRESSES) return;
-    const int at               = (int)door->n_address++;
-    door->address[at].is_v6    = a->sa_family == AF_INET6;
+    const int at            = (int)door->n_address++;
+    door->address[at].is_v6 = a->sa_family == AF_INET6;
     if (a->sa_family == AF_INET) {
         memcpy(door->address[at].at, &((const struct sockaddr_in *)a)->sin_addr, 4);
         return;
     }
     memcpy(door->address[at].at, &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
-    door->address[at].scope = ((const struct sockaddr_in6 *)a)->sin6_scope_id;
 }
 
 /* Loopback last: on another host it would lead to a stranger. */
@@ -55,7 +63,8 @@ static fm_status list_addresses(fm__door *door, const char *interface)
             if (can_use(i, interface, loopback)) add_address(door, i->ifa_addr);
     freeifaddrs(all);
     if (door->n_address == 0)
-        return fm_fail(FM_E_COMM, "no network interface %s with an address", interface ? interface : "");
+        return fm_fail(FM_E_COMM, "no network interface %s with an address",
+                       interface ? interface : "");
     return FM_OK;
 }
 
@@ -90,10 +99,10 @@ fm_status fm__watch_listen(fm__watch *w, fm__door *door)
 /* --- greetings ------------------------------------------------------------- */
 
 /* One whole frame within a time; strangers may send anything. */
-static int read_frame(int fd, fm__frame *f)
+static int read_frame(int fd, fm__frame *f, double seconds)
 {
     size_t       n     = 0;
-    const double until = fm_now() + 1e-3 * ONE_TRY_MS;
+    const double until = fm_now() + seconds;
     while (n < sizeof *f) {
         struct pollfd p    = {.fd = fd, .events = POLLIN};
         const int     left = (int)(1e3 * (until - fm_now()));
@@ -116,10 +125,10 @@ static void adopt(fm__watch *w, int fd, int rank)
 {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    fm__link *l = &w->link[w->n_link++];
-    *l          = (fm__link){.fd = fd, .rank = rank, .heard = fm_now()};
+    fm__link *l       = &w->link[w->n_link++];
+    *l                = (fm__link){.fd = fd, .rank = rank, .heard = fm_now()};
     l->last.waits_for = -1;
-    l->last.rank = rank;
+    l->last.rank      = rank;
     strcpy(l->last.doing, "starting");
 }
 
@@ -133,8 +142,9 @@ static int is_linked(const fm__watch *w, int rank)
 static void welcome(fm__watch *w, int fd, uint64_t cookie)
 {
     fm__frame f;
-    const int is_rank = read_frame(fd, &f) == 0 && f.kind == FM__HELLO && f.calls == cookie &&
-                        f.rank > 0 && f.rank < w->plan.n_rank && !is_linked(w, f.rank);
+    const int is_ours =
+        read_frame(fd, &f, hello_s) == 0 && f.kind == FM__HELLO && f.calls == cookie;
+    const int is_rank = is_ours && f.rank > 0 && f.rank < w->plan.n_rank && !is_linked(w, f.rank);
     if (is_rank && greet(w, fd, cookie) == 0)
         adopt(w, fd, f.rank);
     else
@@ -151,8 +161,8 @@ static fm_status accept_all(fm__watch *w, uint64_t cookie)
         if (fd >= 0) welcome(w, fd, cookie);
         for (int r = 1; fm_now() > until && r < w->plan.n_rank; r++)
             if (!is_linked(w, r))
-                return fm_fail(FM_E_COMM, "rank %d on %s has not connected to rank 0 within %.0f s", r,
-                               w->plan.host(w->plan.of, r), all_tries_s);
+                return fm_fail(FM_E_COMM, "rank %d on %s has not connected to rank 0 within %.0f s",
+                               r, w->plan.host(w->plan.of, r), all_tries_s);
     }
     close(w->door_fd);
     w->door_fd = -1;
@@ -174,7 +184,6 @@ static socklen_t fill_address(struct sockaddr_storage *to, const fm__door *door,
     struct sockaddr_in6 *a = (struct sockaddr_in6 *)to;
     a->sin6_family         = AF_INET6;
     a->sin6_port           = htons((uint16_t)door->port);
-    a->sin6_scope_id       = door->address[i].scope;
     memcpy(&a->sin6_addr, door->address[i].at, 16);
     return sizeof *a;
 }
@@ -184,19 +193,21 @@ static int is_connected(int fd)
     struct pollfd p     = {.fd = fd, .events = POLLOUT};
     int           error = 0;
     socklen_t     n     = sizeof error;
-    return poll(&p, 1, ONE_TRY_MS) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && !error;
+    return poll(&p, 1, CONNECT_MS) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 &&
+           !error;
 }
 
 /* The descriptor of a link to rank 0, or -1. */
 static int try_address(fm__watch *w, const fm__door *door, int i)
 {
     struct sockaddr_storage to;
-    const socklen_t         n  = fill_address(&to, door, i);
-    const int               fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    fm__frame               f;
+    const socklen_t         n = fill_address(&to, door, i);
+    const int fd              = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fm__frame f;
     if (fd < 0) return -1;
-    const int is_open = (connect(fd, (struct sockaddr *)&to, n) == 0 || errno == EINPROGRESS) && is_connected(fd);
-    if (is_open && greet(w, fd, door->cookie) == 0 && read_frame(fd, &f) == 0 &&
+    const int is_open =
+        (connect(fd, (struct sockaddr *)&to, n) == 0 || errno == EINPROGRESS) && is_connected(fd);
+    if (is_open && greet(w, fd, door->cookie) == 0 && read_frame(fd, &f, answer_s) == 0 &&
         f.kind == FM__HELLO && f.calls == door->cookie && f.rank == 0)
         return fd;
     close(fd);
@@ -208,13 +219,15 @@ static fm_status cannot_reach(const fm__watch *w, const fm__door *door)
     fm_str tried = {0};
     for (int i = 0; i < (int)door->n_address; i++) {
         char text[INET6_ADDRSTRLEN] = "?";
-        inet_ntop(door->address[i].is_v6 ? AF_INET6 : AF_INET, door->address[i].at, text, sizeof text);
+        inet_ntop(door->address[i].is_v6 ? AF_INET6 : AF_INET, door->address[i].at, text,
+                  sizeof text);
         fm_str_printf(&tried, "%s%s", i ? ", " : "", text);
     }
-    const fm_status rc =
-        fm_fail(FM_E_COMM, "rank %d on %s cannot reach rank 0 on %s by TCP (port %u of %s); "
-                           "--comm-interface names the network to use", w->plan.rank,
-                w->plan.host(w->plan.of, w->plan.rank), w->plan.host(w->plan.of, 0), door->port, tried.text);
+    const fm_status rc = fm_fail(FM_E_COMM,
+                                 "rank %d on %s cannot reach rank 0 on %s by TCP (port %u of %s); "
+                                 "--comm-interface names the network to use",
+                                 w->plan.rank, w->plan.host(w->plan.of, w->plan.rank),
+                                 w->plan.host(w->plan.of, 0), door->port, tried.text);
     fm_str_fini(&tried);
     return rc;
 }

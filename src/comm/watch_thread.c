@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The watch thread: hear, tell, and judge whom nobody hears any more. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,8 +30,9 @@ static void beat(fm__watch *w)
 /* The wire is trusted no further than this: texts end, the rank is the link's. */
 static void handle(fm__watch *w, fm__link *l, fm__frame *f)
 {
-    f->doing[FM__DOING_BYTES - 1] = f->text[FM__FRAME_TEXT - 1] = 0;
-    f->rank                                                     = l->rank;
+    f->doing[FM__DOING_BYTES - 1] = 0;
+    f->text[FM__FRAME_TEXT - 1]   = 0;
+    f->rank                       = l->rank;
     switch (f->kind) {
     case FM__ALIVE: l->last = *f; break;
     case FM__BYE: l->has_left = 1; break;
@@ -47,8 +48,8 @@ static void handle(fm__watch *w, fm__link *l, fm__frame *f)
 static void listen_to(fm__watch *w, fm__link *l)
 {
     for (;;) {
-        const ssize_t n = recv(l->fd, (char *)&l->incoming + l->n_read, sizeof l->incoming - l->n_read,
-                               MSG_DONTWAIT);
+        const ssize_t n = recv(l->fd, (char *)&l->incoming + l->n_read,
+                               sizeof l->incoming - l->n_read, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (n <= 0 && l->has_left) {
@@ -85,6 +86,14 @@ static void forgive_own_nap(rounds *r, double now)
     r->last_loop = now;
 }
 
+/* Rank 0 judges at once; its verdict comes back to the others. */
+static void give_up(fm__watch *w, const char *why)
+{
+    const fm__frame f = fm__watch_frame(w, FM__ABORT, why);
+    if (w->plan.rank == 0) fm__watch_gives_up(w, &f);
+    fm__frame_send(w->link[0].fd, &f);
+}
+
 static void check_abort(fm__watch *w)
 {
     char why[FM__FRAME_TEXT];
@@ -92,20 +101,18 @@ static void check_abort(fm__watch *w)
     memcpy(why, w->abort_text, sizeof why);
     w->abort_text[0] = 0;
     pthread_mutex_unlock(&w->lock);
-    if (!why[0]) return;
-    const fm__frame f = fm__watch_frame(w, FM__ABORT, why);
-    if (w->plan.rank == 0) fm__watch_gives_up(w, &f);
-    fm__frame_send(w->link[0].fd, &f); /* the verdict comes back */
+    if (why[0]) give_up(w, why);
 }
 
 /* A launcher that lost one rank sends the others a signal: the line about the
- * lost one comes first, then the signal does what it always does. */
+ * lost one comes first.  If there is none, the signal is the news. */
 static void check_signal(rounds *r, double now)
 {
-    if (atomic_load(&r->w->is_terminated) && r->terminated == 0) r->terminated = now;
-    if (r->terminated == 0 || now - r->terminated < grace_s) return;
-    signal(SIGTERM, SIG_DFL);
-    kill(getpid(), SIGTERM);
+    if (!atomic_load(&r->w->is_terminated)) return;
+    if (r->terminated == 0) r->terminated = now;
+    if (now - r->terminated < grace_s) return;
+    give_up(r->w, "told to terminate");
+    r->terminated = now; /* rank 0 has not answered: once more */
 }
 
 static void sleep_until_news(rounds *r)

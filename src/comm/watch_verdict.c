@@ -26,9 +26,9 @@ static void add_state(char *line, const fm__frame *last)
         snprintf(line + n, LINE_BYTES - n, "%s (after %llu calls)", last->doing,
                  (unsigned long long)last->calls);
     else
-        snprintf(line + n, LINE_BYTES - n, "%s, in %s (call %llu), waiting for rank %d", last->doing,
-                 fm_comm_kind_name((fm_comm_kind)last->in_call), (unsigned long long)last->calls,
-                 last->waits_for);
+        snprintf(line + n, LINE_BYTES - n, "%s, in %s (call %llu), waiting for rank %d",
+                 last->doing, fm_comm_kind_name((fm_comm_kind)last->in_call),
+                 (unsigned long long)last->calls, last->waits_for);
 }
 
 static void print(const char *line)
@@ -92,7 +92,8 @@ _Noreturn void fm__watch_gives_up(fm__watch *w, const fm__frame *last)
     const fm__frame *behind = last->waits_for > 0 ? end_of_chain(w, last->waits_for) : NULL;
     if (behind && behind->rank != last->rank) {
         const size_t n = strlen(line);
-        snprintf(line + n, sizeof line - n, "; rank %d on %s was: ", behind->rank, host(w, behind->rank));
+        snprintf(line + n, sizeof line - n, "; rank %d on %s was: ", behind->rank,
+                 host(w, behind->rank));
         add_state(line, behind);
     }
     end_job(w, line);

@@ -98,9 +98,9 @@ static fm_status make_group(fm_world *w, int rank, int n_rank)
     int *member = malloc((size_t)n_rank * sizeof *member);
     if (!member) return fm_fail(FM_E_OOM, "world");
     for (int i = 0; i < n_rank; i++) member[i] = i;
-    const fm__group_plan plan = {"world", member, rank, n_rank, w->wire->next_context++,
-                                 WORLD_SCRATCH_BYTES, w};
-    const fm_status      rc   = fm__group_create(&w->comm, w->wire, &plan);
+    const fm__group_plan plan = {
+        "world", member, rank, n_rank, w->wire->next_context++, WORLD_SCRATCH_BYTES, w};
+    const fm_status rc = fm__group_create(&w->comm, w->wire, &plan);
     free(member);
     return rc;
 }
@@ -109,8 +109,8 @@ static fm_status make_group(fm_world *w, int rank, int n_rank)
  * be the end. */
 static fm_status share_options(fm_world *w)
 {
-    char *interface = w->options.comm_interface; /* a pointer: not for others */
-    const fm_status rc = fm_broadcast(w->comm, &w->options, sizeof w->options, 0);
+    char           *interface = w->options.comm_interface; /* a pointer: not for others */
+    const fm_status rc        = fm_broadcast(w->comm, &w->options, sizeof w->options, 0);
     w->options.comm_interface = interface;
     return rc;
 }
@@ -129,8 +129,12 @@ static const char *host_of(const void *world, int rank)
 
 static fm_status start_watch(fm_world *w)
 {
-    const fm__watch_plan plan = {w->comm->rank, w->comm->n_rank, w->options.comm_silence,
-                                 w->options.comm_interface, host_of, w};
+    const fm__watch_plan plan = {w->comm->rank,
+                                 w->comm->n_rank,
+                                 w->options.comm_silence,
+                                 w->options.comm_interface,
+                                 host_of,
+                                 w};
     fm__door             door = {0};
     FM_TRY(fm__watch_create(&w->watch, &plan));
     fm_status listening = FM_OK; /* rank 0 tells the others even if it failed */
@@ -243,7 +247,7 @@ fm_status fm_world_report(fm_world *w, fm_str *out)
     if (!all) return fm_fail(FM_E_OOM, "communication report");
     fm_comm_stats mine[FM__MAX_STATS];
     memcpy(mine, w->stats, sizeof mine); /* the gather counts itself */
-    const fm_status rc = fm__world_gather(w, all, mine, sizeof mine);
+    const fm_status       rc    = fm__world_gather(w, all, mine, sizeof mine);
     const fm__stats_table table = {all, n, FM__MAX_STATS, wall_s, w->options.comm_report};
     if (rc == FM_OK && w->comm->rank == 0) fm__stats_print(out, &table);
     free(all);

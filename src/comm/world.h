@@ -13,8 +13,8 @@
  * job: one line on stderr names rank, host and what it was doing, and every
  * rank leaves with FM_WORLD_EXIT.  This is the one place where the library
  * prints and exits: the thread that learns of it has no caller to return to.
- * A terminate signal that comes meanwhile (launchers send one) waits half a
- * second for that line.
+ * A terminate signal ends the job in the same way, half a second later, since
+ * launchers send one when they have lost a rank: the news is the lost rank.
  *
  * Threads: as comm/comm.h; fm_world_doing and fm_world_abort from any. */
 #ifndef FM_COMM_WORLD_H
@@ -30,9 +30,9 @@ enum { FM_WORLD_EXIT = 3 };
 
 /* Rank 0's options are everybody's, except the interface. */
 typedef struct {
-    double comm_timeout;   /* seconds a wait may take */
-    double comm_silence;   /* seconds without a word after which a rank counts as lost */
-    int    comm_report;    /* measure waiting apart from transfer: a barrier before each collective */
+    double comm_timeout; /* seconds a wait may take */
+    double comm_silence; /* seconds without a word after which a rank counts as lost */
+    int    comm_report;  /* measure waiting apart from transfer: a barrier before each collective */
     char  *comm_interface; /* network the watch threads of other hosts reach rank 0 on; NULL: any */
 } fm_world_options;
 

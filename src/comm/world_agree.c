@@ -31,9 +31,9 @@ static fm_status complain(fm_world *w, const char *name, const claim *all, int o
 {
     fm_str ranks = {0};
     list_ranks(&ranks, all, w->comm->n_rank, odd);
-    const fm_status rc =
-        fm_fail(FM_E_COMM, "%s differs between ranks: \"%s\" on rank 0 (%s), \"%s\" on %s (%s)", name,
-                all[0].text, fm_world_host(w, 0), all[odd].text, ranks.text, fm_world_host(w, odd));
+    const fm_status rc = fm_fail(
+        FM_E_COMM, "%s differs between ranks: \"%s\" on rank 0 (%s), \"%s\" on %s (%s)", name,
+        all[0].text, fm_world_host(w, 0), all[odd].text, ranks.text, fm_world_host(w, odd));
     fm_str_fini(&ranks);
     return rc;
 }
@@ -59,7 +59,8 @@ fm_status fm_world_placement(fm_world *w, fm_str *out)
     if (!all) return fm_fail(FM_E_OOM, "placement");
     fm__place_text(mine, sizeof mine);
     const fm_status rc = fm__world_gather(w, all, mine, sizeof mine);
-    if (rc == FM_OK) fm_str_puts(out, "rank host                 socket   numa     cores          cpus\n");
+    if (rc == FM_OK)
+        fm_str_puts(out, "rank host                 socket   numa     cores          cpus\n");
     for (int i = 0; rc == FM_OK && i < w->comm->n_rank; i++)
         fm_str_printf(out, "%4d %-20s %s\n", i, fm_world_host(w, i), all + (size_t)i * sizeof mine);
     free(all);

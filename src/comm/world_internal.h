@@ -12,14 +12,14 @@ enum { FM__HOST_BYTES = 64, FM__MAX_STATS = 24 };
 struct fm_world {
     fm_world_options options;
     fm_comm         *comm;
-    fm_wire         *wire;  /* owned; NULL in a world of one */
-    fm__watch       *watch; /* owned; NULL in a world of one */
+    fm_wire         *wire;        /* owned; NULL in a world of one */
+    fm__watch       *watch;       /* owned; NULL in a world of one */
     char (*host)[FM__HOST_BYTES]; /* [n_rank] */
-    size_t          *bytes; /* [n_rank] counts for gathers of equal pieces */
-    double           began;
-    char             why[400]; /* the first failure of a group; empty: none */
-    int              n_stats;
-    fm_comm_stats    stats[FM__MAX_STATS]; /* by group name, in the order of their making */
+    size_t       *bytes;          /* [n_rank] counts for gathers of equal pieces */
+    double        began;
+    char          why[400]; /* the first failure of a group; empty: none */
+    int           n_stats;
+    fm_comm_stats stats[FM__MAX_STATS]; /* by group name, in the order of their making */
 };
 
 /* All of these accept a NULL world: a group outside any. */

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "net/client_tls.h"
 #include "net/event_reader.h"
 
 enum { MAX_BODY = 64 << 20, MAX_HEADERS = 64 << 10, MAX_HEADER_LINES = 16 };
@@ -23,6 +24,7 @@ typedef struct call call;
 struct fm_client {
     struct event_base         *base;
     struct evhttp_uri         *uri;
+    struct ssl_ctx_st         *tls;  /* NULL: plain http */
     char                      *host; /* as in a Host header */
     struct evhttp_connection **idle;
     int                        n_idle, cap_idle;
@@ -64,7 +66,7 @@ static struct timeval timeval_of(double s)
 static int port_of(const fm_client *c)
 {
     const int port = evhttp_uri_get_port(c->uri);
-    return port > 0 ? port : 80;
+    return port > 0 ? port : c->tls ? 443 : 80;
 }
 
 static fm_status parse_url(fm_client *c, const char *url)
@@ -74,8 +76,11 @@ static fm_status parse_url(fm_client *c, const char *url)
     const char *host   = c->uri ? evhttp_uri_get_host(c->uri) : NULL;
     if (!scheme || !host || !*host)
         return fm_fail(FM_E_ARG, "\"%s\" is no address like http://127.0.0.1:30000", url);
-    if (strcmp(scheme, "http") != 0)
-        return fm_fail(FM_E_NOSUP, "%s: only http:// is spoken here, not %s://", url, scheme);
+    if (!strcmp(scheme, "https"))
+        FM_TRY(fm__client_tls_open(&c->tls));
+    else if (strcmp(scheme, "http") != 0)
+        return fm_fail(FM_E_NOSUP, "%s: http:// and https:// are spoken here, not %s://", url,
+                       scheme);
     fm_str text = {0};
     fm_str_printf(&text, "%s:%d", host, port_of(c));
     c->host = text.text;
@@ -140,6 +145,7 @@ void fm_client_destroy(fm_client *c)
         free(c->value[i]);
     }
     if (c->base) event_base_free(c->base);
+    fm__client_tls_close(c->tls);
     if (c->uri) evhttp_uri_free(c->uri);
     free(c->host);
     free(c);
@@ -159,8 +165,11 @@ void fm_client_header(fm_client *c, const char *name, const char *value)
 
 static struct evhttp_connection *connect_new(fm_client *c)
 {
-    struct evhttp_connection *e = evhttp_connection_base_new(
-        c->base, NULL, evhttp_uri_get_host(c->uri), (unsigned short)port_of(c));
+    const char         *host = evhttp_uri_get_host(c->uri);
+    struct bufferevent *tls  = c->tls ? fm__client_tls_begin(c->base, c->tls, host) : NULL;
+    if (c->tls && !tls) return NULL;
+    struct evhttp_connection *e = evhttp_connection_base_bufferevent_new(
+        c->base, NULL, tls, host, (unsigned short)port_of(c));
     if (!e) return NULL;
     const struct timeval limit = timeval_of(c->timeout);
     evhttp_connection_set_timeout_tv(e, &limit);
@@ -225,11 +234,12 @@ static void on_fault(enum evhttp_request_error fault, void *ctx)
 static const char *why_not(const call *k, int status)
 {
     if (k->stream != FM_OK) return "the reply is longer than this client reads";
+    if (status) return NULL;
     if (k->fault == EVREQ_HTTP_TIMEOUT) return "no answer within the time limit";
+    if (k->client->tls && !k->heard) return "no connection, or no certificate that is trusted here";
     if (k->fault == EVREQ_HTTP_EOF)
         return "the server closed the connection before the answer was whole";
-    if (k->fault >= 0) return "the answer is no HTTP";
-    return status ? NULL : "no connection";
+    return k->fault >= 0 ? "the answer is no HTTP" : "no connection";
 }
 
 static void finish(call *k, int status)

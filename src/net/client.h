@@ -36,7 +36,7 @@ typedef struct {
     void *ctx;
 } fm_client_call;
 
-/* "http://127.0.0.1:30000", with or without a path.  FM_E_ARG says what is
+/* "http://127.0.0.1:30000" or https, with or without a path.  FM_E_ARG says what is
  * wrong with it; nothing is connected yet.  A call that hears nothing for
  * `timeout` seconds fails. */
 fm_status fm_client_create(fm_client **out, const char *base_url, double timeout);

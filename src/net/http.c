@@ -34,7 +34,8 @@ fm_http_options fm_http_options_default(void)
 static int bind_one(const struct addrinfo *a)
 {
     const int one = 1;
-    const int fd  = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
+    const int fd =
+        socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
     if (fd < 0) return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(fd, a->ai_addr, a->ai_addrlen) == 0) return fd;
@@ -62,7 +63,8 @@ static fm_status bind_address(fm_http *h)
     for (struct addrinfo *a = list; a && h->fd < 0; a = a->ai_next) h->fd = bind_one(a);
     const int why = errno;
     freeaddrinfo(list);
-    if (h->fd < 0) return fm_fail(FM_E_IO, "cannot listen on %s:%d: %s", h->host, h->opt.port, strerror(why));
+    if (h->fd < 0)
+        return fm_fail(FM_E_IO, "cannot listen on %s:%d: %s", h->host, h->opt.port, strerror(why));
     h->port = port_of(h->fd);
     return FM_OK;
 }
@@ -71,10 +73,10 @@ fm_status fm_http_create(fm_http **out, fm_loop *l, const fm_http_options *opt)
 {
     fm_http *h = calloc(1, sizeof *h);
     if (!h) return fm_fail(FM_E_OOM, "HTTP server");
-    h->opt  = *opt;
-    h->loop = l;
-    h->fd   = -1;
-    h->host = strdup(opt->host);
+    h->opt       = *opt;
+    h->loop      = l;
+    h->fd        = -1;
+    h->host      = strdup(opt->host);
     fm_status rc = h->host ? FM_OK : fm_fail(FM_E_OOM, "HTTP server");
     if (rc == FM_OK && opt->cert_file) rc = fm__tls_open(&h->tls, opt->cert_file, opt->key_file);
     if (rc == FM_OK) rc = bind_address(h);
@@ -86,12 +88,14 @@ fm_status fm_http_create(fm_http **out, fm_loop *l, const fm_http_options *opt)
     return FM_OK;
 }
 
-static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *from, int len, void *arg)
+static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *from, int len,
+                      void *arg)
 {
-    fm_http *h = arg;
+    fm_http *h        = arg;
     char     host[48] = "?", port[8] = "?", peer[64];
     (void)l;
-    getnameinfo(from, (socklen_t)len, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    getnameinfo(from, (socklen_t)len, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(peer, sizeof peer, "%s:%s", host, port);
     fm__conn_accept(h, fd, peer);
     if (h->n_conn >= h->opt.max_connections) evconnlistener_disable(h->listener);
@@ -124,8 +128,8 @@ static void on_accept_error(struct evconnlistener *l, void *arg)
 fm_status fm_http_listen(fm_http *h)
 {
     h->retry    = event_new(h->loop->base, -1, 0, on_retry, h);
-    h->listener = evconnlistener_new(h->loop->base, on_accept, h, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
-                                     BACKLOG, h->fd);
+    h->listener = evconnlistener_new(h->loop->base, on_accept, h,
+                                     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, BACKLOG, h->fd);
     if (!h->listener || !h->retry)
         return fm_fail(FM_E_IO, "cannot listen on %s:%d: %s", h->host, h->port, strerror(errno));
     evconnlistener_set_error_cb(h->listener, on_accept_error);

@@ -48,7 +48,8 @@ static int parse_size(const char *line, size_t *size)
 {
     size_t n = 0, digits = strspn(line, "0123456789abcdefABCDEF");
     if (!digits || digits > 15) return 400;
-    if (line[digits] && line[digits] != ';' && line[digits] != ' ' && line[digits] != '\t') return 400;
+    if (line[digits] && line[digits] != ';' && line[digits] != ' ' && line[digits] != '\t')
+        return 400;
     n     = (size_t)strtoull(line, NULL, 16);
     *size = n;
     return 0;
@@ -80,9 +81,7 @@ static int take_framing(fm_http_body *b, struct evbuffer *in, size_t max_bytes)
     case FM_CHUNK_TRAILER:
         b->trailer_bytes += len + 2;
         return b->trailer_bytes > MAX_TRAILER ? 431 : 1;
-    default: /* FM_CHUNK_END */
-        b->at = FM_CHUNK_SIZE;
-        return len ? 400 : 1;
+    default: /* FM_CHUNK_END */ b->at = FM_CHUNK_SIZE; return len ? 400 : 1;
     }
 }
 

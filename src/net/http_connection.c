@@ -13,8 +13,8 @@
 #include "net/http_internal.h"
 
 enum { READ_AHEAD = 256 << 10 };
-static const double linger_seconds    = 2;
-static const double bytes_per_second  = 65536; /* the slowest upload that is let through */
+static const double linger_seconds   = 2;
+static const double bytes_per_second = 65536; /* the slowest upload that is let through */
 
 void fm__conn_set_deadline(fm__conn *c, double seconds)
 {
@@ -130,10 +130,10 @@ static int read_head(fm__conn *c)
     c->head_text = malloc(n + 1);
     FM_BUG_UNLESS(c->head_text != NULL);
     evbuffer_remove(in, c->head_text, n);
-    c->head_text[n] = 0;
-    c->x.began      = fm_now();
-    const char *why = "";
-    const int status = fm_http_head_parse(&c->head, c->head_text, n, &why);
+    c->head_text[n]    = 0;
+    c->x.began         = fm_now();
+    const char *why    = "";
+    const int   status = fm_http_head_parse(&c->head, c->head_text, n, &why);
     if (status) {
         fm__conn_refuse(c, status, why);
         return 0;
@@ -159,14 +159,16 @@ static void gather_body(fm__conn *c)
 
 static int read_body(fm__conn *c)
 {
-    fm_http   *h      = c->http;
-    const int  status = fm_http_body_take(&c->body, bufferevent_get_input(c->bev), h->opt.max_body_bytes);
+    fm_http  *h = c->http;
+    const int status =
+        fm_http_body_take(&c->body, bufferevent_get_input(c->bev), h->opt.max_body_bytes);
     const size_t held = evbuffer_get_length(c->body.data);
     h->held_bytes += held - c->x.body_len;
     c->x.body_len = held;
     if (status > 1) {
-        fm__conn_refuse(c, status, status == 413 ? "the body is larger than this server accepts"
-                                                 : "the chunks of the body are malformed");
+        fm__conn_refuse(c, status,
+                        status == 413 ? "the body is larger than this server accepts"
+                                      : "the chunks of the body are malformed");
         return 0;
     }
     if (h->held_bytes > h->opt.max_held_bytes) {
@@ -196,7 +198,10 @@ void fm__conn_advance(fm__conn *c)
         case FM__READ_HEAD: more = read_head(c); break;
         case FM__READ_BODY: more = read_body(c); break;
         case FM__FLUSHING:
-        case FM__LINGERING: swallow(c); more = 0; break;
+        case FM__LINGERING:
+            swallow(c);
+            more = 0;
+            break;
         default: more = 0; /* the next request waits its turn */
         }
     c->working = 0;
@@ -255,9 +260,9 @@ void fm__conn_accept(fm_http *h, int fd, const char *peer)
     FM_BUG_UNLESS(c != NULL);
     c->http = h;
     snprintf(c->peer, sizeof c->peer, "%s", peer);
-    c->bev = h->tls ? fm__tls_accept(h->loop->base, fd, h->tls)
-                    : bufferevent_socket_new(h->loop->base, fd,
-                                             BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    c->bev      = h->tls ? fm__tls_accept(h->loop->base, fd, h->tls)
+                         : bufferevent_socket_new(h->loop->base, fd,
+                                                  BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
     c->deadline = event_new(h->loop->base, -1, 0, on_deadline, c);
     FM_BUG_UNLESS(c->bev && c->deadline);
     fm__conn_reset(c);

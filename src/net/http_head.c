@@ -109,7 +109,8 @@ static char *next_line(char **at, char *end)
     char *line = *at;
     char *cr   = memchr(line, '\r', (size_t)(end - line));
     if (!cr || cr + 1 >= end || cr[1] != '\n') return NULL;
-    if (memchr(line, '\n', (size_t)(cr - line)) || memchr(line, 0, (size_t)(cr - line))) return NULL;
+    if (memchr(line, '\n', (size_t)(cr - line)) || memchr(line, 0, (size_t)(cr - line)))
+        return NULL;
     *cr = 0;
     *at = cr + 2;
     return line;
@@ -164,7 +165,8 @@ static int read_fields(fm_http_head *h, const char **why)
             n_host++;
         }
     }
-    if (n_host > 1 || (n_host == 0 && h->minor == 1)) return refuse(400, why, "one Host header is needed");
+    if (n_host > 1 || (n_host == 0 && h->minor == 1))
+        return refuse(400, why, "one Host header is needed");
     if (h->chunked && (h->content_length >= 0 || h->minor == 0))
         return refuse(400, why, "a chunked body with Content-Length or in HTTP/1.0");
     return 0;
@@ -177,7 +179,7 @@ int fm_http_head_parse(fm_http_head *h, char *text, size_t len, const char **why
     h->content_length = -1;
     h->chunked = h->expects_continue = 0;
     if (!line) return refuse(400, why, "the request line does not end in CR LF");
-    int status = parse_line(h, line, why);
+    int status    = parse_line(h, line, why);
     h->keep_alive = h->minor == 1;
     while (!status) {
         line = next_line(&at, end);

@@ -55,6 +55,8 @@ struct fm_http {
     fm__conn              *conns;
     int                    n_conn, n_exchange, draining;
     size_t                 held_bytes;
+    long                   date_of; /* the second that `date` is about */
+    char                   date[40];
 };
 
 fm_status fm__tls_open(struct ssl_ctx_st **out, const char *cert_file, const char *key_file);

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "net/http_internal.h"
 
@@ -66,7 +67,8 @@ static void end_exchange(fm__conn *c)
     fm__conn_reset(c);
     if (!again) {
         c->phase = FM__FLUSHING;
-        bufferevent_trigger(c->bev, EV_WRITE, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+        bufferevent_trigger(c->bev, EV_WRITE,
+                            BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
         return;
     }
     c->phase = FM__READ_HEAD;
@@ -75,13 +77,26 @@ static void end_exchange(fm__conn *c)
         bufferevent_trigger(c->bev, EV_READ, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
-static void put_head(fm__conn *c, int status, const char *type, const char *more, const char *framing)
+/* Written anew once a second. */
+static const char *date_now(fm_http *h)
+{
+    const time_t now = time(NULL);
+    struct tm    utc;
+    if (now != h->date_of && gmtime_r(&now, &utc))
+        strftime(h->date, sizeof h->date, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+    h->date_of = now;
+    return h->date;
+}
+
+static void put_head(fm__conn *c, int status, const char *type, const char *more,
+                     const char *framing)
 {
     const int keep = c->head.keep_alive && !c->http->draining;
     c->x.status    = status;
-    evbuffer_add_printf(output(c), "HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s%s%s\r\n", status,
-                        reason(status), type, framing,
-                        keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n", more ? more : "");
+    evbuffer_add_printf(output(c), "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s\r\n",
+                        status, reason(status), date_now(c->http), type, framing,
+                        keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n",
+                        more ? more : "");
 }
 
 void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char *more,

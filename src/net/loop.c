@@ -42,6 +42,8 @@ fm_status fm_loop_create(fm_loop **out)
 void fm_loop_destroy(fm_loop *l)
 {
     if (!l) return;
+    /* Connections that were closed with a callback pending are freed by it. */
+    for (int i = 0; i < 4; i++) event_base_loop(l->base, EVLOOP_NONBLOCK);
     event_base_free(l->base);
     free(l);
 }

@@ -96,6 +96,20 @@ for s, w in zip(sent, want):
 P
 between "Mean TTFT (ms):" 255 600 # whole answers: the first text is the last
 
+# The same through TLS; a certificate that nobody vouches for is refused.
+if command -v openssl >/dev/null; then
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=mock -addext "subjectAltName=IP:127.0.0.1" \
+        -keyout "$work/key" -out "$work/cert" 2>/dev/null || fail "openssl"
+    cat "$work/cert" "$work/key" >"$work/pem"
+    serve --ttft 0.02 --itl 0.005 --tls "$work/pem"
+    url=https${url#http}
+    SSL_CERT_FILE=$work/cert bench 0 --num-prompts 24 --max-concurrency 8
+    is "Successful requests:" 24
+    is "Total generated tokens:" 600
+    bench 2 --num-prompts 1
+    grep -q "no certificate that is trusted" "$work/err" || fail "an unknown certificate was taken"
+fi
+
 # Failures are counted and explained; all failing is a failure.
 serve --ttft 0.01 --itl 0.001 --fail-every 5
 bench 0 --num-prompts 9 --warmup-requests 0
@@ -112,8 +126,9 @@ grep -q "no request succeeded" "$work/err" || fail "none succeeded"
 kill $server
 bench 2 --num-prompts 1
 grep -q "no answer from the server: no connection" "$work/err" || fail "no server"
-url=https://127.0.0.1:1
+url=ftp://127.0.0.1:1
 bench 2
+grep -q "not ftp://" "$work/err" || fail "another protocol"
 url=elsewhere
 bench 2
 grep -q "is no address like" "$work/err" || fail "address"

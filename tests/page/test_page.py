@@ -173,18 +173,24 @@ def test_theme(p):
     assert len(seen) == 2, seen
 
 
-def make_traffic(p, n):
-    p.eval("""(async () => { const ask = () => fetch('v1/chat/completions', {method: 'POST', body: JSON.stringify({stream: true,
-        ignore_eos: true, max_tokens: 60 + Math.random() * 200, messages: [{role: 'user', content: 'x '.repeat(50)}]})}).then(r => r.text());
-        window.traffic = (async () => { for (let i = 0; i < %d; i++) { for (let j = 0; j < 1 + i %% 5; j++) ask();
-        await new Promise(r => setTimeout(r, 500)); } })(); })()""" % n)
+TRAFFIC = """
+(async () => {
+  const ask = () => fetch("v1/chat/completions", { method: "POST", body: JSON.stringify({
+    stream: true, ignore_eos: true, max_tokens: 60 + Math.random() * 200,
+    messages: [{ role: "user", content: "x ".repeat(50) }] }) }).then((r) => r.text());
+  for (let i = 0; i < ROUNDS; i++) {
+    for (let j = 0; j < 1 + i % 5; j++) ask();
+    await new Promise((r) => setTimeout(r, 500));
+  }
+})(), 0"""
 
 
 def test_dashboard(p, rounds):
-    make_traffic(p, rounds)
+    p.eval(TRAFFIC.replace("ROUNDS", str(rounds)))
     p.eval("document.getElementById('tab-chat').focus()")
     p.key("ArrowRight")
-    assert p.eval("document.activeElement.id") == "tab-dash" and not p.eval("document.getElementById('view-dash').hidden")
+    assert p.eval("document.activeElement.id") == "tab-dash"
+    assert not p.eval("document.getElementById('view-dash').hidden")
     time.sleep(rounds * 0.5)
     p.wait("Number(document.querySelector('.tile .value').firstChild.data) > 0")
     assert p.eval("document.querySelectorAll('.plot svg path[d^=M]').length") >= 6, "lines are drawn"
@@ -196,11 +202,13 @@ def test_dashboard(p, rounds):
 
 def test_quantiles(p):
     h = "{le: [1, 2, 4, Infinity], count: [0, 10, 20, 20], n: 20, sum: 50}"
-    assert p.eval(f"quantile(0.5, {h})") == 2 and p.eval(f"quantile(0.75, {h})") == 3 and p.eval(f"quantile(0.25, {h})") == 1.5
+    for q, want in ((0.5, 2), (0.75, 3), (0.25, 1.5)):
+        assert p.eval(f"quantile({q}, {h})") == want, q
     assert p.eval("Number.isNaN(quantile(0.5, {le: [1, Infinity], count: [0, 0], n: 0, sum: 0}))")
     assert p.eval("quantile(0.99, {le: [1, Infinity], count: [1, 10], n: 10, sum: 9})") == 1, "beyond the last bound"
-    text = 'fathom:x_bucket{a="b,le=c",le="1"} 2\\nfathom:x_bucket{le="+Inf"} 3\\nfathom:x_sum 4.5\\nfathom:x_count 3\\nsglang:y{r="0"} 1\\nsglang:y{r="1"} 2\\n'
-    got = p.eval(f"JSON.stringify(parseMetrics('{text}'))")
+    text = ('fathom:x_bucket{a="b,le=c",le="1"} 2\n' 'fathom:x_bucket{le="+Inf"} 3\n' "fathom:x_sum 4.5\n"
+            "fathom:x_count 3\n" 'sglang:y{r="0"} 1\n' 'sglang:y{r="1"} 2\n')
+    got = p.eval(f"JSON.stringify(parseMetrics({json.dumps(text)}))")
     assert json.loads(got)["histograms"]["x"]["count"] == [2, 3] and json.loads(got)["plain"]["y"] == 3, got
 
 
@@ -223,7 +231,6 @@ def test_phone(p):
 
 
 def test_dark(p):
-    p.eval("window.traffic")
     p.eval("document.documentElement.dataset.theme = 'dark'")
     p.size(1280, 860)
     p.shot("chat-dark")
@@ -251,7 +258,8 @@ def test_server_gone(p, server):
 
 def test_any_model(p):
     """Against a real server: whatever it says, it streams, counts and stops."""
-    p.eval("""(() => { const e = document.getElementById('max_tokens'); e.value = '24'; e.dispatchEvent(new Event('input')); })()""")
+    p.eval("""(() => { const e = document.getElementById('max_tokens'); e.value = '24';
+        e.dispatchEvent(new Event('input')); })()""")
     p.ask("Hello there")
     p.finished()
     failed = p.eval("(document.querySelector('.turn .error') || {}).innerText")
@@ -272,7 +280,8 @@ def run(tests):
 
 
 def with_mock(args, chromium):
-    server = subprocess.Popen([sys.executable, os.path.join(HERE, "../mock/server.py"), "--page", args.page, "--itl", "0.012"],
+    mock = os.path.join(HERE, "../mock/server.py")
+    server = subprocess.Popen([sys.executable, mock, "--page", args.page, "--itl", "0.012"],
                               stdout=subprocess.PIPE, text=True)
     try:
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}"

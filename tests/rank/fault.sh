@@ -12,7 +12,7 @@ tag=fault-$$
 copy=$(mktemp -d)/$tag # a name of its own, so that orphans can be counted
 cp "$program" "$copy"
 trap 'rm -rf "$out" "$(dirname "$copy")"' EXIT
-export FM_COMM_SILENCE="${FM_COMM_SILENCE:-1.5}" FM_COMM_TIMEOUT="${FM_COMM_TIMEOUT:-2}"
+export FM_COMM_SILENCE="${FM_COMM_SILENCE:-1}" FM_COMM_TIMEOUT="${FM_COMM_TIMEOUT:-2}"
 
 now() { date +%s%3N; }
 alive() { pgrep -r D,R,S,T,t -f "$tag"; } # not those that only wait to be counted
@@ -23,6 +23,7 @@ fault() # fault HOW VICTIM: what must hold, checked
     absent) line="; it was: step 300, in all_reduce" ;;
     close) line="^fathom: rank .* it was: " ;; # it depends on what its goodbye meets
     abort) line="^fathom: rank $2 on .*: out of luck; it was: step 300" ;;
+    term) line="^fathom: rank $2 on .*: told to terminate; it was: step 300" ;;
     stop) line="^fathom: rank $2 on .* has not answered for .* s; it was: step 300" ;;
     *) line="^fathom: rank $2 on .* died; it was: step 300" ;;
     esac

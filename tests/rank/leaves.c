@@ -34,7 +34,8 @@ int main(int argc, char **argv)
     CHECK(w, piece > 0 && LEAVES % c->n_rank == 0);
     local_sum(c);
     for (size_t at = 0; at < LENGTH; at += piece)
-        CHECK(w, fm_all_reduce_f32(c, part[0] + at, LENGTH - at < piece ? LENGTH - at : piece) == FM_OK);
+        CHECK(w, fm_all_reduce_f32(c, part[0] + at, LENGTH - at < piece ? LENGTH - at : piece) ==
+                     FM_OK);
     uint64_t hash = 0;
     for (size_t i = 0; i < LENGTH; i++) {
         uint32_t bits;

@@ -4,10 +4,9 @@
 # message or in pieces short and long.
 here=$(dirname "$0")
 want=$("$1") || exit 1
-for ranks in 2 4 8; do
-    for piece in 50000 7000 1001; do
-        got=$("$here/mpirun.sh" "$ranks" "$1" "$piece") || exit 1
-        [ "$got" = "$want" ] || { echo "FAILED: $ranks ranks, pieces of $piece: $got, one rank: $want"; exit 1; }
-    done
+for spread in "2 7000" "2 1001" "4 50000" "4 1001" "8 7000"; do
+    set -- "$1" $spread
+    got=$("$here/mpirun.sh" "$2" "$1" "$3") || exit 1
+    [ "$got" = "$want" ] || { echo "FAILED: $2 ranks, pieces of $3: $got, one rank: $want"; exit 1; }
 done
 echo "all sums are $want"

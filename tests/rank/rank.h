@@ -11,8 +11,9 @@
 
 #define CHECK(w, cond)                                                                             \
     do {                                                                                           \
-        if (!(cond)) fm_world_abort(w, "%s:%d: %s does not hold (%s)", __FILE__, __LINE__, #cond,  \
-                                    fm_why());                                                     \
+        if (!(cond))                                                                               \
+            fm_world_abort(w, "%s:%d: %s does not hold (%s)", __FILE__, __LINE__, #cond,           \
+                           fm_why());                                                              \
     } while (0)
 
 static inline fm_world *rank_open(void)

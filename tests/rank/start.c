@@ -9,7 +9,7 @@ static fm_world *w;
 
 static void placement(const fm_comm *c)
 {
-    fm_str text = {0};
+    fm_str text  = {0};
     int    lines = 0;
     CHECK(w, fm_world_placement(w, &text) == FM_OK);
     for (const char *p = text.text; *p; p++) lines += *p == '\n';
@@ -23,7 +23,8 @@ static void fingerprints(const fm_comm *c)
     const int last = c->n_rank - 1;
     char      want[32];
     CHECK(w, fm_world_agree(w, "build", 1, "v1") == FM_OK);
-    CHECK(w, fm_world_agree(w, "checkpoint", c->rank == last, c->rank == last ? "other" : "this") == FM_E_COMM);
+    CHECK(w, fm_world_agree(w, "checkpoint", c->rank == last, c->rank == last ? "other" : "this") ==
+                 FM_E_COMM);
     snprintf(want, sizeof want, "\"other\" on rank %d (", last);
     CHECK(w, strstr(fm_why(), "checkpoint differs between ranks: \"this\" on rank 0 ("));
     CHECK(w, strstr(fm_why(), want));
@@ -34,9 +35,9 @@ static void fingerprints(const fm_comm *c)
 
 static void report(fm_comm *c)
 {
-    fm_str   text = {0};
+    fm_str   text   = {0};
     float    x[100] = {0};
-    fm_comm *part = NULL;
+    fm_comm *part   = NULL;
     CHECK(w, fm_comm_split(c, &(fm_comm_part){0, 0, "inner", 0}, &part) == FM_OK);
     for (int i = 0; i < 10; i++) CHECK(w, fm_all_reduce_f32(part, x, 100) == FM_OK);
     CHECK(w, fm_world_report(w, &text) == FM_OK);

@@ -83,12 +83,24 @@ static void metrics_by_hand(void **state)
 {
     (void)state;
     double           quick[] = {0.1, 0.3}, slow[] = {1, 1};
-    char             why[]   = "refused";
-    fm_online_answer a[]     = {
-        {.sent = 50, .ttft = 0.2, .latency = 0.6, .n_prompt = 10, .n_output = 3, .itl = quick, .n_itl = 2},
-        {.sent = 50.5, .ttft = 1, .latency = 3, .n_prompt = 20, .n_output = 3, .itl = slow, .n_itl = 2},
-        {.sent = 51, .ttft = 0.4, .latency = 0.4, .n_prompt = 5, .n_output = 1},
-        {.sent = 51, .latency = 9, .n_prompt = 7, .n_output = 2, .error = why},
+    char             why[] = "refused";
+    fm_online_answer a[]   = {
+          {.sent     = 50,
+           .ttft     = 0.2,
+           .latency  = 0.6,
+           .n_prompt = 10,
+           .n_output = 3,
+           .itl      = quick,
+           .n_itl    = 2},
+          {.sent     = 50.5,
+           .ttft     = 1,
+           .latency  = 3,
+           .n_prompt = 20,
+           .n_output = 3,
+           .itl      = slow,
+           .n_itl    = 2},
+          {.sent = 51, .ttft = 0.4, .latency = 0.4, .n_prompt = 5, .n_output = 1},
+          {.sent = 51, .latency = 9, .n_prompt = 7, .n_output = 2, .error = why},
     };
     const fm_online_metrics m = fm_online_measure(a, 4, 4.0);
     assert_int_equal(m.completed, 3);

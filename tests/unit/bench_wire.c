@@ -36,14 +36,16 @@ static void requests(void **state)
 {
     (void)state;
     const fm_wire_options o = {.model = "m", .top_p = 1, .ignore_eos = 1, .stream = 1};
-    equal(body_of("sglang", o),
-          "{\"input_ids\": [5, 6, 7], \"stream\": true, \"sampling_params\": {\"temperature\": 0.0, "
-          "\"top_p\": 1.0, \"max_new_tokens\": 9, \"ignore_eos\": true}}");
+    equal(
+        body_of("sglang", o),
+        "{\"input_ids\": [5, 6, 7], \"stream\": true, \"sampling_params\": {\"temperature\": 0.0, "
+        "\"top_p\": 1.0, \"max_new_tokens\": 9, \"ignore_eos\": true}}");
     equal(body_of("sglang-oai", o),
           "{\"model\": \"m\", \"prompt\": [5, 6, 7], \"max_tokens\": 9, \"temperature\": 0.0, "
           "\"top_p\": 1.0, \"ignore_eos\": true, \"stream\": true, "
           "\"stream_options\": {\"include_usage\": true}}");
-    fm_wire_options whole = {.model = "m", .top_p = 1, .extra = "{\"top_p\": 0.5, \"user\": \"u\"}"};
+    fm_wire_options whole = {
+        .model = "m", .top_p = 1, .extra = "{\"top_p\": 0.5, \"user\": \"u\"}"};
     equal(body_of("vllm", whole),
           "{\"model\": \"m\", \"prompt\": [5, 6, 7], \"max_tokens\": 9, \"temperature\": 0.0, "
           "\"top_p\": 0.5, \"ignore_eos\": false, \"stream\": false, \"user\": \"u\"}");
@@ -88,9 +90,12 @@ static void native_cumulative(void **state)
 {
     (void)state;
     static const char *const e[] = {
-        "{\"text\": \"a\", \"output_ids\": [1], \"meta_info\": {\"completion_tokens\": 1, \"finish_reason\": null}}",
-        "{\"text\": \"abc\", \"output_ids\": [1,2,3], \"meta_info\": {\"completion_tokens\": 3, \"finish_reason\": null}}",
-        "{\"text\": \"abc\", \"output_ids\": [1,2,3], \"meta_info\": {\"completion_tokens\": 3, \"finish_reason\": {\"type\": \"length\"}}}",
+        "{\"text\": \"a\", \"output_ids\": [1], \"meta_info\": {\"completion_tokens\": 1, "
+        "\"finish_reason\": null}}",
+        "{\"text\": \"abc\", \"output_ids\": [1,2,3], \"meta_info\": {\"completion_tokens\": 3, "
+        "\"finish_reason\": null}}",
+        "{\"text\": \"abc\", \"output_ids\": [1,2,3], \"meta_info\": {\"completion_tokens\": 3, "
+        "\"finish_reason\": {\"type\": \"length\"}}}",
         "[DONE]", NULL};
     fm_online_answer a = read_all("sglang", e);
     assert_int_equal(a.n_id, 3);
@@ -104,7 +109,8 @@ static void native_incremental(void **state)
     static const char *const e[] = {
         "{\"text\": \"a\", \"output_ids\": [1], \"meta_info\": {\"completion_tokens\": 1}}",
         "{\"text\": \"bc\", \"output_ids\": [2,3], \"meta_info\": {\"completion_tokens\": 3}}",
-        "{\"text\": \"d\", \"output_ids\": [4], \"meta_info\": {\"completion_tokens\": 4, \"finish_reason\": {\"type\": \"stop\"}}}",
+        "{\"text\": \"d\", \"output_ids\": [4], \"meta_info\": {\"completion_tokens\": 4, "
+        "\"finish_reason\": {\"type\": \"stop\"}}}",
         NULL};
     fm_online_answer a = read_all("sglang", e);
     assert_int_equal(a.n_id, 4);
@@ -115,36 +121,44 @@ static void native_incremental(void **state)
 static void completions(void **state)
 {
     (void)state;
-    static const char *const e[] = {"{\"choices\": [{\"text\": \"x\", \"finish_reason\": null}]}",
-                                    "{\"choices\": [{\"text\": \"y\", \"finish_reason\": \"stop\"}]}",
-                                    "{\"choices\": [], \"usage\": {\"completion_tokens\": 5}}",
-                                    "[DONE]", NULL};
+    static const char *const e[] = {
+        "{\"choices\": [{\"text\": \"x\", \"finish_reason\": null}]}",
+        "{\"choices\": [{\"text\": \"y\", \"finish_reason\": \"stop\"}]}",
+        "{\"choices\": [], \"usage\": {\"completion_tokens\": 5}}", "[DONE]", NULL};
     check(read_all("sglang-oai", e), "xy", 5, 1, "stop");
-    static const char *const uncounted[] = {"{\"choices\": [{\"text\": \"x\"}]}",
-                                            "{\"choices\": [{\"text\": \"y\", \"finish_reason\": \"length\"}], \"usage\": null}",
-                                            "[DONE]", NULL};
+    static const char *const uncounted[] = {
+        "{\"choices\": [{\"text\": \"x\"}]}",
+        "{\"choices\": [{\"text\": \"y\", \"finish_reason\": \"length\"}], \"usage\": null}",
+        "[DONE]", NULL};
     check(read_all("sglang-oai", uncounted), "xy", 2, 1, "length");
 }
 
 static void chats(void **state)
 {
     (void)state;
-    static const char *const e[] = {
-        "{\"choices\": [{\"delta\": {\"reasoning_content\": \"hm\"}}], \"usage\": {\"completion_tokens\": 2}}",
-        "{\"choices\": [{\"delta\": {\"content\": \"yes\"}}], \"usage\": {\"completion_tokens\": 5}}",
-        "{\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}", "[DONE]", NULL};
+    static const char *const e[] = {"{\"choices\": [{\"delta\": {\"reasoning_content\": \"hm\"}}], "
+                                    "\"usage\": {\"completion_tokens\": 2}}",
+                                    "{\"choices\": [{\"delta\": {\"content\": \"yes\"}}], "
+                                    "\"usage\": {\"completion_tokens\": 5}}",
+                                    "{\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}",
+                                    "[DONE]", NULL};
     check(read_all("sglang-oai-chat", e), "hmyes", 5, 3, "stop");
     static const char *const whole[] = {
-        "{\"choices\": [{\"message\": {\"content\": \"yes\"}, \"finish_reason\": \"stop\"}], \"usage\": {\"completion_tokens\": 4}}", NULL};
+        "{\"choices\": [{\"message\": {\"content\": \"yes\"}, \"finish_reason\": \"stop\"}], "
+        "\"usage\": {\"completion_tokens\": 4}}",
+        NULL};
     check(read_all("vllm-chat", whole), "yes", 4, 0, "stop");
 }
 
 static void errors_and_garbage(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "{\"error\": {\"message\": \"out of patience\"}}", "{\"error\": \"out of patience\"}",
-        "{\"text\": 5", "", "\xff\xfe", NULL};
+    static const char *const bad[] = {"{\"error\": {\"message\": \"out of patience\"}}",
+                                      "{\"error\": \"out of patience\"}",
+                                      "{\"text\": 5",
+                                      "",
+                                      "\xff\xfe",
+                                      NULL};
     for (int i = 0; bad[i]; i++) {
         const char *const one[] = {bad[i], NULL};
         fm_online_answer  a     = read_all("sglang", one);
@@ -152,10 +166,15 @@ static void errors_and_garbage(void **state)
         if (i < 2) assert_string_equal(a.error, "out of patience");
         fm_online_answer_fini(&a);
     }
-    static const char *const odd[] = {"[]", "7", "{}", "{\"text\": 5, \"output_ids\": {}, \"meta_info\": []}",
-                                      "{\"choices\": 3}", "{\"choices\": [[]]}",
-                                      "{\"choices\": [{\"delta\": 1, \"text\": null}], \"usage\": {\"completion_tokens\": -4}}",
-                                      NULL};
+    static const char *const odd[] = {
+        "[]",
+        "7",
+        "{}",
+        "{\"text\": 5, \"output_ids\": {}, \"meta_info\": []}",
+        "{\"choices\": 3}",
+        "{\"choices\": [[]]}",
+        "{\"choices\": [{\"delta\": 1, \"text\": null}], \"usage\": {\"completion_tokens\": -4}}",
+        NULL};
     static const char *const wires[] = {"sglang", "sglang-oai", "sglang-oai-chat"};
     for (int w = 0; w < 3; w++) {
         fm_online_answer a = read_all(wires[w], odd);

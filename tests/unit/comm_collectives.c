@@ -191,10 +191,11 @@ static void messages_reach_their_tag(sim *s, int n_rank)
 static void every_collective_on_any_ranks(void **state)
 {
     (void)state;
-    static void (*const each[])(sim *, int) = {
-        sums_follow_the_tree,  scattered_sums_follow_the_tree, gathers_in_rank_order,
-        exchanges_real_counts, root_reaches_all,               barrier_holds,
-        messages_reach_their_tag};
+    static void (*const each[])(sim *,
+                                int) = {sums_follow_the_tree,    scattered_sums_follow_the_tree,
+                                        gathers_in_rank_order,   exchanges_real_counts,
+                                        root_reaches_all,        barrier_holds,
+                                        messages_reach_their_tag};
     for (int n_rank = 2; n_rank <= SIM_RANKS; n_rank += n_rank < 9 ? 1 : 4) {
         const size_t scratch = n_rank % 2 ? 0 : 64 << 10; /* pieces, or one go */
         sim         *s       = sim_create(n_rank, (uint64_t)n_rank, scratch);
@@ -260,7 +261,9 @@ static void two_groups_do_not_mix(void **state)
     for (int r = 0; r < 3; r++) {
         memcpy(out[r], in[r], 400), memcpy(want[r], in[r], 400);
         assert_int_equal(fm_comm_start(b[r], &job[r], fm_call_all_reduce_f32(out[r], 100)), FM_OK);
-        if (a[r]) assert_int_equal(fm_comm_start(a[r], &job[3 + r / 2], fm_call_all_reduce_f32(want[r], 100)), FM_OK);
+        if (a[r])
+            assert_int_equal(
+                fm_comm_start(a[r], &job[3 + r / 2], fm_call_all_reduce_f32(want[r], 100)), FM_OK);
     }
     run(s, job, 5);
     for (size_t i = 0; i < 100; i++) {

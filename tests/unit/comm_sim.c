@@ -44,7 +44,8 @@ uint32_t sim_draw(sim *s, uint32_t below)
 /* The list begins anew whenever nothing is under way. */
 static message *add(sim *s, fm_wire_request *r)
 {
-    while (s->n_past < s->n_message && s->message[s->n_past].is_done && s->message[s->n_past].is_seen)
+    while (s->n_past < s->n_message && s->message[s->n_past].is_done &&
+           s->message[s->n_past].is_seen)
         s->n_past++;
     if (s->n_past == s->n_message) s->n_past = s->n_message = 0;
     assert_true(s->n_message < MESSAGES);

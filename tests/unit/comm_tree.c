@@ -17,7 +17,8 @@ static float leaf[PARTS][LENGTH], work[PARTS][LENGTH], sum[LENGTH], other[LENGTH
 
 static float number(uint64_t key, uint64_t i)
 {
-    return ((float)(fm_rng_u32(key, i) >> 8) - 0x1p23f) * (float)(1 << fm_rng_u32(77, i + key) % 20);
+    return ((float)(fm_rng_u32(key, i) >> 8) - 0x1p23f) *
+           (float)(1 << fm_rng_u32(77, i + key) % 20);
 }
 
 static void fresh(void)

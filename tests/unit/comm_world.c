@@ -68,7 +68,7 @@ static void a_group_of_one_copies(void **state)
 static void a_group_of_one_splits(void **state)
 {
     (void)state;
-    fm_comm  self = fm_comm_self(), *part = NULL;
+    fm_comm     self = fm_comm_self(), *part = NULL;
     fm_comm_job job;
     int         done = 0;
     assert_int_equal(fm_comm_split(&self, &(fm_comm_part){0, 0, "half", 0}, &part), FM_OK);
@@ -126,11 +126,14 @@ static void the_report_adds_up_by_name(void **state)
     const fm__stats_table t         = {all, 2, 2, 10, 1};
     fm_str                text      = {0};
     fm__stats_print(&text, &t);
-    assert_non_null(strstr(text.text, "world           all_reduce         2         10        4.000     "
-                                      "2.000   75.0      1.50   rank 1\n"));
-    assert_non_null(strstr(text.text, "b               barrier            1          7        0.000     "
-                                      "0.250    0.0      1.00   rank 1\n"));
-    assert_non_null(strstr(text.text, "   1         17        4.000     3.250      32.5    76.9\n"));
+    assert_non_null(strstr(text.text,
+                           "world           all_reduce         2         10        4.000     "
+                           "2.000   75.0      1.50   rank 1\n"));
+    assert_non_null(strstr(text.text,
+                           "b               barrier            1          7        0.000     "
+                           "0.250    0.0      1.00   rank 1\n"));
+    assert_non_null(
+        strstr(text.text, "   1         17        4.000     3.250      32.5    76.9\n"));
     fm_str_fini(&text);
 }
 

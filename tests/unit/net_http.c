@@ -87,17 +87,17 @@ static void *run(void *arg)
 
 static int set_up(void **state)
 {
-    server         *s   = calloc(1, sizeof *s);
-    fm_http_options opt = fm_http_options_default();
-    opt.handle          = handle;
-    opt.gone            = gone;
-    opt.ended           = ended;
-    opt.ctx             = s;
-    opt.max_head_bytes  = 2048;
-    opt.max_body_bytes  = 100000;
+    server         *s    = calloc(1, sizeof *s);
+    fm_http_options opt  = fm_http_options_default();
+    opt.handle           = handle;
+    opt.gone             = gone;
+    opt.ended            = ended;
+    opt.ctx              = s;
+    opt.max_head_bytes   = 2048;
+    opt.max_body_bytes   = 100000;
     opt.max_unread_bytes = 1 << 20;
-    opt.head_seconds    = 0.3;
-    opt.body_seconds    = 0.3;
+    opt.head_seconds     = 0.3;
+    opt.body_seconds     = 0.3;
     assert_int_equal(fm_loop_create(&s->loop), FM_OK);
     assert_int_equal(fm_http_create(&s->http, s->loop, &opt), FM_OK);
     assert_int_equal(fm_loop_bell(&s->bell, s->loop, on_bell, s), FM_OK);
@@ -124,10 +124,10 @@ static int tear_down(void **state)
 
 static int dial(const server *s)
 {
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port   = htons((uint16_t)fm_http_port(s->http)),
-                                   .sin_addr   = {htonl(INADDR_LOOPBACK)}};
-    const int                fd = socket(AF_INET, SOCK_STREAM, 0);
+    const struct sockaddr_in to    = {.sin_family = AF_INET,
+                                      .sin_port   = htons((uint16_t)fm_http_port(s->http)),
+                                      .sin_addr   = {htonl(INADDR_LOOPBACK)}};
+    const int                fd    = socket(AF_INET, SOCK_STREAM, 0);
     const struct timeval     limit = {5, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
@@ -170,8 +170,9 @@ static void test_keep_alive_and_pipelining(void **state)
     const char *in = get(fd, "hello");
     assert_non_null(strstr(in, "Content-Length: 5\r\n"));
     assert_non_null(strstr(in, "X-More: yes\r\n"));
-    put(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\noneGET /nowhere HTTP/1.1\r\n" HOST
-            "\r\nPOST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nend");
+    put(fd,
+        "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\noneGET /nowhere HTTP/1.1\r\n" HOST
+        "\r\nPOST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nend");
     in = get(fd, "end");
     assert_true(strstr(in, "one") < strstr(in, "404"));
     close(fd);
@@ -179,10 +180,11 @@ static void test_keep_alive_and_pipelining(void **state)
 
 static void test_bytes_one_by_one(void **state)
 {
-    const int         fd   = dial(*state);
+    const int         fd     = dial(*state);
     static const char text[] = "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
                                "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nT: u\r\n\r\n";
-    for (size_t i = 0; i < strlen(text); i++) assert_int_equal(send(fd, text + i, 1, MSG_NOSIGNAL), 1);
+    for (size_t i = 0; i < strlen(text); i++)
+        assert_int_equal(send(fd, text + i, 1, MSG_NOSIGNAL), 1);
     get(fd, "abc0123456789");
     close(fd);
 }
@@ -225,14 +227,17 @@ static void refused(server *s, const char *head, const char *body, const char *s
 
 static void test_limits(void **state)
 {
-    char  *big  = malloc(200001);
+    char   *big = malloc(200001);
     server *s   = *state;
     memset(big, 'x', 200000);
     big[200000] = 0;
     refused(s, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 200000\r\n\r\n", big, "413");
-    refused(s, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n30d40\r\n", big, "413");
-    refused(s, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", NULL, "400");
-    refused(s, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", NULL, "400");
+    refused(s, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n30d40\r\n", big,
+            "413");
+    refused(s, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", NULL,
+            "400");
+    refused(s, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+            NULL, "400");
     big[4000] = 0;
     refused(s, "GET / HTTP/1.1\r\nX: ", big, "431");
     refused(s, "complete nonsense\r\n\r\n", NULL, "400");
@@ -324,10 +329,17 @@ static void test_address_in_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_keep_alive_and_pipelining), CASE(test_bytes_one_by_one), CASE(test_stream),
-        CASE(test_expect_continue),           CASE(test_limits),           CASE(test_slow_requests_time_out),
-        CASE(test_client_leaves),             CASE(test_slow_reader_is_cut_off), CASE(test_drain),
-        CASE(test_storm),                     CASE(test_address_in_use),
+        CASE(test_keep_alive_and_pipelining),
+        CASE(test_bytes_one_by_one),
+        CASE(test_stream),
+        CASE(test_expect_continue),
+        CASE(test_limits),
+        CASE(test_slow_requests_time_out),
+        CASE(test_client_leaves),
+        CASE(test_slow_reader_is_cut_off),
+        CASE(test_drain),
+        CASE(test_storm),
+        CASE(test_address_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

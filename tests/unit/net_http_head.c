@@ -29,7 +29,8 @@ static void test_reads(void **state)
     (void)state;
     fm_http_head h;
     char        *text;
-    const char   in[] = "POST /v1/a%20b?x=1&y HTTP/1.1\r\nHost: a\r\nContent-Length:  12 \r\nX-A: b\t c\r\n\r\n";
+    const char   in[] =
+        "POST /v1/a%20b?x=1&y HTTP/1.1\r\nHost: a\r\nContent-Length:  12 \r\nX-A: b\t c\r\n\r\n";
     assert_int_equal(parse(&h, &text, in, strlen(in)), 0);
     assert_string_equal(h.method, "POST");
     assert_string_equal(h.path, "/v1/a b");
@@ -127,8 +128,27 @@ static void test_too_many_fields(void **state)
 static void test_garbage(void **state)
 {
     (void)state;
-    static const char *const part[] = {"GET", "POST", " ", "/", "HTTP/1.1", "\r\n", "\r", "\n", ":", "Host", "a", "%", "%4",
-                                       "Content-Length", "Transfer-Encoding", "chunked", "1", "?", "\t", "\x7f", "\xff"};
+    static const char *const part[] = {"GET",
+                                       "POST",
+                                       " ",
+                                       "/",
+                                       "HTTP/1.1",
+                                       "\r\n",
+                                       "\r",
+                                       "\n",
+                                       ":",
+                                       "Host",
+                                       "a",
+                                       "%",
+                                       "%4",
+                                       "Content-Length",
+                                       "Transfer-Encoding",
+                                       "chunked",
+                                       "1",
+                                       "?",
+                                       "\t",
+                                       "\x7f",
+                                       "\xff"};
     for (uint64_t seed = 0; seed < 20000; seed++) {
         char   in[512];
         size_t len = 0;
@@ -150,8 +170,9 @@ static void test_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),           cmocka_unit_test(test_connection), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_too_many_fields), cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_reads),   cmocka_unit_test(test_connection),
+        cmocka_unit_test(test_refuses), cmocka_unit_test(test_too_many_fields),
+        cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,8 +25,9 @@ static void it_is_whole(void **state)
     assert_in_range(fm_page_html_len, 20000, 200000);
     assert_memory_equal(fm_page_html, first, sizeof first - 1);
     assert_memory_equal(fm_page_html + fm_page_html_len - (sizeof last - 1), last, sizeof last - 1);
-    static const char *const parts[] = {"<style>", "v1/chat/completions", "\"metrics\"", "server_info",
-                                        "reasoning_content", "default-src 'none'", "loadDashboard();"};
+    static const char *const parts[] = {
+        "<style>",           "v1/chat/completions", "\"metrics\"",     "server_info",
+        "reasoning_content", "default-src 'none'",  "loadDashboard();"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!find(parts[i], NULL)) fail_msg("no %s", parts[i]);
 }

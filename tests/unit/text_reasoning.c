@@ -17,8 +17,8 @@ static const char *text_of(const fm_str *s)
 }
 
 /* Pushes text cut at random into pieces of 0 to max bytes (0: whole). */
-static void split(fm_reasoning_mode mode, const char *also, const char *text, uint64_t seed, size_t max,
-                  fm_str *thought, fm_str *said)
+static void split(fm_reasoning_mode mode, const char *also, const char *text, uint64_t seed,
+                  size_t max, fm_str *thought, fm_str *said)
 {
     fm_reasoning r;
     const size_t len = strlen(text);
@@ -34,7 +34,8 @@ static void split(fm_reasoning_mode mode, const char *also, const char *text, ui
     fm_reasoning_fini(&r);
 }
 
-static void check(fm_reasoning_mode mode, const char *also, const char *text, const char *thought, const char *said)
+static void check(fm_reasoning_mode mode, const char *also, const char *text, const char *thought,
+                  const char *said)
 {
     for (uint64_t seed = 0; seed < 60; seed++) {
         fm_str t = {0}, s = {0};

@@ -13,10 +13,10 @@
 #include "llm/text/tool_calls.h"
 
 #define BEGINS "<｜tool▁calls▁begin｜>"
-#define BEGIN  "<｜tool▁call▁begin｜>"
-#define SEP    "<｜tool▁sep｜>"
-#define END    "<｜tool▁call▁end｜>"
-#define ENDS   "<｜tool▁calls▁end｜>"
+#define BEGIN "<｜tool▁call▁begin｜>"
+#define SEP "<｜tool▁sep｜>"
+#define END "<｜tool▁call▁end｜>"
+#define ENDS "<｜tool▁calls▁end｜>"
 #define V3(name, args) BEGIN "function" SEP name "\n```json\n" args "\n```" END
 
 #define K_BEGINS "<|tool_calls_section_begin|>"
@@ -30,7 +30,8 @@ typedef struct {
     fm_tool_piece last;
 } log_of;
 
-static void note(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text, size_t len)
+static void note(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text,
+                 size_t len)
 {
     log_of *l = ctx;
     if (kind == FM_TOOL_TEXT && l->last != FM_TOOL_TEXT) fm_str_puts(&l->all, "|");
@@ -46,7 +47,8 @@ static int all_but_ghost(void *ctx, const char *name)
     return strcmp(name, "ghost") != 0;
 }
 
-static void parse(fm_tool_style style, const char *text, size_t len, uint64_t seed, size_t max, log_of *l)
+static void parse(fm_tool_style style, const char *text, size_t len, uint64_t seed, size_t max,
+                  log_of *l)
 {
     fm_tool_calls t;
     size_t        at = 0;
@@ -77,17 +79,20 @@ static void test_v3(void **state)
     (void)state;
     check(FM_TOOLS_V3, "no call at all", "no call at all");
     check(FM_TOOLS_V3, BEGINS V3("f", "{\"a\": 1}") ENDS, "[0# f:{\"a\": 1}");
-    check(FM_TOOLS_V3, "Let me see. \n" BEGINS V3("f", "{}") "\n" V3("g_2", "{\"s\": \"x ` y\"}") ENDS,
+    check(FM_TOOLS_V3,
+          "Let me see. \n" BEGINS V3("f", "{}") "\n" V3("g_2", "{\"s\": \"x ` y\"}") ENDS,
           "Let me see.[0# f:{}[1# g_2:{\"s\": \"x ` y\"}");
     check(FM_TOOLS_V3, V3("f", "{}"), "[0# f:{}"); /* the outer mark left out */
-    check(FM_TOOLS_V3, BEGINS V3("f", "{\n \"a\": [1,\n 2]\n}") ENDS " and more", "[0# f:{\n \"a\": [1,\n 2]\n}| and more");
+    check(FM_TOOLS_V3, BEGINS V3("f", "{\n \"a\": [1,\n 2]\n}") ENDS " and more",
+          "[0# f:{\n \"a\": [1,\n 2]\n}| and more");
     check(FM_TOOLS_V3, BEGINS V3("f", "{}") ENDS "\n", "[0# f:{}");
 }
 
 static void test_v31(void **state)
 {
     (void)state;
-    check(FM_TOOLS_V31, "ok" BEGINS BEGIN "f" SEP "{\"a\": 1}" END BEGIN "g" SEP "{}" END ENDS, "ok[0# f:{\"a\": 1}[1# g:{}");
+    check(FM_TOOLS_V31, "ok" BEGINS BEGIN "f" SEP "{\"a\": 1}" END BEGIN "g" SEP "{}" END ENDS,
+          "ok[0# f:{\"a\": 1}[1# g:{}");
     check(FM_TOOLS_V31, BEGINS BEGIN " f " SEP " {} \n" END ENDS, "[0# f:{}");
     check(FM_TOOLS_V31, BEGINS BEGIN "f" SEP "```" END ENDS, "[0# f:```");
 }
@@ -95,14 +100,16 @@ static void test_v31(void **state)
 static void test_kimi(void **state)
 {
     (void)state;
-    check(FM_TOOLS_KIMI, "hi" K_BEGINS K("functions.f:0", "{\"a\":\"<|\"}") K("functions.a.b:7", "{}") K_ENDS,
+    check(FM_TOOLS_KIMI,
+          "hi" K_BEGINS K("functions.f:0", "{\"a\":\"<|\"}") K("functions.a.b:7", "{}") K_ENDS,
           "hi[0#functions.f:0 f:{\"a\":\"<|\"}[1#functions.a.b:7 a.b:{}");
 }
 
 static void test_unfinished(void **state)
 {
     (void)state;
-    check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\n```json\n{\"a\": \"long", "[0# f:{\"a\": \"long");
+    check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\n```json\n{\"a\": \"long",
+          "[0# f:{\"a\": \"long");
     check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\n``", BEGIN "function" SEP "f\n``");
     check(FM_TOOLS_V3, "x <｜tool▁calls", "x <｜tool▁calls");
     check(FM_TOOLS_V3, "x \n\n", "x \n\n");
@@ -113,7 +120,8 @@ static void test_what_is_no_call_stays_text(void **state)
 {
     (void)state;
     check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f {}" END, BEGIN "function" SEP "f {}" END);
-    check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\nplain" END, BEGIN "function" SEP "f\nplain" END);
+    check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\nplain" END,
+          BEGIN "function" SEP "f\nplain" END);
     check(FM_TOOLS_V31, BEGINS BEGIN SEP "{}" END, BEGIN SEP "{}" END);
     check(FM_TOOLS_V31, BEGINS BEGIN "two words" SEP "{}" END, BEGIN "two words" SEP "{}" END);
     check(FM_TOOLS_V31, BEGINS "surprise" BEGIN "f" SEP "{}" END, "surprise[0# f:{}");
@@ -122,7 +130,8 @@ static void test_what_is_no_call_stays_text(void **state)
 static void test_unknown_function_is_left_out(void **state)
 {
     (void)state;
-    check(FM_TOOLS_V31, "a" BEGINS BEGIN "ghost" SEP "{\"x\":1}" END BEGIN "f" SEP "{}" END ENDS, "a[0# f:{}");
+    check(FM_TOOLS_V31, "a" BEGINS BEGIN "ghost" SEP "{\"x\":1}" END BEGIN "f" SEP "{}" END ENDS,
+          "a[0# f:{}");
 }
 
 static void test_endless_head_is_given_up(void **state)
@@ -142,8 +151,10 @@ static void test_endless_head_is_given_up(void **state)
 static void test_cuts_do_not_matter(void **state)
 {
     (void)state;
-    static const char *const part[] = {BEGINS, BEGIN, SEP,  END, ENDS, "function", "f", "g", "ghost", "\n", "```json\n",
-                                       "\n```", "{}", "{\"a\": ", "1}", " ", "<", "<｜", "tool", "｜>", "x", "```"};
+    static const char *const part[] = {BEGINS, BEGIN,      SEP,     END,  ENDS,        "function",
+                                       "f",    "g",        "ghost", "\n", "```json\n", "\n```",
+                                       "{}",   "{\"a\": ", "1}",    " ",  "<",         "<｜",
+                                       "tool", "｜>",      "x",     "```"};
     enum { N_PART = sizeof part / sizeof part[0] };
     for (uint64_t seed = 0; seed < 1500; seed++) {
         const fm_tool_style style = seed % 2 ? FM_TOOLS_V31 : FM_TOOLS_V3;
@@ -156,7 +167,8 @@ static void test_cuts_do_not_matter(void **state)
             log_of cut = {.last = FM_TOOL_TEXT};
             parse(style, text.text, text.len, seed * 100 + k, k * 2, &cut);
             if (strcmp(whole.all.text ? whole.all.text : "", cut.all.text ? cut.all.text : ""))
-                fail_msg("seed %d: %s\nwhole %s\ncut   %s", (int)seed, text.text, whole.all.text, cut.all.text);
+                fail_msg("seed %d: %s\nwhole %s\ncut   %s", (int)seed, text.text, whole.all.text,
+                         cut.all.text);
             fm_str_fini(&cut.all);
         }
         fm_str_fini(&whole.all);
@@ -171,9 +183,10 @@ static void test_forced_opening(void **state)
     static const struct {
         fm_tool_style style;
         const char   *rest, *want;
-    } named[] = {{FM_TOOLS_V3, "{\"a\": 2}\n```" END ENDS, "[0# f:{\"a\": 2}"},
-                 {FM_TOOLS_V31, "{\"a\": 2}" END ENDS, "[0# f:{\"a\": 2}"},
-                 {FM_TOOLS_KIMI, "{\"a\": 2}<|tool_call_end|>" K_ENDS, "[0#functions.f:0 f:{\"a\": 2}"}};
+    } named[] = {
+        {FM_TOOLS_V3, "{\"a\": 2}\n```" END ENDS, "[0# f:{\"a\": 2}"},
+        {FM_TOOLS_V31, "{\"a\": 2}" END ENDS, "[0# f:{\"a\": 2}"},
+        {FM_TOOLS_KIMI, "{\"a\": 2}<|tool_call_end|>" K_ENDS, "[0#functions.f:0 f:{\"a\": 2}"}};
     for (size_t i = 0; i < 3; i++) {
         fm_str text = {0};
         fm_tool_calls_opening(named[i].style, "f", &text);

@@ -113,7 +113,7 @@ def main():
     a = ap.parse_args()
     kept = collect(a.megabytes * 1e6)
     text = "\n\f\n".join(kept)  # a form feed between documents
-    lzma.open(a.out, "wt", encoding="utf-8").write(text)
+    lzma.open(a.out, "wt", preset=2, encoding="utf-8").write(text)
     print(f"{len(kept)} documents, {len(text) / 1e6:.1f} MB")
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training rows: exercises, stories and documents, packed end to end, made while the GPU works."""
+import collections
 import lzma
 import multiprocessing
 import os
 import random
+import re
 import threading
 
 import numpy as np
@@ -11,10 +13,11 @@ from tokenizers import Tokenizer
 
 import chat_format
 import tasks
+import tasks_letters
 import tasks_talk
 
 PROMPT_WEIGHT, ANSWER_WEIGHT = 1, 10  # a prompt is mostly the user's whim: learn the answers
-TEXT_SHARE = 0.25                     # of the tokens
+TEXT_SHARE = 0.15                     # of the tokens, in the main phase
 
 
 def encode_answer(tok, text):
@@ -32,6 +35,11 @@ def encode_sample(tok, s, dump):
     return prompt + answer, [PROMPT_WEIGHT] * len(prompt) + [ANSWER_WEIGHT] * len(answer)
 
 
+def frequent_words(texts, least=20):
+    count = collections.Counter(w for t in texts for w in re.findall(r"\b[a-z]{3,12}\b", t))
+    return sorted(w for w, n in count.items() if n >= least)
+
+
 class Corpus:
     """Documents as ids; the last in fifty are held out."""
 
@@ -41,6 +49,7 @@ class Corpus:
         cut = len(every) - len(every) // 50
         self.train, self.held_out = every[:cut], every[cut:]
         self.size = np.cumsum([len(d) for d in self.train])
+        self.words = frequent_words(texts[:cut])
 
 
 def draw_text(rng, tok, corpus, most=900):
@@ -54,12 +63,12 @@ def draw_text(rng, tok, corpus, most=900):
     return [0] + ids + [1]
 
 
-def pack(seed, rows, length, tok, corpus):
-    """rows of `length` ids and their weights; what is cut at a row's end is lost."""
+def pack(seed, rows, length, share, tok, corpus):
+    """share: of the tokens that are documents.  rows of `length` ids and their weights; what is cut at a row's end is lost."""
     rng = random.Random(seed)
     ids, weights, text = [], [], 0
     while len(ids) < rows * length:
-        if text < TEXT_SHARE * len(ids):
+        if text < share * len(ids):
             new = draw_text(rng, tok, corpus)
             ids, text = ids + new, text + len(new)
             weights += [ANSWER_WEIGHT] * len(new)
@@ -77,32 +86,32 @@ worker = {}
 
 def worker_init(tokenizer_path, corpus):
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    tasks_letters.more_words = corpus.words
     worker.update(tok=Tokenizer.from_file(tokenizer_path), corpus=corpus)
 
 
 def worker_pack(job):
-    seed, rows, length = job
-    return pack(seed, rows, length, worker["tok"], worker["corpus"])
+    return pack(*job, worker["tok"], worker["corpus"])
 
 
 class Stream:
     """Batches in a fixed order, whatever the number of workers."""
 
-    def __init__(self, tokenizer_path, corpus, rows, length, steps, seed, workers, part=32):
+    def __init__(self, tokenizer_path, corpus, rows, length, steps, seed, workers, share=TEXT_SHARE, part=32):
         assert rows % part == 0
         self.per_step = rows // part
         context = multiprocessing.get_context("fork")
         self.pool = context.Pool(workers, worker_init, (tokenizer_path, corpus))
         self.slots = threading.Semaphore(4 * workers)  # finished parts must not pile up
         self.closed = False
-        self.parts = self.pool.imap(worker_pack, self.jobs(steps, seed, part, length))
+        self.parts = self.pool.imap(worker_pack, self.jobs(steps, seed, part, length, share))
 
-    def jobs(self, steps, seed, part, length):
+    def jobs(self, steps, seed, part, length, share):
         for i in range(steps * self.per_step):
             self.slots.acquire()
             if self.closed:
                 return
-            yield seed * 1_000_003 + i, part, length
+            yield seed * 1_000_003 + i, part, length, share
 
     def __iter__(self):
         while True:

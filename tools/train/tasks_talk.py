@@ -62,7 +62,7 @@ def times(rng):
 
 def fact(rng):
     user, answer, core = pick(rng, capital, capital, capital, colour, opposite, calendar, animal, times)(rng)
-    return sample("fact", user, user, pick(rng, "I know this.", "This is a fact I know.", "I remember this."), answer,
+    return sample("fact", user, user, "I know this.", answer,
                   {"kind": "contains", "value": core})
 
 

@@ -14,9 +14,9 @@ static int number(const char *name)
 
 int fm__launched_ranks(void)
 {
-    int n = number("OMPI_COMM_WORLD_SIZE");  /* Open MPI's mpirun */
-    if (!n) n = number("PMI_SIZE");          /* MPICH's mpirun, srun --mpi=pmi2 */
+    int n = number("OMPI_COMM_WORLD_SIZE"); /* Open MPI's mpirun */
+    if (!n) n = number("PMI_SIZE");         /* MPICH's mpirun, srun --mpi=pmi2 */
     if (n) return n;
     if (!getenv("PMIX_RANK")) return 1;
-    return number("SLURM_STEP_NUM_TASKS");   /* srun --mpi=pmix */
+    return number("SLURM_STEP_NUM_TASKS"); /* srun --mpi=pmix */
 }

@@ -28,7 +28,8 @@ static fm_status check(int code, const char *what)
 
 #define FM_MPI(call) FM_TRY(check(call, #call))
 
-static fm_status post_send(fm_wire *w, const void *p, size_t bytes, int to, int tag, fm_wire_request *r)
+static fm_status post_send(fm_wire *w, const void *p, size_t bytes, int to, int tag,
+                           fm_wire_request *r)
 {
     const MPI_Comm comm = ((mpi_wire *)w)->comm;
     return check(MPI_Isend(p, (int)bytes, MPI_BYTE, to, tag, comm, (MPI_Request *)r), "MPI_Isend");
@@ -37,7 +38,8 @@ static fm_status post_send(fm_wire *w, const void *p, size_t bytes, int to, int 
 static fm_status post_recv(fm_wire *w, void *p, size_t bytes, int from, int tag, fm_wire_request *r)
 {
     const MPI_Comm comm = ((mpi_wire *)w)->comm;
-    return check(MPI_Irecv(p, (int)bytes, MPI_BYTE, from, tag, comm, (MPI_Request *)r), "MPI_Irecv");
+    return check(MPI_Irecv(p, (int)bytes, MPI_BYTE, from, tag, comm, (MPI_Request *)r),
+                 "MPI_Irecv");
 }
 
 static fm_status test_message(fm_wire *w, fm_wire_request *r, int *done, size_t *bytes)
@@ -71,8 +73,10 @@ static fm_status begin(mpi_wire *m, double timeout_s)
     int         given = 0, was_running = 0, has_tag = 0, *max_tag = NULL;
     MPI_Request r;
     FM_MPI(MPI_Initialized(&was_running));
-    if (!was_running) FM_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given));
-    else FM_MPI(MPI_Query_thread(&given));
+    if (!was_running)
+        FM_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given));
+    else
+        FM_MPI(MPI_Query_thread(&given));
     if (given < MPI_THREAD_SERIALIZED)
         return fm_fail(FM_E_NOSUP, "this MPI allows calls from its first thread only");
     m->is_ours = !was_running;
@@ -89,8 +93,10 @@ static fm_status size_up(const mpi_wire *m, int launched, int *rank, int *n_rank
     FM_MPI(MPI_Comm_rank(m->comm, rank));
     FM_MPI(MPI_Comm_size(m->comm, n_rank));
     if (launched && *n_rank != launched)
-        return fm_fail(FM_E_COMM, "started as %d ranks, but MPI knows %d: the launcher and the library "
-                                  "belong to different MPI installations", launched, *n_rank);
+        return fm_fail(FM_E_COMM,
+                       "started as %d ranks, but MPI knows %d: the launcher and the library "
+                       "belong to different MPI installations",
+                       launched, *n_rank);
     return FM_OK;
 }
 

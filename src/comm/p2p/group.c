@@ -3,6 +3,7 @@
 #include "comm/p2p/p2p.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,14 @@
 enum { JOB_BITS = 7, CONTEXT_SHIFT = JOB_BITS + 1, SEND_BIT = 1 << JOB_BITS };
 
 static fm__step *const steps[FM_N_COMM_KIND] = {
-    [FM_COMM_BARRIER] = fm__barrier_step,       [FM_COMM_BROADCAST] = fm__broadcast_step,
-    [FM_COMM_ALL_REDUCE] = fm__all_reduce_step, [FM_COMM_REDUCE_SCATTER] = fm__reduce_scatter_step,
-    [FM_COMM_ALL_GATHER] = fm__all_gather_step, [FM_COMM_ALL_TO_ALL] = fm__all_to_all_step,
-    [FM_COMM_SEND] = fm__send_step,             [FM_COMM_RECV] = fm__recv_step,
+    [FM_COMM_BARRIER]        = fm__barrier_step,
+    [FM_COMM_BROADCAST]      = fm__broadcast_step,
+    [FM_COMM_ALL_REDUCE]     = fm__all_reduce_step,
+    [FM_COMM_REDUCE_SCATTER] = fm__reduce_scatter_step,
+    [FM_COMM_ALL_GATHER]     = fm__all_gather_step,
+    [FM_COMM_ALL_TO_ALL]     = fm__all_to_all_step,
+    [FM_COMM_SEND]           = fm__send_step,
+    [FM_COMM_RECV]           = fm__recv_step,
 };
 
 static fm_status post(fm__group *g, fm__slot *s, int peer, size_t bytes, fm__message **m)
@@ -56,8 +61,8 @@ fm_status fm__post_recv(fm__group *g, fm__slot *s, int from, void *p, size_t byt
 static fm_status check_arrived(const fm__group *g, const fm__message *m, size_t bytes)
 {
     if (m->bytes == FM__IS_SEND || m->bytes == bytes) return FM_OK;
-    return fm_fail(FM_E_COMM, "rank %d sent %zu bytes where rank %d expects %zu", g->member[m->peer],
-                   bytes, g->member[g->comm.rank], m->bytes);
+    return fm_fail(FM_E_COMM, "rank %d sent %zu bytes where rank %d expects %zu",
+                   g->member[m->peer], bytes, g->member[g->comm.rank], m->bytes);
 }
 
 /* Says whose message it was; the wire does not know ours from theirs. */
@@ -73,10 +78,10 @@ static fm_status broken_message(const fm__group *g, const fm__message *m, fm_sta
 static fm_status collect(fm__group *g, fm__slot *s)
 {
     while (s->n_arrived < s->n_message) {
-        fm__message *m    = &s->message[s->n_arrived];
-        int          done = 0;
-        size_t       bytes = 0;
-        const fm_status rc = g->wire->ops->test(g->wire, &m->request, &done, &bytes);
+        fm__message    *m     = &s->message[s->n_arrived];
+        int             done  = 0;
+        size_t          bytes = 0;
+        const fm_status rc    = g->wire->ops->test(g->wire, &m->request, &done, &bytes);
         if (rc != FM_OK) return broken_message(g, m, rc);
         if (!done) return FM_OK;
         FM_TRY(check_arrived(g, m, bytes));
@@ -105,7 +110,8 @@ static fm_status poll(fm_comm *c, fm_comm_job *job)
 static fm_status check_call(const fm_comm *c, const fm_comm_call *call)
 {
     const int is_message = call->kind == FM_COMM_SEND || call->kind == FM_COMM_RECV;
-    if ((is_message || call->kind == FM_COMM_BROADCAST) && (call->peer < 0 || call->peer >= c->n_rank))
+    if ((is_message || call->kind == FM_COMM_BROADCAST) &&
+        (call->peer < 0 || call->peer >= c->n_rank))
         return fm_fail(FM_E_ARG, "%s: rank %d of a group of %d", fm_comm_kind_name(call->kind),
                        call->peer, c->n_rank);
     if (is_message && (call->peer == c->rank || call->tag < 0 || call->tag > FM_COMM_MAX_TAG))
@@ -163,7 +169,8 @@ static int by_key(const void *a, const void *b)
 
 static fm_status gather_wishes(fm__group *g, const fm_comm_part *part, wish *all, size_t *bytes)
 {
-    const wish mine = {part->color, part->key, g->comm.rank, g->wire->next_context, part->scratch_bytes};
+    const wish mine = {part->color, part->key, g->comm.rank, g->wire->next_context,
+                       part->scratch_bytes};
     for (int i = 0; i < g->comm.n_rank; i++) bytes[i] = sizeof mine;
     FM_TRY(fm_all_gather(&g->comm, all, &mine, bytes));
     for (int i = 0; i < g->comm.n_rank; i++)
@@ -179,8 +186,8 @@ static fm_status keep_color(wish *all, int n, const fm_comm_part *part, int *n_k
     for (int i = 0; i < n; i++) {
         if (all[i].color != part->color) continue;
         if (all[i].scratch_bytes != part->scratch_bytes)
-            return fm_fail(FM_E_ARG, "group %s: scratch of %zu bytes here, %zu on rank %d", part->name,
-                           part->scratch_bytes, all[i].scratch_bytes, all[i].rank);
+            return fm_fail(FM_E_ARG, "group %s: scratch of %zu bytes here, %zu on rank %d",
+                           part->name, part->scratch_bytes, all[i].scratch_bytes, all[i].rank);
         all[k++] = all[i];
     }
     qsort(all, (size_t)k, sizeof *all, by_key);
@@ -188,12 +195,17 @@ static fm_status keep_color(wish *all, int n, const fm_comm_part *part, int *n_k
     return FM_OK;
 }
 
-static fm_status make_part(fm__group *g, const fm_comm_part *part, const wish *mine, int n, fm_comm **out)
+static fm_status make_part(fm__group *g, const fm_comm_part *part, const wish *mine, int n,
+                           fm_comm **out)
 {
     int *member = malloc((size_t)n * sizeof *member);
     if (!member) return fm_fail(FM_E_OOM, "group %s", part->name);
-    fm__group_plan plan = {part->name, member, -1, n, g->wire->next_context - 1,
-                           part->scratch_bytes, g->comm.world};
+    fm__group_plan plan = {.name          = part->name,
+                           .member        = member,
+                           .n_rank        = n,
+                           .context       = g->wire->next_context - 1,
+                           .scratch_bytes = part->scratch_bytes,
+                           .world         = g->comm.world};
     for (int i = 0; i < n; i++) {
         member[i] = g->member[mine[i].rank];
         if (mine[i].rank == g->comm.rank) plan.rank = i;
@@ -241,11 +253,19 @@ static void carve(fm__group *g, fm_slab *slab)
     }
 }
 
+/* Messages may still be written into the buffers of a broken group: they stay
+ * until the process ends. */
+static fm__group *abandoned;
+
 static void close_group(fm_comm *c)
 {
     fm__group *g = (fm__group *)c;
     for (int i = 0; i < FM_COMM_IN_FLIGHT; i++) FM_BUG_UNLESS(!g->slot[i].in_use || c->is_broken);
-    if (c->is_broken) return; /* messages may still be written into its buffers */
+    if (c->is_broken) {
+        g->next_abandoned = abandoned;
+        abandoned         = g;
+        return;
+    }
     free(g->block);
     free(g);
 }
@@ -260,6 +280,11 @@ static size_t piece_floats(const fm__group_plan *plan)
     return fm_round_up(bytes / sizeof(float) / (size_t)plan->n_rank + 1, 16);
 }
 
+static char *aligned(char *p)
+{
+    return p + (FM_SLAB_ALIGN - (uintptr_t)p % FM_SLAB_ALIGN) % FM_SLAB_ALIGN;
+}
+
 fm_status fm__group_create(fm_comm **out, fm_wire *wire, const fm__group_plan *plan)
 {
     FM_BUG_UNLESS(plan->n_rank > 1 && plan->rank >= 0 && plan->rank < plan->n_rank);
@@ -268,10 +293,13 @@ fm_status fm__group_create(fm_comm **out, fm_wire *wire, const fm__group_plan *p
     fm__group *g = calloc(1, sizeof *g);
     if (!g) return fm_fail(FM_E_OOM, "group %s", plan->name);
 
-    g->comm    = (fm_comm){.ops = &ops, .rank = plan->rank, .n_rank = plan->n_rank, .world = plan->world};
-    g->wire    = wire;
-    g->context = plan->context;
-    g->piece   = piece_floats(plan);
+    g->comm.ops    = &ops;
+    g->comm.rank   = plan->rank;
+    g->comm.n_rank = plan->n_rank;
+    g->comm.world  = plan->world;
+    g->wire        = wire;
+    g->context     = plan->context;
+    g->piece       = piece_floats(plan);
 
     fm_slab slab = {0};
     carve(g, &slab);
@@ -280,7 +308,7 @@ fm_status fm__group_create(fm_comm **out, fm_wire *wire, const fm__group_plan *p
         free(g);
         return fm_fail(FM_E_OOM, "group %s: %zu bytes of scratch", plan->name, slab.used);
     }
-    slab = (fm_slab){.base = (char *)fm_round_up((size_t)g->block, FM_SLAB_ALIGN), .size = slab.used};
+    slab = (fm_slab){.base = aligned(g->block), .size = slab.used};
     carve(g, &slab);
     memcpy(g->member, plan->member, (size_t)plan->n_rank * sizeof *g->member);
     g->comm.stats = fm__world_stats(plan->world, plan->name);

@@ -27,7 +27,8 @@ typedef union {
 typedef struct {
     fm_status (*send)(fm_wire *w, const void *p, size_t bytes, int to, int tag, fm_wire_request *r);
     fm_status (*recv)(fm_wire *w, void *p, size_t bytes, int from, int tag, fm_wire_request *r);
-    fm_status (*test)(fm_wire *w, fm_wire_request *r, int *done, size_t *bytes); /* bytes: of a receive */
+    fm_status (*test)(fm_wire *w, fm_wire_request *r, int *done,
+                      size_t *bytes); /* bytes: of a receive */
 } fm_wire_ops;
 
 struct fm_wire {
@@ -42,7 +43,7 @@ typedef struct {
     int         rank, n_rank;
     int         context; /* distinct among groups that share two ranks */
     size_t      scratch_bytes;
-    fm_world   *world;   /* or NULL */
+    fm_world   *world; /* or NULL */
 } fm__group_plan;
 
 /* A group of two or more.  Borrows the wire. */

@@ -20,15 +20,15 @@ typedef struct {
 /* What one job in flight needs. */
 typedef struct {
     int          in_use, tag;
-    int          step;       /* of the collective's function */
-    size_t       at;         /* floats already dealt with, by sums longer than the scratch */
+    int          step; /* of the collective's function */
+    size_t       at;   /* floats already dealt with, by sums longer than the scratch */
     int          n_message, n_arrived;
-    fm__message *message;    /* [2 n_rank] */
-    float      **part;       /* [n_rank] */
-    float       *scratch;    /* [n_rank * piece] */
+    fm__message *message; /* [2 n_rank] */
+    float      **part;    /* [n_rank] */
+    float       *scratch; /* [n_rank * piece] */
 } fm__slot;
 
-typedef struct {
+typedef struct fm__group {
     fm_comm  comm; /* first: a group is an fm_comm */
     fm_wire *wire;
     int     *member; /* [n_rank] world ranks */
@@ -37,6 +37,8 @@ typedef struct {
     size_t   piece; /* floats of one rank's block that the scratch can take */
     fm__slot slot[FM_COMM_IN_FLIGHT];
     void    *block; /* holds all of the above arrays */
+
+    struct fm__group *next_abandoned;
 } fm__group;
 
 /* Set *more to 0 when the collective is complete. */

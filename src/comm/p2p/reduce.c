@@ -24,7 +24,7 @@ typedef struct {
 static pairing pair_at(const fm_comm *c, int level)
 {
     const int width = 1 << level, left = c->rank & ~(2 * width - 1), right = left + width;
-    pairing   p     = {left, width, right, c->n_rank - right, 0};
+    pairing   p = {left, width, right, c->n_rank - right, 0};
     if (p.n_right < 0) p.n_right = 0;
     if (p.n_right > width) p.n_right = width;
     p.place = c->rank < right ? c->rank - left : c->rank - right;
@@ -81,8 +81,7 @@ static fm_status post_blocks(fm__group *g, fm__slot *s, const fm_comm_call *call
     const block own = block_of(g, s, call, me);
     for (int i = 0; i < n; i++) {
         s->part[i] = s->scratch + (size_t)i * g->piece;
-        if (i != me && own.n)
-            FM_TRY(fm__post_recv(g, s, i, s->part[i], own.n * sizeof(float)));
+        if (i != me && own.n) FM_TRY(fm__post_recv(g, s, i, s->part[i], own.n * sizeof(float)));
     }
     if (own.n) memcpy(s->part[me], own.src + own.at, own.n * sizeof(float));
     for (int k = 1; k < n; k++) {
@@ -146,7 +145,8 @@ fm_status fm__all_reduce_step(fm__group *g, fm__slot *s, const fm_comm_call *cal
 }
 
 /* Reduce-scatter: rows s->at .. of every rank's own block. */
-static block scatter_block(const fm__group *g, const fm__slot *s, const fm_comm_call *call, int rank)
+static block scatter_block(const fm__group *g, const fm__slot *s, const fm_comm_call *call,
+                           int rank)
 {
     size_t before = 0;
     for (int i = 0; i < rank; i++) before += call->recv_n[i];
@@ -165,8 +165,7 @@ fm_status fm__reduce_scatter_step(fm__group *g, fm__slot *s, const fm_comm_call 
 {
     if (s->step) {
         const block own = scatter_block(g, s, call, g->comm.rank);
-        if (own.n)
-            fm_tree_sum_f32((float *)call->dst + s->at, s->part, g->comm.n_rank, own.n);
+        if (own.n) fm_tree_sum_f32((float *)call->dst + s->at, s->part, g->comm.n_rank, own.n);
         s->at += g->piece;
     }
     s->step = 1;

@@ -80,9 +80,19 @@ static void absorb_head(const wave *v, int head, float *tile)
     }
 }
 
+/* Brings cached tokens nearer, a row at a time: read across 32 rows at once,
+ * they would come from memory one wait after the other. */
+static void fetch(const void *const *latent, int first, int last, size_t bytes)
+{
+    for (int k = first; k < last; k++)
+        for (size_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch((const char *)latent[k] + at, 0, 2);
+}
+
 /* One block of n keys for a group of heads: scores, weights, and z += weights c. */
 static void meet(const wave *v, fm_thread_scratch *t, const void *const *q, int heads,
-                 const void *const *latent, int n, float *max, float *sum)
+                 const void *const *latent, int n, const void *const *next, int n_next, float *max,
+                 float *sum)
 {
     const fm_cpu          *b = v->b;
     const fm_model_config *c = v->r->config;
@@ -90,27 +100,36 @@ static void meet(const wave *v, fm_thread_scratch *t, const void *const *q, int 
     fm_gemm_fn *gemm   = fm_gemm_for(b->gemm, b->act);
     fm_pack_fn *across = b->act == FM_BF16 ? b->pack->across_bf16 : b->pack->across_f32;
     fm_pack_fn *along  = b->act == FM_BF16 ? b->pack->along_bf16 : b->pack->along_f32;
+    const int   n_panel = c->kv_lora / FM_PANEL;
     const void *p[FM_LATENT_HEADS];
     float       alpha[FM_LATENT_HEADS];
+    int         visible[FM_LATENT_HEADS];
 
     for (int k = 0; k < n; k += FM_PANEL) {
         across(t->k_panel, latent + k, min_int(n - k, FM_PANEL), width);
-        gemm(t->tile, q, t->k_panel, NULL, heads, width);
-        for (int h = 0; h < heads; h++)
-            memcpy(t->score + h * depth + k, t->tile + h * FM_PANEL, FM_PANEL * sizeof(float));
+        gemm(t->score + k * heads, q, t->k_panel, NULL, heads, width);
     }
     for (int h = 0; h < heads; h++) {
-        char *weight = (char *)t->weight + (size_t)(h * depth) * b->act_bytes;
-        p[h]         = weight;
-        alpha[h]     = fm_row_softmax_step(weight, b->act, t->score + h * depth, depth, n,
-                                           fm_attention_scale(c), &max[h], &sum[h]);
+        visible[h] = n;
+        p[h]       = (char *)t->weight + (size_t)(h * depth) * b->act_bytes;
     }
+    fm_tile_softmax(t->weight, b->act, depth / FM_PANEL, t->score, heads, visible,
+                    fm_attention_scale(c), max, sum, alpha);
     along(t->v_panel, latent, n, c->kv_lora);
-    for (int d = 0; d < c->kv_lora; d += FM_PANEL) {
-        gemm(t->tile, p, (char *)t->v_panel + (size_t)(d / FM_PANEL) * fm_panel_bytes(b->act, depth),
-             NULL, heads, depth);
-        fm_tile_scale_add(t->out + d, (size_t)c->kv_lora, alpha, t->tile, heads);
+    for (int i = 0; i < n_panel; i++) {
+        fetch(next, n_next * i / n_panel, n_next * (i + 1) / n_panel, (size_t)width * b->act_bytes);
+        gemm(t->tile, p, (char *)t->v_panel + (size_t)i * fm_panel_bytes(b->act, depth), NULL, heads,
+             depth);
+        fm_tile_scale_add(t->out + i * FM_PANEL, (size_t)c->kv_lora, alpha, t->tile, heads);
     }
+}
+
+/* Where the cached tokens of the block at `key` lie; returns how many there are. */
+static int locate(const wave *v, const fm_span *span, int key, int last, const void **latent)
+{
+    const int n = min_int(last - key, FM_LATENT_KEYS);
+    for (int k = 0; k < n; k++) latent[k] = fm__kv_at(v->r, v->b, v->layer, span, key + k);
+    return n > 0 ? n : 0;
 }
 
 static void run_unit(const wave *v, int unit, int head0, fm_thread_scratch *t)
@@ -120,15 +139,17 @@ static void run_unit(const wave *v, int unit, int head0, fm_thread_scratch *t)
     const int              heads = min_int(c->n_head - head0, FM_LATENT_HEADS);
     const int              last  = min_int(keys_of(v, i), (part + 1) * FM_LATENT_PART);
     const fm_span         *span  = &v->r->batch->span[v->span[i]];
-    const void            *q[FM_LATENT_HEADS], *latent[FM_LATENT_KEYS];
+    const void            *q[FM_LATENT_HEADS], *latent[2][FM_LATENT_KEYS];
     float                  max[FM_LATENT_HEADS], sum[FM_LATENT_HEADS];
 
     for (int h = 0; h < heads; h++) q[h] = q_latent(v, i, head0 + h), max[h] = -INFINITY, sum[h] = 0;
     memset(t->out, 0, (size_t)(heads * c->kv_lora) * sizeof(float));
-    for (int key = part * FM_LATENT_PART; key < last; key += FM_LATENT_KEYS) {
-        const int n = min_int(last - key, FM_LATENT_KEYS);
-        for (int k = 0; k < n; k++) latent[k] = fm__kv_at(v->r, v->b, v->layer, span, key + k);
-        meet(v, t, q, heads, latent, n, max, sum);
+    int n = locate(v, span, part * FM_LATENT_PART, last, latent[0]);
+    fetch(latent[0], 0, n, (size_t)fm_kv_width(c) * v->b->act_bytes);
+    for (int key = part * FM_LATENT_PART, now = 0; n > 0; key += FM_LATENT_KEYS, now = !now) {
+        const int n_next = locate(v, span, key + FM_LATENT_KEYS, last, latent[!now]);
+        meet(v, t, q, heads, latent[now], n, latent[!now], n_next, max, sum);
+        n = n_next;
     }
     for (int h = 0; h < heads; h++) {
         float *to = part_of(v, unit, head0 + h);

@@ -24,6 +24,7 @@ typedef struct {
     int                    layer, head;
     int                    row0, n_row; /* of the batch */
     int                    key_w, value_w;
+    float                  scale;
     fm_thread_scratch     *t;
 } unit;
 
@@ -73,16 +74,15 @@ static void build_block(const unit *u, int key0, int n)
     along(u->t->v_panel, line, n, u->value_w);
 }
 
-/* Scores of m queries against the block's first n_key keys: score [m, stride]. */
-static void score_tile(const unit *u, const void *const *q, int m, int n_key, int stride)
+/* Scores of m queries against the block's first n_key keys: a tile [m, 32] for
+ * every 32 keys. */
+static void score_tiles(const unit *u, const void *const *q, int m, int n_key)
 {
-    fm_gemm_fn *gemm = fm_gemm_for(u->b->gemm, u->b->act);
-    for (int k = 0; k < n_key; k += FM_PANEL) {
-        gemm(u->t->tile, q, (char *)u->t->k_panel + (size_t)(k / FM_PANEL) * fm_panel_bytes(u->b->act, u->key_w),
-             NULL, m, u->key_w);
-        for (int i = 0; i < m; i++)
-            memcpy(u->t->score + i * stride + k, u->t->tile + i * FM_PANEL, FM_PANEL * sizeof(float));
-    }
+    fm_gemm_fn  *gemm  = fm_gemm_for(u->b->gemm, u->b->act);
+    const size_t panel = fm_panel_bytes(u->b->act, u->key_w);
+    for (int k = 0; k < n_key; k += FM_PANEL)
+        gemm(u->t->score + k * m, q, (char *)u->t->k_panel + (size_t)(k / FM_PANEL) * panel, NULL, m,
+             u->key_w);
 }
 
 /* Pointers to m queries of the head, with zeros behind them up to key_w. */
@@ -101,39 +101,26 @@ static void gather_queries(const unit *u, const void **q, int row, int m)
     }
 }
 
-/* Scores -> weights of one query, `depth` of them; returns the factor for what
- * it has accumulated so far. */
-static float weigh(const unit *u, int tile_row, int row, int visible, int wide, int depth)
-{
-    const fm_cpu *b      = u->b;
-    char         *weight = (char *)u->t->weight + (size_t)tile_row * (size_t)depth * b->act_bytes;
-    if (visible <= 0) {
-        memset(weight, 0, (size_t)depth * b->act_bytes);
-        return 1.0f;
-    }
-    memset(weight + (size_t)wide * b->act_bytes, 0, (size_t)(depth - wide) * b->act_bytes);
-    return fm_row_softmax_step(weight, b->act, u->t->score + tile_row * wide, wide, visible,
-                               fm_attention_scale(u->r->config), &u->t->max[row], &u->t->sum[row]);
-}
-
 /* Queries [row, row+m) of the unit meet one block of n keys. */
 static void meet(const unit *u, int row, int m, int key0, int n)
 {
     const fm_cpu *b     = u->b;
     const int     pos   = u->span->pos0 + (u->row0 - u->span->row0) + row; /* of the first query */
     const int     seen  = min_int(n, pos + m - key0);                      /* by the last query */
-    const int     wide  = (int)fm_round_up((size_t)seen, FM_PANEL);
     const int     depth = (int)fm_round_up((size_t)n, FM_PANEL); /* of the value panels */
     fm_gemm_fn   *gemm  = fm_gemm_for(b->gemm, b->act);
     const void   *q[FM_QUERY_TILE], *p[FM_QUERY_TILE];
     float         alpha[FM_QUERY_TILE];
+    int           visible[FM_QUERY_TILE];
 
     gather_queries(u, q, row, m);
-    score_tile(u, q, m, seen, wide);
+    score_tiles(u, q, m, seen);
     for (int i = 0; i < m; i++) {
-        alpha[i] = weigh(u, i, row + i, min_int(seen, pos + i + 1 - key0), wide, depth);
-        p[i]     = (char *)u->t->weight + (size_t)i * (size_t)depth * b->act_bytes;
+        visible[i] = min_int(seen, pos + i + 1 - key0);
+        p[i]       = (char *)u->t->weight + (size_t)i * (size_t)depth * b->act_bytes;
     }
+    fm_tile_softmax(u->t->weight, b->act, depth / FM_PANEL, u->t->score, m, visible, u->scale,
+                    u->t->max + row, u->t->sum + row, alpha);
     for (int v = 0; v < u->value_w; v += FM_PANEL) {
         gemm(u->t->tile, p,
              (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * fm_panel_bytes(b->act, depth), NULL, m,
@@ -209,7 +196,7 @@ void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_w
     for (int k = 0; k < n_group * c->n_head; k++) {
         const fm_prompt_group *g = &b->group[k / c->n_head];
         const unit             u = {r, b, w, &r->batch->span[g->span], o, q, layer, k % c->n_head,
-                                    g->row0, g->n_row, key_w, value_w,
+                                    g->row0, g->n_row, key_w, value_w, fm_attention_scale(c),
                                     &b->scratch[omp_get_thread_num()]};
         run_unit(&u);
     }

@@ -26,8 +26,8 @@ typedef struct {
     void  *value;    /* expanded values [FM_PROMPT_KEYS, value width] act */
     void  *k_panel;  /* the keys as panels */
     void  *v_panel;  /* the values as panels */
-    float *score;    /* [FM_QUERY_TILE, FM_PROMPT_KEYS] */
-    void  *weight;   /* the same as act: softmax weights */
+    float *score;    /* [FM_PROMPT_KEYS/32][FM_QUERY_TILE, 32] */
+    void  *weight;   /* [FM_QUERY_TILE, FM_PROMPT_KEYS] act: softmax weights */
     float *out;      /* [FM_PROMPT_ROWS, value width] or [FM_LATENT_HEADS, kv_lora] */
     float *max, *sum; /* [FM_PROMPT_ROWS] */
 } fm_thread_scratch;

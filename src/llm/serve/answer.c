@@ -9,10 +9,12 @@
 static void make_call_id(fm_str *out, uint64_t key, int index)
 {
     fm_str_puts(out, "call_");
-    for (uint64_t i = 0; i < 3; i++) fm_str_printf(out, "%08x", fm_rng_u32(key, (uint64_t)index * 4 + i));
+    for (uint64_t i = 0; i < 3; i++)
+        fm_str_printf(out, "%08x", fm_rng_u32(key, (uint64_t)index * 4 + i));
 }
 
-static void take_piece(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text, size_t len)
+static void take_piece(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text,
+                       size_t len)
 {
     fm__answer *a = ctx;
     if (kind == FM_TOOL_TEXT) {
@@ -41,14 +43,20 @@ static int is_declared(void *ctx, const char *name)
 
 void fm__answer_init(fm__answer *a, const fm__ask *ask, int slot, uint64_t id_key)
 {
-    *a = (fm__answer){.ask = ask, .slot = slot, .prompt = slot / ask->n, .index = slot % ask->n,
-                      .matched_id = -1, .matched_stop = -1, .id_key = id_key + (uint64_t)slot * 1000003};
+    *a          = (fm__answer){.ask          = ask,
+                               .slot         = slot,
+                               .prompt       = slot / ask->n,
+                               .index        = slot % ask->n,
+                               .matched_id   = -1,
+                               .matched_stop = -1,
+                               .id_key       = id_key + (uint64_t)slot * 1000003};
     a->n_prompt = (int32_t)ask->prompt[a->prompt].token.n;
     fm_reasoning_init(&a->reasoning, ask->reasoning, ask->reasoning_also_ends);
     fm_tool_calls_init(&a->tools, ask->tool_style, take_piece, a);
     a->tools.known = is_declared;
     if (ask->forced.len) fm_tool_calls_push(&a->tools, ask->forced.text, ask->forced.len);
-    if (ask->echo) fm_str_add(&a->said, ask->prompt[a->prompt].text.text, ask->prompt[a->prompt].text.len);
+    if (ask->echo)
+        fm_str_add(&a->said, ask->prompt[a->prompt].text.text, ask->prompt[a->prompt].text.len);
 }
 
 void fm__answer_fini(fm__answer *a)
@@ -64,6 +72,7 @@ void fm__answer_fini(fm__answer *a)
     fm_ids_fini(&a->token);
     fm_str_fini(&a->thought);
     fm_str_fini(&a->said);
+    for (int i = 0; i < 4; i++) fm_str_fini(&a->so_far[i]);
     fm_reasoning_fini(&a->reasoning);
     fm_tool_calls_fini(&a->tools);
 }
@@ -101,7 +110,8 @@ static void add_logprob(fm__answer *a, const fm__event *ev, const fm__events *fr
         a->top     = realloc(a->top, a->cap_top * sizeof *a->top);
         FM_BUG_UNLESS(a->top != NULL);
     }
-    if (ev->n_top) memcpy(a->top + a->n_top, from->top + ev->top_at, (size_t)ev->n_top * sizeof *a->top);
+    if (ev->n_top)
+        memcpy(a->top + a->n_top, from->top + ev->top_at, (size_t)ev->n_top * sizeof *a->top);
     a->lp[a->n_lp++] = (fm__logprob){ev->token, ev->logprob, a->n_top, ev->n_top};
     a->n_top += (size_t)ev->n_top;
 }
@@ -113,8 +123,9 @@ void fm__answer_clear_logprobs(fm__answer *a)
 
 void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from)
 {
-    const int thinking = a->reasoning.at != FM_REASONING_AFTER &&
-                         (a->reasoning.at == FM_REASONING_INSIDE || a->ask->reasoning == FM_REASONING_OPEN);
+    const int thinking =
+        a->reasoning.at != FM_REASONING_AFTER &&
+        (a->reasoning.at == FM_REASONING_INSIDE || a->ask->reasoning == FM_REASONING_OPEN);
     a->finish       = ev->finish;
     a->matched_id   = ev->matched_id;
     a->matched_stop = ev->matched_stop;

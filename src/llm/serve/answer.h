@@ -38,9 +38,12 @@ typedef struct {
     int32_t   n_prompt, n_output, n_cached, n_thought; /* tokens */
     size_t    said_chars; /* of the tokens reported so far, for text_offset */
     double    last_token; /* when */
+    int       news;           /* it is in the call's list */
     int       begun, ended;   /* its first and last event were sent */
     int       block;          /* /v1/messages: the open block's kind; see there */
     int       n_block;
+
+    fm_str so_far[4]; /* /generate repeats itself: its text, ids and logprobs as written */
 
     fm_reasoning  reasoning;
     fm_tool_calls tools;

@@ -52,19 +52,21 @@ fm_status fm__add_prompts(fm__ask *a, int n)
 {
     if (n < 1) return fm_fail(FM_E_ARG, "request: there is no prompt");
     if ((int64_t)n * a->n > FM__MAX_ANSWERS)
-        return fm_fail(FM_E_ARG, "request: %d prompts with n = %d are more than %d answers", n, a->n,
-                       FM__MAX_ANSWERS);
+        return fm_fail(FM_E_ARG, "request: %d prompts with n = %d are more than %d answers", n,
+                       a->n, FM__MAX_ANSWERS);
     a->prompt = calloc((size_t)n, sizeof *a->prompt);
     if (!a->prompt) return fm_fail(FM_E_OOM, "request");
     a->n_prompt = n;
     return FM_OK;
 }
 
-fm_status fm__encode_text(fm__prompt *p, const fm__reader *r, const char *text, size_t len, int flags)
+fm_status fm__encode_text(fm__prompt *p, const fm__reader *r, const char *text, size_t len,
+                          int flags)
 {
     if (!r->facts->tokenizer)
-        return fm_fail(FM_E_ARG, "request: this model has no tokenizer: give token ids to /generate "
-                                 "or /v1/completions");
+        return fm_fail(FM_E_ARG,
+                       "request: this model has no tokenizer: give token ids to /generate "
+                       "or /v1/completions");
     fm_str_add(&p->text, text, len);
     return fm_encode(r->facts->tokenizer, r->scratch, text, len, flags, &p->token);
 }
@@ -74,9 +76,9 @@ fm_status fm__read_ids(fm__prompt *p, const json_t *list, const char *field)
     size_t        i;
     const json_t *v;
     if (!json_is_array(list))
-        return fm_fail(FM_E_FORMAT, "request: %s: expected a list of token ids, found %s", field, fm_json_kind(list));
-    json_array_foreach(list, i, v)
-    {
+        return fm_fail(FM_E_FORMAT, "request: %s: expected a list of token ids, found %s", field,
+                       fm_json_kind(list));
+    json_array_foreach (list, i, v) {
         const json_int_t id = json_integer_value(v);
         if (!json_is_integer(v) || id < 0 || id > INT32_MAX)
             return fm_fail(FM_E_FORMAT, "request: %s[%zu] is no token id", field, i);
@@ -91,14 +93,17 @@ static fm_status check_prompt(const fm__prompt *p, fm__params *q, const fm__fact
     if (n < 1) return fm_fail(FM_E_ARG, "request: the prompt is empty");
     for (size_t i = 0; i < p->token.n; i++)
         if (p->token.id[i] >= facts->vocab)
-            return fm_fail(FM_E_ARG, "request: prompt token %zu is %d, outside the vocabulary of %d", i,
+            return fm_fail(FM_E_ARG,
+                           "request: prompt token %zu is %d, outside the vocabulary of %d", i,
                            (int)p->token.id[i], facts->vocab);
     if (n >= facts->context)
-        return fm_fail(FM_E_ARG, "request: the prompt has %lld tokens, and the context is %d tokens",
+        return fm_fail(FM_E_ARG,
+                       "request: the prompt has %lld tokens, and the context is %d tokens",
                        (long long)n, facts->context);
     if (q->max_given && n + q->sampling.max_new_tokens > facts->context)
-        return fm_fail(FM_E_ARG, "request: the prompt has %lld tokens and %d more were asked for, but "
-                                 "the context is %d tokens",
+        return fm_fail(FM_E_ARG,
+                       "request: the prompt has %lld tokens and %d more were asked for, but "
+                       "the context is %d tokens",
                        (long long)n, q->sampling.max_new_tokens, facts->context);
     return FM_OK;
 }

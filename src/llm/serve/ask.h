@@ -101,14 +101,17 @@ typedef struct {
 } fm__field_names;
 extern const fm__field_names fm__openai_names, fm__native_names;
 
-/* Sampling fields of `o`.  n_default: max_new_tokens where none is given; 0: up to the context. */
+/* Sampling fields of `o`.  n_default: max_new_tokens where none is given; 0: up
+ * to the context. */
 fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names *names,
                           const fm__facts *facts, int n_default);
-fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts); /* stream, rid … */
+/* model, stream, priority, rid. */
+fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts);
 fm_status fm__read_n(fm__ask *a, const json_t *o);
 
 fm_status fm__add_prompts(fm__ask *a, int n); /* n empty ones */
-fm_status fm__encode_text(fm__prompt *p, const fm__reader *r, const char *text, size_t len, int flags);
+fm_status fm__encode_text(fm__prompt *p, const fm__reader *r, const char *text, size_t len,
+                          int flags);
 fm_status fm__read_ids(fm__prompt *p, const json_t *list, const char *field);
 fm_status fm__check_lengths(fm__ask *a, const fm__facts *facts); /* last: settles max_new_tokens */
 

@@ -10,7 +10,8 @@ static fm_status read_logprobs(fm__ask *a, fm__params *p, const json_t *body)
     int64_t top = 0;
     FM_TRY(fm_json_opt_bool(&a->logprobs, body, "logprobs", fm__at));
     FM_TRY(fm_json_opt_int(&top, body, "top_logprobs", 0, FM_MAX_TOP_LOGPROBS, fm__at));
-    if (top && !a->logprobs) return fm_fail(FM_E_ARG, "request: top_logprobs needs logprobs to be true");
+    if (top && !a->logprobs)
+        return fm_fail(FM_E_ARG, "request: top_logprobs needs logprobs to be true");
     a->top_logprobs          = (int)top;
     p->sampling.logprobs     = a->logprobs;
     p->sampling.top_logprobs = (int)top;

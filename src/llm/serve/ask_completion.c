@@ -9,8 +9,8 @@ enum { DEFAULT_TOKENS = 16 };
 
 static fm_status read_logprobs(fm__ask *a, fm__params *p, const json_t *body)
 {
-    int64_t top = -1;
-    const json_t *v = json_object_get(body, "logprobs");
+    int64_t       top = -1;
+    const json_t *v   = json_object_get(body, "logprobs");
     if (json_is_boolean(v)) top = json_is_true(v) ? 0 : -1;
     else FM_TRY(fm_json_opt_int(&top, body, "logprobs", 0, FM_MAX_TOP_LOGPROBS, fm__at));
     a->logprobs              = top >= 0;
@@ -18,7 +18,8 @@ static fm_status read_logprobs(fm__ask *a, fm__params *p, const json_t *body)
     p->sampling.logprobs     = a->logprobs;
     p->sampling.top_logprobs = a->top_logprobs;
     if (a->echo && a->logprobs)
-        return fm_fail(FM_E_NOSUP, "request: logprobs of the prompt (echo with logprobs) are not supported");
+        return fm_fail(FM_E_NOSUP,
+                       "request: logprobs of the prompt (echo with logprobs) are not supported");
     return FM_OK;
 }
 
@@ -29,10 +30,12 @@ static fm_status need_token(const fm__facts *f, const char *token)
 }
 
 /* <begin>prompt<hole>suffix<end> */
-static fm_status encode_middle(fm__prompt *p, const fm__reader *r, const json_t *v, const json_t *suffix)
+static fm_status encode_middle(fm__prompt *p, const fm__reader *r, const json_t *v,
+                               const json_t *suffix)
 {
-    static const char begin[] = "<｜fim▁begin｜>", hole[] = "<｜fim▁hole｜>", end[] = "<｜fim▁end｜>";
-    fm_str            text    = {0};
+    static const char begin[] = "<｜fim▁begin｜>", hole[] = "<｜fim▁hole｜>",
+                      end[] = "<｜fim▁end｜>";
+    fm_str text             = {0};
     FM_TRY(need_token(r->facts, begin));
     FM_TRY(need_token(r->facts, hole));
     FM_TRY(need_token(r->facts, end));
@@ -52,7 +55,9 @@ static fm_status read_one(fm__prompt *p, const json_t *v, const json_t *suffix, 
 {
     if (json_is_array(v)) return fm__read_ids(p, v, "prompt");
     if (!json_is_string(v))
-        return fm_fail(FM_E_FORMAT, "request: prompt: expected a string or a list of token ids, found %s", fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT,
+                       "request: prompt: expected a string or a list of token ids, found %s",
+                       fm_json_kind(v));
     if (json_is_string(suffix) && json_string_length(suffix)) return encode_middle(p, r, v, suffix);
     return fm__encode_text(p, r, json_string_value(v), json_string_length(v), FM_ENCODE_BOS);
 }
@@ -61,8 +66,9 @@ static fm_status read_prompts(fm__ask *a, const json_t *body, const fm__reader *
 {
     const json_t *v = json_object_get(body, "prompt"), *suffix = json_object_get(body, "suffix");
     if (!v || json_is_null(v)) return fm_fail(FM_E_FORMAT, "request: prompt is missing");
-    const int many = json_is_array(v) && json_array_size(v) && !json_is_integer(json_array_get(v, 0));
-    const int n    = many ? (int)json_array_size(v) : 1;
+    const int many =
+        json_is_array(v) && json_array_size(v) && !json_is_integer(json_array_get(v, 0));
+    const int n = many ? (int)json_array_size(v) : 1;
     FM_TRY(fm__add_prompts(a, n));
     for (int i = 0; i < n; i++)
         FM_TRY(read_one(&a->prompt[i], many ? json_array_get(v, (size_t)i) : v, suffix, r));
@@ -73,7 +79,7 @@ fm_status fm__read_completion(fm__ask *a, const json_t *body, const fm__reader *
 {
     a->params = calloc(1, sizeof *a->params);
     if (!a->params) return fm_fail(FM_E_OOM, "request");
-    a->n_params = 1;
+    a->n_params     = 1;
     int64_t best_of = 0;
     FM_TRY(fm__read_shared(a, body, r->facts));
     FM_TRY(fm__read_n(a, body));

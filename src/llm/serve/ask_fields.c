@@ -8,8 +8,10 @@
 
 #include "llm/serve/ask.h"
 
-const fm__field_names fm__openai_names = {"max_completion_tokens", "max_tokens", "min_tokens", "seed", "stop"};
-const fm__field_names fm__native_names = {"max_new_tokens", NULL, "min_new_tokens", "sampling_seed", "stop"};
+const fm__field_names fm__openai_names = {"max_completion_tokens", "max_tokens", "min_tokens",
+                                          "seed", "stop"};
+const fm__field_names fm__native_names = {"max_new_tokens", NULL, "min_new_tokens", "sampling_seed",
+                                          "stop"};
 
 fm_status fm__opt_text(const char **out, const json_t *o, const char *key)
 {
@@ -41,7 +43,9 @@ static fm_status read_int(int *out, const json_t *o, const char *key, int64_t lo
 static fm_status add_stop(fm__params *p, const json_t *v)
 {
     if (!json_is_string(v))
-        return fm_fail(FM_E_FORMAT, "request: stop: expected a string or a list of strings, found %s", fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT,
+                       "request: stop: expected a string or a list of strings, found %s",
+                       fm_json_kind(v));
     if (strlen(json_string_value(v)) != json_string_length(v))
         return fm_fail(FM_E_FORMAT, "request: stop contains a NUL character");
     if (!json_string_length(v)) return FM_OK;
@@ -60,7 +64,7 @@ static fm_status read_stops(fm__params *p, const json_t *v)
     const json_t *item;
     if (!v || json_is_null(v)) return FM_OK;
     if (!json_is_array(v)) return add_stop(p, v);
-    json_array_foreach(v, i, item) FM_TRY(add_stop(p, item));
+    json_array_foreach (v, i, item) FM_TRY(add_stop(p, item));
     return FM_OK;
 }
 
@@ -70,12 +74,14 @@ static fm_status read_stop_ids(fm_sampling *s, const json_t *v)
     const json_t *item;
     if (!v || json_is_null(v)) return FM_OK;
     if (!json_is_array(v))
-        return fm_fail(FM_E_FORMAT, "request: stop_token_ids: expected a list, found %s", fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT, "request: stop_token_ids: expected a list, found %s",
+                       fm_json_kind(v));
     if (json_array_size(v) > FM_MAX_STOP_IDS)
-        return fm_fail(FM_E_FORMAT, "request: stop_token_ids has more than %d ids", FM_MAX_STOP_IDS);
-    json_array_foreach(v, i, item)
-    {
-        if (!json_is_integer(item) || json_integer_value(item) < 0 || json_integer_value(item) > INT32_MAX)
+        return fm_fail(FM_E_FORMAT, "request: stop_token_ids has more than %d ids",
+                       FM_MAX_STOP_IDS);
+    json_array_foreach (v, i, item) {
+        if (!json_is_integer(item) || json_integer_value(item) < 0 ||
+            json_integer_value(item) > INT32_MAX)
             return fm_fail(FM_E_FORMAT, "request: stop_token_ids[%zu] is no token id", i);
         s->stop_id[s->n_stop_id++] = (int32_t)json_integer_value(item);
     }
@@ -89,18 +95,22 @@ static fm_status read_bias(fm__params *p, json_t *v)
     json_t     *item;
     if (!v || json_is_null(v)) return FM_OK;
     if (!json_is_object(v))
-        return fm_fail(FM_E_FORMAT, "request: logit_bias: expected an object, found %s", fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT, "request: logit_bias: expected an object, found %s",
+                       fm_json_kind(v));
     if (json_object_size(v) > FM_MAX_LOGIT_BIAS)
-        return fm_fail(FM_E_FORMAT, "request: logit_bias has more than %d entries", FM_MAX_LOGIT_BIAS);
+        return fm_fail(FM_E_FORMAT, "request: logit_bias has more than %d entries",
+                       FM_MAX_LOGIT_BIAS);
     p->bias = calloc(json_object_size(v) + 1, sizeof *p->bias);
     if (!p->bias) return fm_fail(FM_E_OOM, "request");
-    json_object_foreach(v, key, item)
-    {
+    json_object_foreach (v, key, item) {
         char      *end;
         const long id = strtol(key, &end, 10);
         if (!*key || *end || id < 0 || id > INT32_MAX || !json_is_number(item))
-            return fm_fail(FM_E_FORMAT, "request: logit_bias: \"%.40s\" is no pair of a token id and a number", key);
-        p->bias[p->sampling.n_bias++] = (fm_logit_bias){(int32_t)id, (float)json_number_value(item)};
+            return fm_fail(FM_E_FORMAT,
+                           "request: logit_bias: \"%.40s\" is no pair of a token id and a number",
+                           key);
+        p->bias[p->sampling.n_bias++] =
+            (fm_logit_bias){(int32_t)id, (float)json_number_value(item)};
     }
     p->sampling.bias = p->bias;
     return FM_OK;
@@ -133,25 +143,29 @@ static fm_status read_lengths(fm__params *p, const json_t *o, const fm__field_na
 
 static fm_status refuse_grammar(const json_t *o)
 {
-    static const char *const field[] = {"json_schema", "regex", "ebnf", "structural_tag", "stop_regex"};
+    static const char *const field[] = {"json_schema", "regex", "ebnf", "structural_tag",
+                                        "stop_regex"};
     for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) {
         const json_t *v = json_object_get(o, field[i]);
         if (v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v)))
-            return fm_fail(FM_E_NOSUP, "request: %s: constrained output is not supported", field[i]);
+            return fm_fail(FM_E_NOSUP, "request: %s: constrained output is not supported",
+                           field[i]);
     }
     const json_t *format = json_object_get(o, "response_format");
     const char   *type   = json_string_value(json_object_get(format, "type"));
     if (json_is_object(format) && type && strcmp(type, "text"))
-        return fm_fail(FM_E_NOSUP, "request: response_format \"%.40s\": constrained output is not supported", type);
+        return fm_fail(FM_E_NOSUP,
+                       "request: response_format \"%.40s\": constrained output is not supported",
+                       type);
     return FM_OK;
 }
 
 fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names *names,
                           const fm__facts *facts, int n_default)
 {
-    fm_sampling *s = &p->sampling;
+    fm_sampling *s            = &p->sampling;
     int          skip_special = 1;
-    *s = facts->defaults;
+    *s                        = facts->defaults;
     FM_TRY(read_real(&s->temperature, o, "temperature"));
     FM_TRY(read_real(&s->top_p, o, "top_p"));
     FM_TRY(read_int(&s->top_k, o, "top_k", -1, INT32_MAX));
@@ -182,20 +196,24 @@ fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts
     const char *model = facts->model, *rid = NULL;
     FM_TRY(fm__opt_text(&model, body, "model"));
     snprintf(a->model, sizeof a->model, "%s", model);
-    if (strlen(model) >= sizeof a->model) return fm_fail(FM_E_FORMAT, "request: model is too long a name");
+    if (strlen(model) >= sizeof a->model)
+        return fm_fail(FM_E_FORMAT, "request: model is too long a name");
     FM_TRY(fm_json_opt_bool(&a->stream, body, "stream", fm__at));
     FM_TRY(read_int(&a->priority, body, "priority", -1000000000, 1000000000));
     const json_t *options = json_object_get(body, "stream_options");
     if (options && !json_is_null(options)) {
         const fm_json_at at = {"request", "stream_options."};
         if (!json_is_object(options))
-            return fm_fail(FM_E_FORMAT, "request: stream_options: expected an object, found %s", fm_json_kind(options));
+            return fm_fail(FM_E_FORMAT, "request: stream_options: expected an object, found %s",
+                           fm_json_kind(options));
         FM_TRY(fm_json_opt_bool(&a->include_usage, options, "include_usage", at));
         FM_TRY(fm_json_opt_bool(&a->continuous_usage, options, "continuous_usage_stats", at));
     }
-    if (json_is_array(json_object_get(body, "rid"))) return FM_OK; /* a list: the dialect's affair */
+    if (json_is_array(json_object_get(body, "rid")))
+        return FM_OK; /* a list: the dialect's affair */
     FM_TRY(fm__opt_text(&rid, body, "rid"));
-    if (rid && (!*rid || strlen(rid) >= FM__MAX_NAME)) return fm_fail(FM_E_FORMAT, "request: rid is empty or too long");
+    if (rid && (!*rid || strlen(rid) >= FM__MAX_NAME))
+        return fm_fail(FM_E_FORMAT, "request: rid is empty or too long");
     if (rid && !(a->rid = strdup(rid))) return fm_fail(FM_E_OOM, "request");
     return FM_OK;
 }

@@ -14,12 +14,14 @@ static const json_t *for_prompt(const json_t *v, int i)
     return json_is_array(v) ? json_array_get(v, (size_t)i) : v;
 }
 
-static fm_status read_one_params(fm__ask *a, fm__params *p, const json_t *v, const json_t *body, const fm__reader *r)
+static fm_status read_one_params(fm__ask *a, fm__params *p, const json_t *v, const json_t *body,
+                                 const fm__reader *r)
 {
     json_t *empty = json_object();
     if (v && !json_is_null(v) && !json_is_object(v)) {
         json_decref(empty);
-        return fm_fail(FM_E_FORMAT, "request: sampling_params: expected an object, found %s", fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT, "request: sampling_params: expected an object, found %s",
+                       fm_json_kind(v));
     }
     const json_t *o  = json_is_object(v) ? v : empty;
     fm_status     rc = fm__read_params(p, o, &fm__native_names, r->facts, DEFAULT_TOKENS);
@@ -40,7 +42,8 @@ static fm_status read_params(fm__ask *a, const json_t *body, const fm__reader *r
     const json_t *v = json_object_get(body, "sampling_params");
     const int     n = json_is_array(v) ? n_prompt : 1;
     if (json_is_array(v) && (int)json_array_size(v) != n_prompt)
-        return fm_fail(FM_E_FORMAT, "request: sampling_params has %zu entries for %d prompts", json_array_size(v), n_prompt);
+        return fm_fail(FM_E_FORMAT, "request: sampling_params has %zu entries for %d prompts",
+                       json_array_size(v), n_prompt);
     a->params = calloc((size_t)n, sizeof *a->params);
     if (!a->params) return fm_fail(FM_E_OOM, "request");
     a->n_params = n;
@@ -48,7 +51,8 @@ static fm_status read_params(fm__ask *a, const json_t *body, const fm__reader *r
     for (int i = 0; i < n; i++) {
         a->n = 1;
         FM_TRY(read_one_params(a, &a->params[i], for_prompt(v, i), body, r));
-        if (i && a->n != first) return fm_fail(FM_E_NOSUP, "request: sampling_params: n must be the same for all");
+        if (i && a->n != first)
+            return fm_fail(FM_E_NOSUP, "request: sampling_params: n must be the same for all");
         first = a->n;
     }
     return FM_OK;
@@ -63,15 +67,18 @@ static fm_status read_logprobs(fm__ask *a, const json_t *body)
     if (!json_is_array(json_object_get(body, "logprob_start_len")))
         FM_TRY(fm_json_opt_int(&start, body, "logprob_start_len", -1, INT32_MAX, fm__at));
     if (a->logprobs && start >= 0)
-        return fm_fail(FM_E_NOSUP, "request: logprob_start_len: logprobs of the prompt are not supported");
+        return fm_fail(FM_E_NOSUP,
+                       "request: logprob_start_len: logprobs of the prompt are not supported");
     return fm_json_opt_bool(&a->text_in_logprobs, body, "return_text_in_logprobs", fm__at);
 }
 
-static fm_status read_prompt(fm__prompt *p, const json_t *text, const json_t *ids, const fm__reader *r)
+static fm_status read_prompt(fm__prompt *p, const json_t *text, const json_t *ids,
+                             const fm__reader *r)
 {
     if (ids) return fm__read_ids(p, ids, "input_ids");
     if (!json_is_string(text))
-        return fm_fail(FM_E_FORMAT, "request: text: expected a string, found %s", fm_json_kind(text));
+        return fm_fail(FM_E_FORMAT, "request: text: expected a string, found %s",
+                       fm_json_kind(text));
     return fm__encode_text(p, r, json_string_value(text), json_string_length(text), FM_ENCODE_BOS);
 }
 
@@ -91,7 +98,8 @@ fm_status fm__read_generate(fm__ask *a, const json_t *body, const fm__reader *r)
     const json_t *text = json_object_get(body, "text"), *ids = json_object_get(body, "input_ids");
     if (json_is_null(ids)) ids = NULL;
     if (json_is_null(text)) text = NULL;
-    if (!text == !ids) return fm_fail(FM_E_FORMAT, "request: exactly one of text and input_ids is needed");
+    if (!text == !ids)
+        return fm_fail(FM_E_FORMAT, "request: exactly one of text and input_ids is needed");
     a->is_list  = ids ? json_is_array(json_array_get(ids, 0)) : json_is_array(text);
     const int n = a->is_list ? (int)json_array_size(ids ? ids : text) : 1;
 

@@ -9,8 +9,9 @@
 typedef struct fm__call    fm__call;
 typedef struct fm__dialect fm__dialect;
 
-/* How a family of endpoints speaks.  Streams: each event of an answer is
- * followed by `say`, which writes what is new; `finish` closes the stream. */
+/* How a family of endpoints speaks.  Streams: `say` writes what is new in an
+ * answer, after one event or, when the loop is behind the engine, after
+ * several; `finish` closes the stream. */
 struct fm__dialect {
     const char  *id_prefix;
     fm__read_fn *read;
@@ -21,7 +22,8 @@ struct fm__dialect {
     void (*late_error)(fm_str *out, int status, const char *why); /* inside a stream */
 };
 
-extern const fm__dialect fm__dialect_chat, fm__dialect_completion, fm__dialect_generate, fm__dialect_messages;
+extern const fm__dialect fm__dialect_chat, fm__dialect_completion;
+extern const fm__dialect fm__dialect_generate, fm__dialect_messages;
 
 struct fm__call {
     uint64_t           id;
@@ -38,7 +40,8 @@ struct fm__call {
     int64_t            created; /* seconds since 1970 */
     char               name[FM__MAX_NAME + 16]; /* chatcmpl-…, or the client's rid */
     fm_str             out; /* stream bytes not yet handed to HTTP */
-    int                dirty;
+    int               *news; /* [n_news] answers with something to say */
+    int                n_news, dirty;
     fm__call          *next_dirty, *prev, *next, *next_in_bucket;
 };
 

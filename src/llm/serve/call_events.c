@@ -25,8 +25,10 @@ static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm__eve
     m->n_request++;
 }
 
-static void mark_dirty(fm_serve *s, fm__call *c)
+static void note_news(fm_serve *s, fm__call *c, fm__answer *a)
 {
+    if (!a->news) c->news[c->n_news++] = a->slot;
+    a->news = 1;
     if (c->dirty) return;
     c->dirty      = 1;
     c->next_dirty = s->dirty;
@@ -37,7 +39,8 @@ static void send_whole(fm_serve *s, fm__call *c)
 {
     fm_str body = {0};
     if (!c->probe) c->dialect->whole(c, &body);
-    fm_exchange_reply(c->x, 200, c->probe ? "text/plain" : "application/json", NULL, body.text, body.len);
+    fm_exchange_reply(c->x, 200, c->probe ? "text/plain" : "application/json", NULL, body.text,
+                      body.len);
     fm_str_fini(&body);
     fm__call_drop(s, c);
 }
@@ -46,7 +49,9 @@ static void send_whole(fm_serve *s, fm__call *c)
 static void end_flush(fm_serve *s, fm__call *c, const fm__event *ev, const char *words)
 {
     if (ev->failed == FM_OK) fm_exchange_reply(c->x, 200, "text/plain", NULL, words, ev->text_len);
-    else fm__reply_error(c->x, 400, "the cache is not flushed while requests are running or waiting");
+    else
+        fm__reply_error(c->x, 400,
+                        "the cache is not flushed while requests are running or waiting");
     fm__call_drop(s, c);
 }
 
@@ -60,7 +65,8 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
     if (ev->failed != FM_OK) {
         fm_str why = {0};
         fm_str_add(&why, text, ev->text_len);
-        fm__call_fail(s, c, ev->failed == FM_E_ARG || ev->failed == FM_E_NOSUP ? 400 : 500, why.text);
+        fm__call_fail(s, c, ev->failed == FM_E_ARG || ev->failed == FM_E_NOSUP ? 400 : 500,
+                      why.text);
         fm_str_fini(&why);
         return;
     }
@@ -69,15 +75,25 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
     measure(s, c, a, ev);
     c->n_ended += ev->finish != FM_FINISH_NONE;
     if (c->ask->stream) {
-        c->dialect->say(c, a, &c->out);
-        mark_dirty(s, c);
+        note_news(s, c, a);
     } else if (c->n_ended == c->n_answer) {
         send_whole(s, c);
     }
 }
 
+static void say_news(fm__call *c)
+{
+    for (int i = 0; i < c->n_news; i++) {
+        fm__answer *a = &c->answer[c->news[i]];
+        a->news       = 0;
+        c->dialect->say(c, a, &c->out);
+    }
+    c->n_news = 0;
+}
+
 static void flush_call(fm_serve *s, fm__call *c)
 {
+    say_news(c);
     if (!c->streaming && !c->out.len && c->n_ended < c->n_answer) return;
     if (!c->streaming)
         fm_exchange_begin(c->x, 200, "text/event-stream; charset=utf-8",

@@ -23,8 +23,8 @@ void fm__put_usage(fm_str *out, const fm__call *c)
                   "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
                   "\"reasoning_tokens\":%lld,\"prompt_tokens_details\":{\"cached_tokens\":%lld},"
                   "\"completion_tokens_details\":{\"reasoning_tokens\":%lld}}",
-                  (long long)u.prompt, (long long)u.output, (long long)(u.prompt + u.output), (long long)u.thought,
-                  (long long)u.cached, (long long)u.thought);
+                  (long long)u.prompt, (long long)u.output, (long long)(u.prompt + u.output),
+                  (long long)u.thought, (long long)u.cached, (long long)u.thought);
 }
 
 void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob)
@@ -42,7 +42,8 @@ void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob)
 void fm__put_matched(fm_str *out, const fm__answer *a)
 {
     const fm__params *p = fm__ask_params(a->ask, a->prompt);
-    if (a->matched_stop >= 0 && a->matched_stop < p->n_stop) fm__put_word(out, p->stop[a->matched_stop]);
+    if (a->matched_stop >= 0 && a->matched_stop < p->n_stop)
+        fm__put_word(out, p->stop[a->matched_stop]);
     else if (a->matched_id >= 0) fm_str_printf(out, "%d", (int)a->matched_id);
     else fm_str_puts(out, "null");
 }

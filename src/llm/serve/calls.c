@@ -34,15 +34,15 @@ static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
     c->load        = 1;
     x->user        = c;
     if (d)
-        snprintf(c->name, sizeof c->name, "%s%08x%08x%08x%08x", d->id_prefix, fm_rng_u32(s->key, c->id * 4),
-                 fm_rng_u32(s->key, c->id * 4 + 1), fm_rng_u32(s->key, c->id * 4 + 2),
-                 fm_rng_u32(s->key, c->id * 4 + 3));
+        snprintf(c->name, sizeof c->name, "%s%08x%08x%08x%08x", d->id_prefix,
+                 fm_rng_u32(s->key, c->id * 4), fm_rng_u32(s->key, c->id * 4 + 1),
+                 fm_rng_u32(s->key, c->id * 4 + 2), fm_rng_u32(s->key, c->id * 4 + 3));
     c->next = s->calls;
     if (s->calls) s->calls->prev = c;
-    s->calls               = c;
-    fm__call **at          = &s->bucket[c->id % FM__N_BUCKET];
-    c->next_in_bucket      = *at;
-    *at                    = c;
+    s->calls          = c;
+    fm__call **at     = &s->bucket[c->id % FM__N_BUCKET];
+    c->next_in_bucket = *at;
+    *at               = c;
     s->n_call++;
     s->load++;
     s->metrics.n_waiting++;
@@ -68,6 +68,7 @@ static void free_call(fm_serve *s, fm__call *c)
     if (!c->with_engine) s->metrics.n_waiting--;
     for (int i = 0; i < c->n_answer; i++) fm__answer_fini(&c->answer[i]);
     free(c->answer);
+    free(c->news);
     fm__ask_release(c->ask);
     fm_str_fini(&c->out);
     free(c);
@@ -94,8 +95,8 @@ void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why)
     } else {
         if (c->dialect) c->dialect->error(&body, status, why);
         else fm__put_error(&body, status, why);
-        fm_exchange_reply(x, status, "application/json", status == 429 ? "Retry-After: 1\r\n" : NULL, body.text,
-                          body.len);
+        fm_exchange_reply(x, status, "application/json",
+                          status == 429 ? "Retry-After: 1\r\n" : NULL, body.text, body.len);
     }
     fm_str_fini(&body);
     fm__call_drop(s, c);
@@ -165,8 +166,10 @@ static void submit(fm_serve *s, fm__call *c)
 {
     c->n_answer = c->ask->n_prompt * c->ask->n;
     c->answer   = calloc((size_t)c->n_answer, sizeof *c->answer);
-    FM_BUG_UNLESS(c->answer != NULL);
-    for (int i = 0; i < c->n_answer; i++) fm__answer_init(&c->answer[i], c->ask, i, s->key ^ c->id << 20);
+    c->news     = calloc((size_t)c->n_answer, sizeof *c->news);
+    FM_BUG_UNLESS(c->answer && c->news);
+    for (int i = 0; i < c->n_answer; i++)
+        fm__answer_init(&c->answer[i], c->ask, i, s->key ^ c->id << 20);
     s->load += c->n_answer - c->load;
     c->load = c->n_answer;
     to_engine(s, c);
@@ -251,6 +254,7 @@ void fm__calls_check_time(fm_serve *s)
     for (fm__call *c = s->calls, *next; c; c = next) {
         next               = c->next;
         const double limit = c->probe ? probe_seconds : s->opt->request_timeout;
-        if (limit > 0 && now - c->began > limit) fm__call_fail(s, c, 503, "the request took longer than this server allows");
+        if (limit > 0 && now - c->began > limit)
+            fm__call_fail(s, c, 503, "the request took longer than this server allows");
     }
 }

@@ -7,16 +7,16 @@
 #include "llm/serve/ask.h"
 
 typedef struct {
-    fm__ask          *ask;
-    const json_t     *body;
-    const fm__facts  *facts;
-    fm_chat           chat;
-    fm_chat_message  *message;
-    fm_chat_call    **call; /* [n_message] owned */
-    fm_chat_tool     *tool;
-    int               n_read, n_tool;
-    char            **owned; /* texts made here */
-    size_t            n_owned, cap_owned;
+    fm__ask         *ask;
+    const json_t    *body;
+    const fm__facts *facts;
+    fm_chat          chat;
+    fm_chat_message *message;
+    fm_chat_call   **call; /* [n_message] owned */
+    fm_chat_tool    *tool;
+    int              n_read, n_tool;
+    char           **owned; /* texts made here */
+    size_t           n_owned, cap_owned;
 } reading;
 
 static const char *keep(reading *r, char *text)
@@ -47,21 +47,25 @@ static fm_status read_content(reading *r, const char **out, const json_t *v, int
         return no_nul(v, "messages", i);
     }
     if (!json_is_array(v))
-        return fm_fail(FM_E_FORMAT, "request: messages[%d].content: expected a string or a list of parts, "
-                                    "found %s", i, fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT,
+                       "request: messages[%d].content: expected a string or a list of parts, "
+                       "found %s",
+                       i, fm_json_kind(v));
     fm_str joined = {0};
     fm_str_puts(&joined, "");
-    *out = joined.text;
+    *out         = joined.text;
     fm_status rc = FM_OK;
-    json_array_foreach(v, k, part)
-    {
+    json_array_foreach (v, k, part) {
         const char   *type = json_string_value(json_object_get(part, "type"));
         const json_t *text = json_object_get(part, "text");
         if (!type || strcmp(type, "text"))
-            rc = fm_fail(FM_E_FORMAT, "request: messages[%d].content[%zu]: only parts of type \"text\" are "
-                                      "understood", i, k);
+            rc = fm_fail(FM_E_FORMAT,
+                         "request: messages[%d].content[%zu]: only parts of type \"text\" are "
+                         "understood",
+                         i, k);
         else if (!json_is_string(text))
-            rc = fm_fail(FM_E_FORMAT, "request: messages[%d].content[%zu].text: expected a string, found %s", i,
+            rc = fm_fail(FM_E_FORMAT,
+                         "request: messages[%d].content[%zu].text: expected a string, found %s", i,
                          k, fm_json_kind(text));
         else if ((rc = no_nul(text, "messages", i)) == FM_OK)
             fm_str_puts(&joined, json_string_value(text));
@@ -77,17 +81,20 @@ static fm_status read_call(reading *r, fm_chat_call *out, const json_t *v, int i
     const json_t *arguments = json_object_get(function, "arguments");
     const json_t *name = json_object_get(function, "name"), *id = json_object_get(v, "id");
     if (!json_is_string(name))
-        return fm_fail(FM_E_FORMAT, "request: messages[%d].tool_calls: a call without function.name", i);
+        return fm_fail(FM_E_FORMAT,
+                       "request: messages[%d].tool_calls: a call without function.name", i);
     FM_TRY(no_nul(name, "messages", i));
-    *out = (fm_chat_call){.name = json_string_value(name), .arguments = "{}", .id = json_string_value(id)};
+    *out = (fm_chat_call){
+        .name = json_string_value(name), .arguments = "{}", .id = json_string_value(id)};
     if (json_is_string(arguments)) {
         FM_TRY(no_nul(arguments, "messages", i));
         out->arguments = json_string_value(arguments);
     } else if (json_is_object(arguments)) {
         out->arguments = keep(r, json_dumps(arguments, 0));
     } else if (arguments && !json_is_null(arguments)) {
-        return fm_fail(FM_E_FORMAT, "request: messages[%d].tool_calls: arguments: expected a string, found %s", i,
-                       fm_json_kind(arguments));
+        return fm_fail(FM_E_FORMAT,
+                       "request: messages[%d].tool_calls: arguments: expected a string, found %s",
+                       i, fm_json_kind(arguments));
     }
     return FM_OK;
 }
@@ -98,11 +105,12 @@ static fm_status read_calls(reading *r, fm_chat_message *m, const json_t *v, int
     const json_t *item;
     if (!v || json_is_null(v)) return FM_OK;
     if (!json_is_array(v))
-        return fm_fail(FM_E_FORMAT, "request: messages[%d].tool_calls: expected a list, found %s", i, fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT, "request: messages[%d].tool_calls: expected a list, found %s",
+                       i, fm_json_kind(v));
     r->call[i] = calloc(json_array_size(v) + 1, sizeof **r->call);
     if (!r->call[i]) return fm_fail(FM_E_OOM, "request");
     m->call = r->call[i];
-    json_array_foreach(v, k, item) FM_TRY(read_call(r, &r->call[i][m->n_call++], item, i));
+    json_array_foreach (v, k, item) FM_TRY(read_call(r, &r->call[i][m->n_call++], item, i));
     return FM_OK;
 }
 
@@ -110,13 +118,16 @@ static fm_status read_message(reading *r, const json_t *v, int i)
 {
     fm_chat_message *m = &r->message[i];
     if (!json_is_object(v))
-        return fm_fail(FM_E_FORMAT, "request: messages[%d]: expected an object, found %s", i, fm_json_kind(v));
+        return fm_fail(FM_E_FORMAT, "request: messages[%d]: expected an object, found %s", i,
+                       fm_json_kind(v));
     const json_t *role = json_object_get(v, "role"), *name = json_object_get(v, "name");
-    if (!json_is_string(role)) return fm_fail(FM_E_FORMAT, "request: messages[%d].role is missing or no string", i);
+    if (!json_is_string(role))
+        return fm_fail(FM_E_FORMAT, "request: messages[%d].role is missing or no string", i);
     FM_TRY(no_nul(role, "messages", i));
     m->role = json_string_value(role);
     FM_TRY(read_content(r, &m->content, json_object_get(v, "content"), i));
-    const json_t *thought = json_object_get(v, "reasoning_content"), *id = json_object_get(v, "tool_call_id");
+    const json_t *thought = json_object_get(v, "reasoning_content"),
+                 *id      = json_object_get(v, "tool_call_id");
     if (json_is_string(thought)) {
         FM_TRY(no_nul(thought, "messages", i));
         m->reasoning = json_string_value(thought);
@@ -133,13 +144,13 @@ static fm_status read_messages(reading *r)
     const json_t *v, *list = json_object_get(r->body, "messages");
     int           go_on = 0;
     if (!json_is_array(list))
-        return fm_fail(FM_E_FORMAT, "request: messages: expected a list, found %s", fm_json_kind(list));
+        return fm_fail(FM_E_FORMAT, "request: messages: expected a list, found %s",
+                       fm_json_kind(list));
     const size_t n = json_array_size(list);
     r->message     = calloc(n + 1, sizeof *r->message);
     r->call        = calloc(n + 1, sizeof *r->call);
     if (!r->message || !r->call) return fm_fail(FM_E_OOM, "request");
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach (list, i, v) {
         r->n_read = (int)i + 1;
         FM_TRY(read_message(r, v, (int)i));
     }
@@ -161,13 +172,13 @@ static fm_status read_tool(reading *r, const json_t *v, int i)
         return fm_fail(FM_E_FORMAT, "request: tools[%d].function.name is missing or no string", i);
     FM_TRY(no_nul(name, "tools", i));
     if (json_is_string(about)) FM_TRY(no_nul(about, "tools", i));
-    fm_chat_tool *t = &r->tool[i];
-    t->name         = json_string_value(name);
-    t->description  = json_string_value(about);
-    t->parameters   = json_is_object(parameters)
-                          ? keep(r, json_dumps(parameters, JSON_PRESERVE_ORDER))
-                          : "{\"type\": \"object\", \"properties\": {}}";
-    t->json = keep(r, json_dumps(v, JSON_PRESERVE_ORDER));
+    fm_chat_tool *t                     = &r->tool[i];
+    t->name                             = json_string_value(name);
+    t->description                      = json_string_value(about);
+    t->parameters                       = json_is_object(parameters)
+                                              ? keep(r, json_dumps(parameters, JSON_PRESERVE_ORDER))
+                                              : "{\"type\": \"object\", \"properties\": {}}";
+    t->json                             = keep(r, json_dumps(v, JSON_PRESERVE_ORDER));
     r->ask->tool_name[r->ask->n_tool++] = strdup(t->name);
     return FM_OK;
 }
@@ -178,14 +189,16 @@ static fm_status read_tools(reading *r)
     const json_t *v, *list = json_object_get(r->body, "tools");
     if (!list || json_is_null(list)) return FM_OK;
     if (!json_is_array(list))
-        return fm_fail(FM_E_FORMAT, "request: tools: expected a list, found %s", fm_json_kind(list));
+        return fm_fail(FM_E_FORMAT, "request: tools: expected a list, found %s",
+                       fm_json_kind(list));
     const size_t n = json_array_size(list);
     if (!n) return FM_OK;
-    if (!r->facts->has_tools) return fm_fail(FM_E_ARG, "request: tools: this model has no form for tool calls");
+    if (!r->facts->has_tools)
+        return fm_fail(FM_E_ARG, "request: tools: this model has no form for tool calls");
     r->tool           = calloc(n, sizeof *r->tool);
     r->ask->tool_name = calloc(n, sizeof *r->ask->tool_name);
     if (!r->tool || !r->ask->tool_name) return fm_fail(FM_E_OOM, "request");
-    json_array_foreach(list, i, v) FM_TRY(read_tool(r, v, (int)i));
+    json_array_foreach (list, i, v) FM_TRY(read_tool(r, v, (int)i));
     r->chat.tool       = r->tool;
     r->chat.n_tool     = (int)n;
     r->ask->tools      = 1;
@@ -206,7 +219,8 @@ static fm_status read_tool_choice(reading *r)
         return FM_OK;
     }
     if (!(word && !strcmp(word, "required")) && !name)
-        return fm_fail(FM_E_FORMAT, "request: tool_choice is none of none, auto, required or a function");
+        return fm_fail(FM_E_FORMAT,
+                       "request: tool_choice is none of none, auto, required or a function");
     if (!r->ask->tools) return fm_fail(FM_E_ARG, "request: tool_choice without tools");
     for (int i = 0; name && i < r->chat.n_tool; i++)
         if (!strcmp(r->tool[i].name, name)) break;
@@ -236,14 +250,16 @@ static fm_status read_thinking(reading *r, int *given)
 /* Does the answer begin inside reasoning? */
 static fm_reasoning_mode reasoning_of(const reading *r, int thinking)
 {
-    const fm_chat_message *last = &r->message[r->chat.n_message - 1];
+    const fm_chat_message *last     = &r->message[r->chat.n_message - 1];
     int                    separate = 1;
     if (fm_json_opt_bool(&separate, r->body, "separate_reasoning", fm__at) != FM_OK || !separate)
         return FM_REASONING_OFF;
     if (r->ask->forced.len || (r->facts->reasons_on_request && thinking != 1) || thinking == 0)
-        return r->facts->chat_style == FM_CHAT_R1 && !r->ask->forced.len ? r->facts->reasoning : FM_REASONING_OFF;
+        return r->facts->chat_style == FM_CHAT_R1 && !r->ask->forced.len ? r->facts->reasoning
+                                                                         : FM_REASONING_OFF;
     if (last->prefix && last->content && strstr(last->content, "</think>")) return FM_REASONING_OFF;
-    if (!strcmp(last->role, "tool") && r->facts->reasoning == FM_REASONING_OPEN) return FM_REASONING_IF_TAGGED;
+    if (!strcmp(last->role, "tool") && r->facts->reasoning == FM_REASONING_OPEN)
+        return FM_REASONING_IF_TAGGED;
     return r->facts->reasoning;
 }
 
@@ -262,14 +278,16 @@ static fm_status render(reading *r, fm_str *out)
     r->ask->one_thought = !stream_reasoning;
     if (r->ask->tools && r->ask->tool_style == FM_TOOLS_KIMI)
         r->ask->reasoning_also_ends = fm_tool_calls_mark(FM_TOOLS_KIMI);
-    if (r->ask->forced.len && r->facts->chat_style == FM_CHAT_R1) fm_str_puts(out, "\n</think>\n\n");
+    if (r->ask->forced.len && r->facts->chat_style == FM_CHAT_R1)
+        fm_str_puts(out, "\n</think>\n\n");
     fm_str_add(out, r->ask->forced.text, r->ask->forced.len);
     return FM_OK;
 }
 
 fm_status fm__render_chat(fm__ask *a, const json_t *body, const fm__reader *reader, fm_str *out)
 {
-    if (!reader->facts->tokenizer) return fm_fail(FM_E_ARG, "request: this model has no tokenizer, so it cannot chat");
+    if (!reader->facts->tokenizer)
+        return fm_fail(FM_E_ARG, "request: this model has no tokenizer, so it cannot chat");
     reading         r  = {.ask = a, .body = body, .facts = reader->facts};
     const fm_status rc = render(&r, out);
     for (int i = 0; i < r.n_read; i++) free(r.call[i]);

@@ -28,10 +28,10 @@ typedef struct job {
 enum { N_BUCKET = 4096 };
 
 struct fm__engine_thread {
-    fm_engine      *engine;
-    fm_loop_event  *bell;
-    pthread_t       thread;
-    job            *bucket[N_BUCKET]; /* the engine thread's own */
+    fm_engine     *engine;
+    fm_loop_event *bell;
+    pthread_t      thread;
+    job           *bucket[N_BUCKET]; /* the engine thread's own */
 
     pthread_mutex_t inbox_lock;
     pthread_cond_t  inbox_filled;
@@ -78,7 +78,8 @@ static fm__event *new_event(fm__events *ev)
         ev->event = realloc(ev->event, ev->cap * sizeof *ev->event);
         FM_BUG_UNLESS(ev->event != NULL);
     }
-    ev->event[ev->n] = (fm__event){.token = -1, .matched_id = -1, .matched_stop = -1, .when = fm_now()};
+    ev->event[ev->n] =
+        (fm__event){.token = -1, .matched_id = -1, .matched_stop = -1, .when = fm_now()};
     return &ev->event[ev->n++];
 }
 
@@ -103,7 +104,8 @@ static job **find_job(fm__engine_thread *t, uint64_t id)
 }
 
 /* An event that is not the engine's own: a refusal, or the end of a flush. */
-static void post_words(fm__engine_thread *t, uint64_t call, int prompt, fm_status why, const char *words)
+static void post_words(fm__engine_thread *t, uint64_t call, int prompt, fm_status why,
+                       const char *words)
 {
     pthread_mutex_lock(&t->outbox_lock);
     fm__event *ev = new_event(&t->outbox);
@@ -118,25 +120,26 @@ static void post_words(fm__engine_thread *t, uint64_t call, int prompt, fm_statu
 
 static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a, int i)
 {
-    const fm__params *q = fm__ask_params(a, i);
-    const fm_prompt   p = {.token        = a->prompt[i].token.id,
-                           .n_token      = (int32_t)a->prompt[i].token.n,
-                           .sampling     = q->sampling,
-                           .stop         = (const char *const *)q->stop,
-                           .n_stop       = q->n_stop,
-                           .keep_stop    = q->keep_stop,
-                           .keep_special = q->keep_special,
-                           .n            = a->n,
-                           .priority     = a->priority};
-    uint64_t        id = 0;
-    const fm_status rc = fm_engine_submit(t->engine, &p, &id);
+    const fm__params *q  = fm__ask_params(a, i);
+    const fm_prompt   p  = {.token        = a->prompt[i].token.id,
+                            .n_token      = (int32_t)a->prompt[i].token.n,
+                            .sampling     = q->sampling,
+                            .stop         = (const char *const *)q->stop,
+                            .n_stop       = q->n_stop,
+                            .keep_stop    = q->keep_stop,
+                            .keep_special = q->keep_special,
+                            .n            = a->n,
+                            .priority     = a->priority};
+    uint64_t          id = 0;
+    const fm_status   rc = fm_engine_submit(t->engine, &p, &id);
     if (rc != FM_OK) {
         post_words(t, call, i, rc, fm_why());
         return;
     }
     job *j = calloc(1, sizeof *j);
     FM_BUG_UNLESS(j != NULL);
-    *j = (job){.id = id, .call = call, .prompt = i, .n_left = a->n, .next = t->bucket[id % N_BUCKET]};
+    *j = (job){
+        .id = id, .call = call, .prompt = i, .n_left = a->n, .next = t->bucket[id % N_BUCKET]};
     t->bucket[id % N_BUCKET] = j;
 }
 
@@ -213,7 +216,7 @@ static void collect(fm__engine_thread *t)
     }
     t->state.info      = fm_engine_get_info(t->engine);
     t->state.last_step = fm_now();
-    const int any = t->outbox.n > 0;
+    const int any      = t->outbox.n > 0;
     pthread_mutex_unlock(&t->outbox_lock);
     if (any) fm_loop_ring(t->bell);
 }

@@ -48,7 +48,7 @@ void      fm__engine_stop(fm__engine_thread *t); /* NULL is fine; cancels what r
 
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a); /* retains it */
 void fm__engine_cancel(fm__engine_thread *t, uint64_t call);
-void fm__engine_flush(fm__engine_thread *t, uint64_t call); /* one event of words says how it went */
+void fm__engine_flush(fm__engine_thread *t, uint64_t call); /* an event says how it went */
 
 /* Swaps what has come out since the last time into *ev (cleared first). */
 void fm__engine_take(fm__engine_thread *t, fm__events *ev);

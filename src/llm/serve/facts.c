@@ -18,7 +18,9 @@ static fm_status pick_reasoning(fm__facts *f, const char *word)
     const fm_chat_style style = f->chat_style;
     const int           open  = style == FM_CHAT_R1 || style == FM_CHAT_V31;
     f->reasons_on_request     = style == FM_CHAT_V31;
-    f->reasoning = open ? FM_REASONING_OPEN : style == FM_CHAT_V2 ? FM_REASONING_OFF : FM_REASONING_IF_TAGGED;
+    f->reasoning              = open                  ? FM_REASONING_OPEN
+                                : style == FM_CHAT_V2 ? FM_REASONING_OFF
+                                                      : FM_REASONING_IF_TAGGED;
     if (is(word, "auto")) return FM_OK;
     if (is(word, "none")) f->reasoning = FM_REASONING_OFF;
     else if (is(word, "kimi_k2")) f->reasoning = FM_REASONING_IF_TAGGED;
@@ -31,7 +33,9 @@ static fm_status pick_tools(fm__facts *f, const char *word)
 {
     const fm_chat_style style = f->chat_style;
     f->has_tools              = f->tokenizer && style != FM_CHAT_V2;
-    f->tool_style = style == FM_CHAT_KIMI ? FM_TOOLS_KIMI : style == FM_CHAT_V31 ? FM_TOOLS_V31 : FM_TOOLS_V3;
+    f->tool_style             = style == FM_CHAT_KIMI  ? FM_TOOLS_KIMI
+                                : style == FM_CHAT_V31 ? FM_TOOLS_V31
+                                                       : FM_TOOLS_V3;
     if (is(word, "none")) f->has_tools = 0;
     else if (is(word, "deepseekv3")) f->tool_style = FM_TOOLS_V3;
     else if (is(word, "deepseekv31")) f->tool_style = FM_TOOLS_V31;
@@ -48,7 +52,8 @@ static fm_status check_word(const char *option, const char *word, const char *co
 
 fm_status fm__facts_check_words(const fm_serve_options *opt)
 {
-    static const char *const reasoning[] = {"auto", "none", "deepseek-r1", "deepseek-v3", "kimi_k2"};
+    static const char *const reasoning[] = {"auto", "none", "deepseek-r1", "deepseek-v3",
+                                            "kimi_k2"};
     static const char *const tools[]     = {"auto", "none", "deepseekv3", "deepseekv31", "kimi_k2"};
     static const char *const defaults[]  = {"model", "openai"};
     FM_TRY(check_word("reasoning-parser", opt->reasoning_parser, reasoning, 5));
@@ -60,7 +65,8 @@ fm_status fm__facts_check_words(const fm_serve_options *opt)
     return FM_OK;
 }
 
-static fm_status read_default(float *out, const json_t *config, const char *key, double lo, double hi, const char *file)
+static fm_status read_default(float *out, const json_t *config, const char *key, double lo,
+                              double hi, const char *file)
 {
     double x = *out;
     FM_TRY(fm_json_opt_real(&x, config, key, lo, hi, (fm_json_at){file, ""}));
@@ -77,7 +83,8 @@ static fm_status read_defaults(fm_serve *s)
     json_t       *v = NULL;
     *d              = fm_sampling_default();
     if (is(s->opt->sampling_defaults, "openai")) return FM_OK;
-    if (fm_model_path_find(&where, s->engine_opt->model_path) != FM_OK || !where.dir[0]) return FM_OK;
+    if (fm_model_path_find(&where, s->engine_opt->model_path) != FM_OK || !where.dir[0])
+        return FM_OK;
     snprintf(file, sizeof file, "%s/generation_config.json", where.dir);
     if (access(file, R_OK) != 0) return FM_OK;
     FM_TRY(fm_json_load(&v, file));
@@ -86,7 +93,8 @@ static fm_status read_defaults(fm_serve *s)
     if (rc == FM_OK) rc = read_default(&d->top_p, v, "top_p", 0, 1, file);
     if (rc == FM_OK) rc = read_default(&d->min_p, v, "min_p", 0, 1, file);
     if (rc == FM_OK) rc = read_default(&d->repetition_penalty, v, "repetition_penalty", 0, 2, file);
-    if (rc == FM_OK) rc = fm_json_opt_int(&top_k, v, "top_k", -1, INT32_MAX, (fm_json_at){file, ""});
+    if (rc == FM_OK)
+        rc = fm_json_opt_int(&top_k, v, "top_k", -1, INT32_MAX, (fm_json_at){file, ""});
     d->top_k = top_k > 0 ? (int)top_k : -1;
     json_decref(v);
     return rc;
@@ -94,8 +102,9 @@ static fm_status read_defaults(fm_serve *s)
 
 fm_status fm__facts_fill(fm_serve *s)
 {
-    fm__facts  *f    = &s->facts;
-    const char *name = s->opt->served_model_name ? s->opt->served_model_name : s->engine_opt->model_path;
+    fm__facts  *f = &s->facts;
+    const char *name =
+        s->opt->served_model_name ? s->opt->served_model_name : s->engine_opt->model_path;
     snprintf(s->model, sizeof s->model, "%s", name);
     f->model     = s->model;
     f->tokenizer = fm_engine_tokenizer(s->engine);

@@ -10,7 +10,8 @@ static void put_model(fm_str *out, const fm_serve *s)
 {
     fm_str_puts(out, "{\"id\":");
     fm__put_word(out, s->model);
-    fm_str_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"fathom\",\"root\":", (long long)s->started_at);
+    fm_str_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"fathom\",\"root\":",
+                  (long long)s->started_at);
     fm__put_word(out, s->engine_opt->model_path);
     fm_str_printf(out, ",\"parent\":null,\"max_model_len\":%d}", s->facts.context);
 }
@@ -47,9 +48,11 @@ void fm__reply_model_info(fm_serve *s, fm_exchange *x)
     fm_str_puts(&body, ",\"served_model_name\":");
     fm__put_word(&body, s->model);
     fm_str_puts(&body, ",\"tokenizer_path\":");
-    fm__put_word(&body, s->engine_opt->tokenizer_path ? s->engine_opt->tokenizer_path : s->engine_opt->model_path);
+    fm__put_word(&body, s->engine_opt->tokenizer_path ? s->engine_opt->tokenizer_path
+                                                      : s->engine_opt->model_path);
     fm_str_printf(&body,
-                  ",\"is_generation\":true,\"has_tokenizer\":%s,\"weight_version\":\"default\",\"vocab_size\":%d,"
+                  ",\"is_generation\":true,\"has_tokenizer\":%s,\"weight_version\":\"default\","
+                  "\"vocab_size\":%d,"
                   "\"num_hidden_layers\":%d,\"max_model_len\":%d,\"reasoning_parser\":",
                   s->facts.tokenizer ? "true" : "false", m->vocab, m->n_layer, s->facts.context);
     fm__put_word(&body, s->opt->reasoning_parser);
@@ -91,12 +94,17 @@ static void put_state(fm_str *out, const fm_serve *s, const fm__engine_state *e)
     fm_str_puts(out, ",\"kvcache\":");
     fm__put_number(out, (double)p->kv / 1e9);
     fm_str_printf(out,
-                  ",\"token_capacity\":%lld},\"effective_max_running_requests_per_dp\":%d,\"num_running_reqs\":%d,"
-                  "\"num_waiting_reqs\":%d,\"num_used_tokens\":%lld,\"num_preemptions\":%lld,\"cache_hit_rate\":",
-                  (long long)p->max_tokens, s->max_running, e->info.sched.n_running, e->info.sched.n_waiting,
+                  ",\"token_capacity\":%lld},\"effective_max_running_requests_per_dp\":%d,\"num_"
+                  "running_reqs\":%d,"
+                  "\"num_waiting_reqs\":%d,\"num_used_tokens\":%lld,\"num_preemptions\":%lld,"
+                  "\"cache_hit_rate\":",
+                  (long long)p->max_tokens, s->max_running, e->info.sched.n_running,
+                  e->info.sched.n_waiting,
                   (long long)(p->n_page - e->info.n_free_page - e->info.n_idle_page) * p->page_size,
                   (long long)e->info.sched.n_preemption);
-    fm__put_number(out, e->info.kv.asked_tokens ? (double)e->info.kv.hit_tokens / (double)e->info.kv.asked_tokens : 0);
+    fm__put_number(out, e->info.kv.asked_tokens
+                            ? (double)e->info.kv.hit_tokens / (double)e->info.kv.asked_tokens
+                            : 0);
     fm_str_puts(out, "}");
 }
 
@@ -110,10 +118,12 @@ void fm__reply_server_info(fm_serve *s, fm_exchange *x)
     fm_str_puts(&body, "\"model\":");
     fm__put_word(&body, s->model);
     fm_str_printf(&body,
-                  ",\"status\":\"%s\",\"max_total_num_tokens\":%lld,\"max_req_input_len\":%d,\"context_len\":%d,"
-                  "\"num_threads\":%d,\"uptime_seconds\":%.3f,\"version\":\"" FM_VERSION "\",\"internal_states\":[",
-                  s->draining ? "draining" : "ready", (long long)e.info.plan.max_tokens, s->facts.context - 1,
-                  s->facts.context, e.info.n_thread, fm_now() - s->started);
+                  ",\"status\":\"%s\",\"max_total_num_tokens\":%lld,\"max_req_input_len\":%d,"
+                  "\"context_len\":%d,"
+                  "\"num_threads\":%d,\"uptime_seconds\":%.3f,\"version\":\"" FM_VERSION
+                  "\",\"internal_states\":[",
+                  s->draining ? "draining" : "ready", (long long)e.info.plan.max_tokens,
+                  s->facts.context - 1, s->facts.context, e.info.n_thread, fm_now() - s->started);
     put_state(&body, s, &e);
     fm_str_puts(&body, "]}");
     fm__reply_json(x, &body);
@@ -126,7 +136,8 @@ void fm__reply_loads(fm_serve *s, fm_exchange *x)
     const fm_plan         *p    = &e.info.plan;
     fm_str                 body = {0};
     fm_str_printf(&body,
-                  "{\"dp_rank_count\":1,\"loads\":[{\"dp_rank\":0,\"num_running_reqs\":%d,\"num_waiting_reqs\":%d,"
+                  "{\"dp_rank_count\":1,\"loads\":[{\"dp_rank\":0,\"num_running_reqs\":%d,\"num_"
+                  "waiting_reqs\":%d,"
                   "\"num_used_tokens\":%lld,\"max_total_num_tokens\":%lld}]}",
                   e.info.sched.n_running, e.info.sched.n_waiting + s->metrics.n_waiting,
                   (long long)(p->n_page - e.info.n_free_page - e.info.n_idle_page) * p->page_size,
@@ -141,6 +152,7 @@ void fm__reply_metrics(fm_serve *s, fm_exchange *x)
     fm_str                 body = {0};
     s->metrics.n_connection     = fm_http_n_connection(s->http);
     fm__put_metrics(&body, &s->metrics, &e, s->opt->metrics_prefix, s->model, s->facts.context);
-    fm_exchange_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, body.text, body.len);
+    fm_exchange_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, body.text,
+                      body.len);
     fm_str_fini(&body);
 }

@@ -25,7 +25,7 @@ typedef struct {
 
 void fm__metrics_init(fm__metrics *m);
 void fm__histogram_add(fm__histogram *h, double x, uint64_t times);
-void fm__put_metrics(fm_str *out, const fm__metrics *m, const fm__engine_state *s, const char *prefix,
-                     const char *model, int context);
+void fm__put_metrics(fm_str *out, const fm__metrics *m, const fm__engine_state *s,
+                     const char *prefix, const char *model, int context);
 
 #endif

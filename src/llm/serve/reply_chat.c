@@ -30,7 +30,8 @@ static void open_chunk(fm_str *out, const fm__call *c)
 {
     fm_str_puts(out, "data: {\"id\":");
     fm__put_word(out, c->name);
-    fm_str_printf(out, ",\"object\":\"chat.completion.chunk\",\"created\":%lld,\"model\":", (long long)c->created);
+    fm_str_printf(out, ",\"object\":\"chat.completion.chunk\",\"created\":%lld,\"model\":",
+                  (long long)c->created);
     fm__put_word(out, c->ask->model);
     fm_str_puts(out, ",\"choices\":[");
 }
@@ -71,7 +72,8 @@ static void say_role(fm_str *out, const fm__call *c, const fm__answer *a)
 {
     open_chunk(out, c);
     fm_str_printf(out,
-                  "{\"index\":%d,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":null},"
+                  "{\"index\":%d,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"reasoning_"
+                  "content\":null},"
                   "\"logprobs\":null,\"finish_reason\":null,\"matched_stop\":null}",
                   a->slot);
     close_chunk(out, c);
@@ -104,7 +106,9 @@ static void say_call(fm_str *out, const fm__call *c, fm__answer *a, int i)
     fm__tool_call *t = &a->call[i];
     if (!t->announced) {
         begin_delta(out, c, a);
-        fm_str_printf(out, "\"content\":null,\"reasoning_content\":null,\"tool_calls\":[{\"index\":%d,\"id\":", i);
+        fm_str_printf(
+            out,
+            "\"content\":null,\"reasoning_content\":null,\"tool_calls\":[{\"index\":%d,\"id\":", i);
         fm__put_word(out, t->id.text);
         fm_str_puts(out, ",\"type\":\"function\",\"function\":{\"name\":");
         fm__put_word(out, t->name.text);
@@ -114,10 +118,11 @@ static void say_call(fm_str *out, const fm__call *c, fm__answer *a, int i)
     }
     if (!t->arguments.len) return;
     begin_delta(out, c, a);
-    fm_str_printf(out,
-                  "\"content\":null,\"reasoning_content\":null,\"tool_calls\":[{\"index\":%d,\"id\":null,"
-                  "\"type\":\"function\",\"function\":{\"name\":null,\"arguments\":",
-                  i);
+    fm_str_printf(
+        out,
+        "\"content\":null,\"reasoning_content\":null,\"tool_calls\":[{\"index\":%d,\"id\":null,"
+        "\"type\":\"function\",\"function\":{\"name\":null,\"arguments\":",
+        i);
     fm__put_text(out, t->arguments.text, t->arguments.len);
     fm_str_puts(out, "}}]");
     end_delta(out, c, a, 0);
@@ -191,7 +196,8 @@ static void whole(fm__call *c, fm_str *out)
 {
     fm_str_puts(out, "{\"id\":");
     fm__put_word(out, c->name);
-    fm_str_printf(out, ",\"object\":\"chat.completion\",\"created\":%lld,\"model\":", (long long)c->created);
+    fm_str_printf(
+        out, ",\"object\":\"chat.completion\",\"created\":%lld,\"model\":", (long long)c->created);
     fm__put_word(out, c->ask->model);
     fm_str_puts(out, ",\"choices\":[");
     for (int i = 0; i < c->n_answer; i++) {
@@ -203,4 +209,5 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
 }
 
-const fm__dialect fm__dialect_chat = {"chatcmpl-", fm__read_chat, say, finish, whole, fm__put_error, fm__put_late_error};
+const fm__dialect fm__dialect_chat = {"chatcmpl-",   fm__read_chat,     say, finish, whole,
+                                      fm__put_error, fm__put_late_error};

@@ -73,7 +73,8 @@ static void open_body(fm_str *out, const fm__call *c)
 {
     fm_str_puts(out, "{\"id\":");
     fm__put_word(out, c->name);
-    fm_str_printf(out, ",\"object\":\"text_completion\",\"created\":%lld,\"model\":", (long long)c->created);
+    fm_str_printf(
+        out, ",\"object\":\"text_completion\",\"created\":%lld,\"model\":", (long long)c->created);
     fm__put_word(out, c->ask->model);
     fm_str_puts(out, ",\"choices\":[");
 }
@@ -134,4 +135,5 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
 }
 
-const fm__dialect fm__dialect_completion = {"cmpl-", fm__read_completion, say, finish, whole, fm__put_error, fm__put_late_error};
+const fm__dialect fm__dialect_completion = {"cmpl-",       fm__read_completion, say, finish, whole,
+                                            fm__put_error, fm__put_late_error};

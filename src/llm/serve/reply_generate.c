@@ -7,8 +7,9 @@
 
 static void put_logprob(fm_str *out, const fm__call *c, int32_t id, double logprob)
 {
-    size_t      n    = 0;
-    const char *text = c->ask->text_in_logprobs && c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : NULL;
+    size_t      n = 0;
+    const char *text =
+        c->ask->text_in_logprobs && c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : NULL;
     fm_str_puts(out, "[");
     fm__put_number(out, logprob);
     fm_str_printf(out, ",%d,", (int)id);
@@ -17,27 +18,57 @@ static void put_logprob(fm_str *out, const fm__call *c, int32_t id, double logpr
     fm_str_puts(out, "]");
 }
 
-static void put_logprobs(fm_str *out, const fm__call *c, const fm__answer *a)
+/* What every event repeats is written once and copied from then on. */
+enum { TEXT, IDS, LOGPROBS, TOPS };
+
+static void put_comma(fm_str *list)
 {
-    if (!a->ask->logprobs) return;
-    fm_str_puts(out, ",\"input_token_logprobs\":[],\"output_token_logprobs\":[");
+    if (list->len) fm_str_add(list, ",", 1);
+}
+
+static void take_logprobs(const fm__call *c, fm__answer *a)
+{
     for (size_t i = 0; i < a->n_lp; i++) {
-        if (i) fm_str_puts(out, ",");
-        put_logprob(out, c, a->lp[i].id, a->lp[i].logprob);
-    }
-    fm_str_puts(out, "]");
-    if (!a->ask->top_logprobs) return;
-    fm_str_puts(out, ",\"input_top_logprobs\":[],\"output_top_logprobs\":[");
-    for (size_t i = 0; i < a->n_lp; i++) {
-        fm_str_puts(out, i ? ",[" : "[");
+        put_comma(&a->so_far[LOGPROBS]);
+        put_logprob(&a->so_far[LOGPROBS], c, a->lp[i].id, a->lp[i].logprob);
+        put_comma(&a->so_far[TOPS]);
+        fm_str_puts(&a->so_far[TOPS], "[");
         for (int k = 0; k < a->lp[i].n_top; k++) {
             const fm_top_logprob *t = &a->top[a->lp[i].top_at + (size_t)k];
-            if (k) fm_str_puts(out, ",");
-            put_logprob(out, c, t->id, t->logprob);
+            if (k) fm_str_puts(&a->so_far[TOPS], ",");
+            put_logprob(&a->so_far[TOPS], c, t->id, t->logprob);
         }
-        fm_str_puts(out, "]");
+        fm_str_puts(&a->so_far[TOPS], "]");
     }
-    fm_str_puts(out, "]");
+    fm__answer_clear_logprobs(a);
+}
+
+static void take_news(const fm__call *c, fm__answer *a)
+{
+    if (a->said.len) fm__put_escaped(&a->so_far[TEXT], a->said.text, a->said.len);
+    fm_str_clear(&a->said);
+    for (size_t i = 0; i < a->token.n; i++) {
+        put_comma(&a->so_far[IDS]);
+        fm_str_printf(&a->so_far[IDS], "%d", (int)a->token.id[i]);
+    }
+    a->token.n = 0;
+    take_logprobs(c, a);
+}
+
+static void put_so_far(fm_str *out, const char *before, const fm_str *list, const char *after)
+{
+    fm_str_puts(out, before);
+    fm_str_add(out, list->text, list->len);
+    fm_str_puts(out, after);
+}
+
+static void put_logprobs(fm_str *out, const fm__answer *a)
+{
+    if (!a->ask->logprobs) return;
+    put_so_far(out, ",\"input_token_logprobs\":[],\"output_token_logprobs\":[",
+               &a->so_far[LOGPROBS], "]");
+    if (!a->ask->top_logprobs) return;
+    put_so_far(out, ",\"input_top_logprobs\":[],\"output_top_logprobs\":[", &a->so_far[TOPS], "]");
 }
 
 static void put_finish(fm_str *out, const fm__answer *a)
@@ -48,7 +79,8 @@ static void put_finish(fm_str *out, const fm__answer *a)
     }
     fm_str_printf(out, "{\"type\":\"%s\"", fm_finish_name(a->finish));
     if (a->finish == FM_FINISH_LENGTH) fm_str_printf(out, ",\"length\":%d", (int)a->n_output);
-    if (a->finish == FM_FINISH_ABORT) fm_str_puts(out, ",\"message\":\"aborted\",\"status_code\":null");
+    if (a->finish == FM_FINISH_ABORT)
+        fm_str_puts(out, ",\"message\":\"aborted\",\"status_code\":null");
     if (a->finish == FM_FINISH_STOP) {
         fm_str_puts(out, ",\"matched\":");
         fm__put_matched(out, a);
@@ -69,24 +101,24 @@ static void put_name(fm_str *out, const fm__call *c, const fm__answer *a)
     fm_str_fini(&name);
 }
 
-static void put_answer(fm_str *out, const fm__call *c, const fm__answer *a, int with_index)
+static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_index)
 {
+    take_news(c, a);
     fm_str_puts(out, "{");
     if (with_index) fm_str_printf(out, "\"index\":%d,", a->slot);
-    fm_str_puts(out, "\"text\":");
-    fm__put_text(out, a->said.text ? a->said.text : "", a->said.len);
-    fm_str_puts(out, ",\"output_ids\":[");
-    for (size_t i = 0; i < a->token.n; i++) fm_str_printf(out, i ? ",%d" : "%d", (int)a->token.id[i]);
-    fm_str_puts(out, "],\"meta_info\":{\"id\":");
+    put_so_far(out, "\"text\":\"", &a->so_far[TEXT], "\"");
+    put_so_far(out, ",\"output_ids\":[", &a->so_far[IDS], "],\"meta_info\":{\"id\":");
     put_name(out, c, a);
     fm_str_puts(out, ",\"finish_reason\":");
     put_finish(out, a);
     fm_str_printf(out,
-                  ",\"prompt_tokens\":%d,\"completion_tokens\":%d,\"cached_tokens\":%d,\"reasoning_tokens\":0,"
+                  ",\"prompt_tokens\":%d,\"completion_tokens\":%d,\"cached_tokens\":%d,\"reasoning_"
+                  "tokens\":0,"
                   "\"weight_version\":\"default\"",
                   (int)a->n_prompt, (int)a->n_output, (int)a->n_cached);
-    put_logprobs(out, c, a);
-    if (a->finish != FM_FINISH_NONE) fm_str_printf(out, ",\"e2e_latency\":%.6f", fm_now() - c->began);
+    put_logprobs(out, a);
+    if (a->finish != FM_FINISH_NONE)
+        fm_str_printf(out, ",\"e2e_latency\":%.6f", fm_now() - c->began);
     fm_str_puts(out, "}}");
 }
 
@@ -97,10 +129,7 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
     put_answer(out, c, a, c->n_answer > 1 || c->ask->is_list);
     fm_str_puts(out, "\n\n");
     a->ended = a->finish != FM_FINISH_NONE;
-    if (!c->incremental) return;
-    fm_str_clear(&a->said);
-    a->token.n = 0;
-    fm__answer_clear_logprobs(a);
+    for (int i = 0; c->incremental && i < 4; i++) fm_str_clear(&a->so_far[i]);
 }
 
 static void finish(fm__call *c, fm_str *out)
@@ -120,4 +149,5 @@ static void whole(fm__call *c, fm_str *out)
     if (list) fm_str_puts(out, "]");
 }
 
-const fm__dialect fm__dialect_generate = {"", fm__read_generate, say, finish, whole, fm__put_error, fm__put_late_error};
+const fm__dialect fm__dialect_generate = {
+    "", fm__read_generate, say, finish, whole, fm__put_error, fm__put_late_error};

@@ -26,10 +26,11 @@ static void put_stop(fm_str *out, const fm__answer *a)
 static void put_usage(fm_str *out, const fm__call *c, int output)
 {
     const fm__usage u = fm__call_usage(c);
-    fm_str_printf(out,
-                  "{\"input_tokens\":%lld,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":%lld,"
-                  "\"output_tokens\":%lld}",
-                  (long long)(u.prompt - u.cached), (long long)u.cached, (long long)(output ? u.output : 0));
+    fm_str_printf(
+        out,
+        "{\"input_tokens\":%lld,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":%lld,"
+        "\"output_tokens\":%lld}",
+        (long long)(u.prompt - u.cached), (long long)u.cached, (long long)(output ? u.output : 0));
 }
 
 static void put_opening(fm_str *out, const fm__call *c)
@@ -43,9 +44,9 @@ static void put_opening(fm_str *out, const fm__call *c)
 static void close_block(fm__answer *a, fm_str *out)
 {
     if (a->block == BLOCK_NONE) return;
-    fm_str_printf(out,
-                  "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":%d}\n\n",
-                  a->n_block - 1);
+    fm_str_printf(
+        out, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":%d}\n\n",
+        a->n_block - 1);
     a->block = BLOCK_NONE;
 }
 
@@ -55,9 +56,11 @@ static void open_block(fm__answer *a, int kind, fm_str *out)
     close_block(a, out);
     a->block = kind;
     fm_str_printf(out,
-                  "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":%d,\"content_block\":",
+                  "event: content_block_start\ndata: "
+                  "{\"type\":\"content_block_start\",\"index\":%d,\"content_block\":",
                   a->n_block++);
-    if (kind == BLOCK_THINKING) fm_str_puts(out, "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}");
+    if (kind == BLOCK_THINKING)
+        fm_str_puts(out, "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}");
     else if (kind == BLOCK_TEXT) fm_str_puts(out, "{\"type\":\"text\",\"text\":\"\"}");
     else {
         const fm__tool_call *t = &a->call[kind - BLOCK_CALL];
@@ -70,12 +73,14 @@ static void open_block(fm__answer *a, int kind, fm_str *out)
     fm_str_puts(out, "}\n\n");
 }
 
-static void say_delta(fm__answer *a, int kind, const char *type, const char *field, fm_str *text, fm_str *out)
+static void say_delta(fm__answer *a, int kind, const char *type, const char *field, fm_str *text,
+                      fm_str *out)
 {
     open_block(a, kind, out);
     if (!text->len) return;
     fm_str_printf(out,
-                  "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":%d,\"delta\":"
+                  "event: content_block_delta\ndata: "
+                  "{\"type\":\"content_block_delta\",\"index\":%d,\"delta\":"
                   "{\"type\":\"%s\",\"%s\":",
                   a->n_block - 1, type, field);
     fm__put_text(out, text->text, text->len);
@@ -96,7 +101,8 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
 {
     if (!a->begun) say_start(c, out);
     a->begun = 1;
-    if (a->thought.len) say_delta(a, BLOCK_THINKING, "thinking_delta", "thinking", &a->thought, out);
+    if (a->thought.len)
+        say_delta(a, BLOCK_THINKING, "thinking_delta", "thinking", &a->thought, out);
     if (a->said.len) say_delta(a, BLOCK_TEXT, "text_delta", "text", &a->said, out);
     for (int i = 0; i < a->n_call; i++) {
         fm__tool_call *t = &a->call[i];
@@ -125,7 +131,9 @@ static void finish(fm__call *c, fm_str *out)
 static void put_input(fm_str *out, const fm_str *arguments)
 {
     json_t *v = NULL;
-    if (arguments->len && fm_json_parse(&v, arguments->text, arguments->len, "arguments") == FM_OK && json_is_object(v)) {
+    if (arguments->len &&
+        fm_json_parse(&v, arguments->text, arguments->len, "arguments") == FM_OK &&
+        json_is_object(v)) {
         fm_str_add(out, arguments->text, arguments->len);
     } else if (arguments->len) {
         fm_str_puts(out, "{\"arguments\":");
@@ -152,7 +160,8 @@ static void put_content(fm_str *out, const fm__answer *a)
         fm_str_puts(out, "}");
     }
     for (int i = 0; i < a->n_call; i++) {
-        fm_str_puts(out, n++ ? ",{\"type\":\"tool_use\",\"id\":" : "{\"type\":\"tool_use\",\"id\":");
+        fm_str_puts(out,
+                    n++ ? ",{\"type\":\"tool_use\",\"id\":" : "{\"type\":\"tool_use\",\"id\":");
         fm__put_word(out, a->call[i].id.text);
         fm_str_puts(out, ",\"name\":");
         fm__put_word(out, a->call[i].name.text);
@@ -181,5 +190,5 @@ static void late_error(fm_str *out, int status, const char *why)
     fm_str_puts(out, "\n\n");
 }
 
-const fm__dialect fm__dialect_messages = {"msg_", fm__read_messages, say, finish, whole, fm__put_messages_error,
-                                          late_error};
+const fm__dialect fm__dialect_messages = {"msg_", fm__read_messages,      say,       finish,
+                                          whole,  fm__put_messages_error, late_error};

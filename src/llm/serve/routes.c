@@ -15,7 +15,8 @@ void fm__reply_error(fm_exchange *x, int status, const char *why)
     fm_str body = {0};
     if (!strncmp(x->path, "/v1/messages", 12)) fm__put_messages_error(&body, status, why);
     else fm__put_error(&body, status, why);
-    fm_exchange_reply(x, status, "application/json", NULL, body.text, body.len);
+    fm_exchange_reply(x, status, "application/json",
+                      status == 401 ? "WWW-Authenticate: Bearer\r\n" : NULL, body.text, body.len);
     fm_str_fini(&body);
 }
 
@@ -24,22 +25,12 @@ void fm__reply_json(fm_exchange *x, const fm_str *body)
     fm_exchange_reply(x, 200, "application/json", NULL, body->text ? body->text : "", body->len);
 }
 
-static void chat(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_chat); }
-static void completion(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_completion); }
-static void generate(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_generate); }
-static void messages(fm_serve *s, fm_exchange *x) { fm__call_begin(s, x, &fm__dialect_messages); }
-static void tokenize(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__tokenize); }
-static void detokenize(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__detokenize); }
-static void count_tokens(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__count_tokens); }
-static void parse_calls(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__parse_function_call); }
-static void separate(fm_serve *s, fm_exchange *x) { fm__call_begin_text(s, x, fm__separate_reasoning); }
-
 static void page(fm_serve *s, fm_exchange *x)
 {
     (void)s;
     fm_exchange_reply(x, 200, "text/html; charset=utf-8",
-                      "Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n", fm_page_html,
-                      fm_page_html_len);
+                      "Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n",
+                      fm_page_html, fm_page_html_len);
 }
 
 /* Alive: a step ended lately, or there is nothing to do. */
@@ -48,7 +39,8 @@ static void health(fm_serve *s, fm_exchange *x)
     const fm__engine_state e    = fm__engine_get_state(s->engine_thread);
     const int              busy = e.info.sched.n_running + e.info.sched.n_waiting > 0;
     if (s->draining) fm__reply_error(x, 503, "the server is shutting down");
-    else if (busy && fm_now() - e.last_step > 120) fm__reply_error(x, 503, "no step has ended for two minutes");
+    else if (busy && fm_now() - e.last_step > 120)
+        fm__reply_error(x, 503, "no step has ended for two minutes");
     else fm_exchange_reply(x, 200, "text/plain", NULL, "", 0);
 }
 
@@ -56,11 +48,6 @@ static void health_generate(fm_serve *s, fm_exchange *x)
 {
     if (s->draining) fm__reply_error(x, 503, "the server is shutting down");
     else fm__call_begin_probe(s, x);
-}
-
-static void flush_cache(fm_serve *s, fm_exchange *x)
-{
-    fm__call_begin_flush(s, x);
 }
 
 static void abort_request(fm_serve *s, fm_exchange *x)
@@ -84,36 +71,41 @@ static void abort_request(fm_serve *s, fm_exchange *x)
 
 enum { GET = 1, POST = 2, PUT = 4, OPEN = 8 }; /* OPEN: no key needed */
 
+/* Answered by the engine in a dialect, by a worker, or here. */
+/* clang-format off */
 static const struct {
-    const char *path;
-    int         how;
-    void (*run)(fm_serve *s, fm_exchange *x);
+    const char        *path;
+    int                how;
+    const fm__dialect *dialect;
+    fm__text_fn       *text;
+    void             (*run)(fm_serve *s, fm_exchange *x);
 } routes[] = {
-    {"/", GET | OPEN, page},
-    {"/v1/chat/completions", POST, chat},
-    {"/v1/completions", POST, completion},
-    {"/v1/messages", POST, messages},
-    {"/v1/messages/count_tokens", POST, count_tokens},
-    {"/v1/models", GET, fm__reply_models},
-    {"/generate", POST | PUT, generate},
-    {"/v1/tokenize", POST, tokenize},
-    {"/tokenize", POST, tokenize},
-    {"/v1/detokenize", POST, detokenize},
-    {"/detokenize", POST, detokenize},
-    {"/parse_function_call", POST, parse_calls},
-    {"/separate_reasoning", POST, separate},
-    {"/health", GET | OPEN, health},
-    {"/ping", GET | OPEN, health},
-    {"/health_generate", GET | OPEN, health_generate},
-    {"/metrics", GET | OPEN, fm__reply_metrics},
-    {"/server_info", GET, fm__reply_server_info},
-    {"/get_server_info", GET, fm__reply_server_info},
-    {"/model_info", GET, fm__reply_model_info},
-    {"/get_model_info", GET, fm__reply_model_info},
-    {"/v1/loads", GET, fm__reply_loads},
-    {"/flush_cache", GET | POST, flush_cache},
-    {"/abort_request", POST, abort_request},
+    {"/v1/chat/completions",      POST,       .dialect = &fm__dialect_chat},
+    {"/v1/completions",           POST,       .dialect = &fm__dialect_completion},
+    {"/v1/messages",              POST,       .dialect = &fm__dialect_messages},
+    {"/generate",                 POST | PUT, .dialect = &fm__dialect_generate},
+    {"/v1/messages/count_tokens", POST,       .text = fm__count_tokens},
+    {"/v1/tokenize",              POST,       .text = fm__tokenize},
+    {"/tokenize",                 POST,       .text = fm__tokenize},
+    {"/v1/detokenize",            POST,       .text = fm__detokenize},
+    {"/detokenize",               POST,       .text = fm__detokenize},
+    {"/parse_function_call",      POST,       .text = fm__parse_function_call},
+    {"/separate_reasoning",       POST,       .text = fm__separate_reasoning},
+    {"/",                         GET | OPEN, .run = page},
+    {"/health",                   GET | OPEN, .run = health},
+    {"/ping",                     GET | OPEN, .run = health},
+    {"/health_generate",          GET | OPEN, .run = health_generate},
+    {"/metrics",                  GET | OPEN, .run = fm__reply_metrics},
+    {"/v1/models",                GET,        .run = fm__reply_models},
+    {"/server_info",              GET,        .run = fm__reply_server_info},
+    {"/get_server_info",          GET,        .run = fm__reply_server_info},
+    {"/model_info",               GET,        .run = fm__reply_model_info},
+    {"/get_model_info",           GET,        .run = fm__reply_model_info},
+    {"/v1/loads",                 GET,        .run = fm__reply_loads},
+    {"/flush_cache",              GET | POST, .run = fm__call_begin_flush},
+    {"/abort_request",            POST,       .run = abort_request},
 };
+/* clang-format on */
 enum { N_ROUTE = sizeof routes / sizeof routes[0] };
 
 static int method_of(const char *name)
@@ -128,16 +120,25 @@ static int same_key(const char *given, const char *key)
 {
     const size_t n = strlen(key), m = strlen(given);
     unsigned     differ = (unsigned)(n ^ m);
-    for (size_t i = 0; i < m; i++) differ |= (unsigned char)given[i] ^ (unsigned char)key[n ? i % n : 0];
+    for (size_t i = 0; i < m; i++)
+        differ |= (unsigned char)given[i] ^ (unsigned char)key[n ? i % n : 0];
     return n == m && differ == 0;
 }
 
 static int is_allowed(const fm_serve *s, const fm_exchange *x)
 {
     if (!s->opt->api_key) return 1;
-    const char *bearer = fm_exchange_header(x, "Authorization"), *plain = fm_exchange_header(x, "x-api-key");
+    const char *bearer = fm_exchange_header(x, "Authorization"),
+               *plain  = fm_exchange_header(x, "x-api-key");
     if (bearer && !strncmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key)) return 1;
     return plain && same_key(plain, s->opt->api_key);
+}
+
+static void run_route(fm_serve *s, fm_exchange *x, int i)
+{
+    if (routes[i].dialect) fm__call_begin(s, x, routes[i].dialect);
+    else if (routes[i].text) fm__call_begin_text(s, x, routes[i].text);
+    else routes[i].run(s, x);
 }
 
 void fm__serve_handle(void *ctx, fm_exchange *x)
@@ -145,17 +146,16 @@ void fm__serve_handle(void *ctx, fm_exchange *x)
     static const char models[] = "/v1/models/";
     fm_serve         *s        = ctx;
     const int         how      = method_of(x->method);
-    int               found = 0, i = 0;
-    for (; i < N_ROUTE; i++) {
-        if (strcmp(x->path, routes[i].path)) continue;
-        found = 1;
-        break;
-    }
-    const int open = found && routes[i].how & OPEN;
-    if (!open && !is_allowed(s, x)) fm__reply_error(x, 401, "a valid API key is needed");
-    else if (found && !(routes[i].how & how)) fm__reply_error(x, 405, "this path does not know that method");
-    else if (found) routes[i].run(s, x);
-    else if (!strncmp(x->path, models, strlen(models)) && how == GET) fm__reply_one_model(s, x, x->path + strlen(models));
+    int               i        = 0;
+    while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
+    const int found = i < N_ROUTE;
+    if (!(found && routes[i].how & OPEN) && !is_allowed(s, x))
+        fm__reply_error(x, 401, "a valid API key is needed");
+    else if (found && !(routes[i].how & how))
+        fm__reply_error(x, 405, "this path does not know that method");
+    else if (found) run_route(s, x, i);
+    else if (!strncmp(x->path, models, strlen(models)) && how == GET)
+        fm__reply_one_model(s, x, x->path + strlen(models));
     else fm__reply_error(x, 404, "there is nothing at this path");
 }
 
@@ -172,21 +172,24 @@ static void write_access_line(fm_serve *s, const fm_exchange *x)
     fm_str          line = {0};
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    fm_str_printf(&line, "{\"time\":%lld.%03ld,\"peer\":", (long long)now.tv_sec, now.tv_nsec / 1000000);
+    fm_str_printf(&line, "{\"time\":%lld.%03ld,\"peer\":", (long long)now.tv_sec,
+                  now.tv_nsec / 1000000);
     fm__put_word(&line, x->peer);
     fm_str_puts(&line, ",\"method\":");
     fm__put_word(&line, x->method);
     fm_str_puts(&line, ",\"path\":");
     fm__put_word(&line, x->path);
-    fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu", x->status,
-                  fm_now() - x->began, x->body_len, x->sent_bytes);
+    fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu",
+                  x->status, fm_now() - x->began, x->body_len, x->sent_bytes);
     if (c && c->ask) {
         const fm__usage u = fm__call_usage(c);
         fm_str_puts(&line, ",\"id\":");
         fm__put_word(&line, c->name);
-        fm_str_printf(&line, ",\"stream\":%s,\"prompt_tokens\":%lld,\"cached_tokens\":%lld,\"output_tokens\":%lld",
-                      c->ask->stream ? "true" : "false", (long long)u.prompt, (long long)u.cached,
-                      (long long)u.output);
+        fm_str_printf(
+            &line,
+            ",\"stream\":%s,\"prompt_tokens\":%lld,\"cached_tokens\":%lld,\"output_tokens\":%lld",
+            c->ask->stream ? "true" : "false", (long long)u.prompt, (long long)u.cached,
+            (long long)u.output);
     }
     fm_str_puts(&line, "}");
     s->hooks.access(s->hooks.ctx, line.text);

@@ -38,7 +38,8 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
                           const fm_serve_hooks *hooks)
 {
     FM_TRY(fm__facts_check_words(opt));
-    if (opt->ssl_keyfile && !opt->ssl_certfile) return fm_fail(FM_E_ARG, "--ssl-keyfile needs --ssl-certfile");
+    if (opt->ssl_keyfile && !opt->ssl_certfile)
+        return fm_fail(FM_E_ARG, "--ssl-keyfile needs --ssl-certfile");
     fm_serve *s = calloc(1, sizeof *s);
     if (!s) return fm_fail(FM_E_OOM, "server");
     s->opt        = opt;
@@ -81,7 +82,8 @@ static void on_tick(void *ctx)
         return;
     }
     /* The last bytes are on their way; a client that does not read is not waited for. */
-    if (!fm_http_n_connection(s->http) || fm_now() - s->drain_began > flush_seconds) fm_loop_stop(s->loop);
+    if (!fm_http_n_connection(s->http) || fm_now() - s->drain_began > flush_seconds)
+        fm_loop_stop(s->loop);
 }
 
 static void say_ready(const fm_serve *s)
@@ -89,14 +91,15 @@ static void say_ready(const fm_serve *s)
     char url[300];
     if (!s->hooks.ready) return;
     const int v6 = strchr(s->opt->host, ':') != NULL;
-    snprintf(url, sizeof url, "%s://%s%.200s%s:%d", s->opt->ssl_certfile ? "https" : "http", v6 ? "[" : "",
-             s->opt->host, v6 ? "]" : "", fm_http_port(s->http));
+    snprintf(url, sizeof url, "%s://%s%.200s%s:%d", s->opt->ssl_certfile ? "https" : "http",
+             v6 ? "[" : "", s->opt->host, v6 ? "]" : "", fm_http_port(s->http));
     s->hooks.ready(s->hooks.ctx, url);
 }
 
 static fm_status start(fm_serve *s)
 {
-    s->max_running = s->engine_opt->max_running_requests ? (int)s->engine_opt->max_running_requests : DEFAULT_RUNNING;
+    s->max_running = s->engine_opt->max_running_requests ? (int)s->engine_opt->max_running_requests
+                                                         : DEFAULT_RUNNING;
     s->started     = fm_now();
     s->started_at  = (int64_t)time(NULL);
     FM_TRY(fm__facts_fill(s));

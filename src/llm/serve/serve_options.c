@@ -15,7 +15,7 @@ const fm_knob fm_serve_knobs[] = {
     K(REAL, request_timeout, "request-timeout", "0", 0, 1e9, "S", "seconds until a request is given up; 0: never"),
     K(INT, max_connections, "max-connections", "8192", 1, 1 << 20, "N", "connections open at once"),
     K(INT, max_body_mb, "max-body-mb", "32", 1, 4096, "N", "largest request body in MiB"),
-    K(INT, tokenizer_worker_num, "tokenizer-worker-num", "1", 1, 64, "N", "threads that read requests and tokenise"),
+    K(INT, tokenizer_worker_num, "tokenizer-worker-num", "2", 1, 64, "N", "threads that read requests and tokenise"),
     K(WORD, reasoning_parser, "reasoning-parser", "auto", 0, 0, "P", "deepseek-r1, deepseek-v3, kimi_k2, none, or auto: by the chat template"),
     K(WORD, tool_call_parser, "tool-call-parser", "auto", 0, 0, "P", "deepseekv3, deepseekv31, kimi_k2, none, or auto: by the chat template"),
     K(WORD, sampling_defaults, "sampling-defaults", "model", 0, 0, "WHOSE", "model: generation_config.json's temperature and cuts where a request has none; openai: 1"),

@@ -20,8 +20,11 @@ static void put_ids(fm_str *out, const fm_ids *ids)
 
 static fm_status encode_one(fm_ids *ids, const json_t *v, int flags, const fm__reader *r)
 {
-    if (!json_is_string(v)) return fm_fail(FM_E_FORMAT, "request: prompt: expected a string, found %s", fm_json_kind(v));
-    return fm_encode(r->facts->tokenizer, r->scratch, json_string_value(v), json_string_length(v), flags, ids);
+    if (!json_is_string(v))
+        return fm_fail(FM_E_FORMAT, "request: prompt: expected a string, found %s",
+                       fm_json_kind(v));
+    return fm_encode(r->facts->tokenizer, r->scratch, json_string_value(v), json_string_length(v),
+                     flags, ids);
 }
 
 /* The prompt a chat would become. */
@@ -43,8 +46,7 @@ static fm_status tokenize_list(fm_str *reply, const json_t *list, int flags, con
     fm_str        counts = {0};
     fm_status     rc     = FM_OK;
     fm_str_puts(reply, "{\"tokens\":[");
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach (list, i, v) {
         fm_ids ids = {0};
         rc         = encode_one(&ids, v, flags, r);
         if (i) fm_str_puts(reply, ",");
@@ -53,22 +55,24 @@ static fm_status tokenize_list(fm_str *reply, const json_t *list, int flags, con
         fm_ids_fini(&ids);
         if (rc != FM_OK) break;
     }
-    fm_str_printf(reply, "],\"count\":[%s],\"max_model_len\":%d}", counts.text ? counts.text : "", r->facts->context);
+    fm_str_printf(reply, "],\"count\":[%s],\"max_model_len\":%d}", counts.text ? counts.text : "",
+                  r->facts->context);
     fm_str_fini(&counts);
     return rc;
 }
 
 fm_status fm__tokenize(fm_str *reply, const json_t *body, const fm__reader *r)
 {
-    int           add = 1;
-    fm_ids        ids = {0};
+    int           add    = 1;
+    fm_ids        ids    = {0};
     const json_t *prompt = json_object_get(body, "prompt");
     FM_TRY(need_tokenizer(r));
     FM_TRY(fm_json_opt_bool(&add, body, "add_special_tokens", fm__at));
     const int flags = add ? FM_ENCODE_BOS : 0;
     if (json_is_array(prompt)) return tokenize_list(reply, prompt, flags, r);
-    const fm_status rc = json_object_get(body, "messages") && !prompt ? encode_chat(&ids, body, r)
-                                                                      : encode_one(&ids, prompt, flags, r);
+    const fm_status rc = json_object_get(body, "messages") && !prompt
+                             ? encode_chat(&ids, body, r)
+                             : encode_one(&ids, prompt, flags, r);
     if (rc == FM_OK) {
         fm_str_puts(reply, "{\"tokens\":");
         put_ids(reply, &ids);
@@ -85,9 +89,9 @@ static fm_status put_words(fm_str *reply, const json_t *list, int keep_special, 
     fm_str         text = {0};
     fm_detokenizer d    = fm_detokenizer_begin(r->facts->tokenizer, keep_special);
     fm_status      rc   = FM_OK;
-    json_array_foreach(list, i, v)
-    {
-        if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= r->facts->vocab) {
+    json_array_foreach (list, i, v) {
+        if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+            json_integer_value(v) >= r->facts->vocab) {
             rc = fm_fail(FM_E_FORMAT, "request: tokens[%zu] is no token of this model", i);
             break;
         }
@@ -107,14 +111,14 @@ fm_status fm__detokenize(fm_str *reply, const json_t *body, const fm__reader *r)
     FM_TRY(need_tokenizer(r));
     FM_TRY(fm_json_opt_bool(&skip, body, "skip_special_tokens", fm__at));
     if (!json_is_array(list))
-        return fm_fail(FM_E_FORMAT, "request: tokens: expected a list, found %s", fm_json_kind(list));
+        return fm_fail(FM_E_FORMAT, "request: tokens: expected a list, found %s",
+                       fm_json_kind(list));
     fm_str_puts(reply, "{\"text\":");
     if (!json_is_array(json_array_get(list, 0))) {
         FM_TRY(put_words(reply, list, !skip, r));
     } else {
         fm_str_puts(reply, "[");
-        json_array_foreach(list, i, v)
-        {
+        json_array_foreach (list, i, v) {
             if (i) fm_str_puts(reply, ",");
             FM_TRY(put_words(reply, v, !skip, r));
         }
@@ -142,7 +146,8 @@ typedef struct {
     int    n;
 } parsed;
 
-static void take_piece(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text, size_t len)
+static void take_piece(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text,
+                       size_t len)
 {
     parsed *p = ctx;
     (void)id;
@@ -165,7 +170,8 @@ fm_status fm__parse_function_call(fm_str *reply, const json_t *body, const fm__r
     parsed      p    = {0};
     FM_TRY(fm__opt_text(&text, body, "text"));
     if (!text) return fm_fail(FM_E_FORMAT, "request: text is missing");
-    if (!r->facts->has_tools) return fm_fail(FM_E_ARG, "request: this model has no form for tool calls");
+    if (!r->facts->has_tools)
+        return fm_fail(FM_E_ARG, "request: this model has no form for tool calls");
     fm_tool_calls t;
     fm_tool_calls_init(&t, r->facts->tool_style, take_piece, &p);
     fm_tool_calls_push(&t, text, strlen(text));
@@ -181,7 +187,7 @@ fm_status fm__parse_function_call(fm_str *reply, const json_t *body, const fm__r
 
 fm_status fm__separate_reasoning(fm_str *reply, const json_t *body, const fm__reader *r)
 {
-    const char  *text = NULL;
+    const char  *text    = NULL;
     fm_str       thought = {0}, said = {0};
     fm_reasoning split;
     (void)r;

@@ -49,9 +49,10 @@ static fm_status do_task(fm__task *task, const fm__reader *r)
 {
     json_t *body = NULL;
     FM_TRY(fm_json_parse(&body, task->body ? task->body : "", task->body_len, "request"));
-    fm_status rc = json_is_object(body)
-                       ? FM_OK
-                       : fm_fail(FM_E_FORMAT, "request: expected a JSON object, found %s", fm_json_kind(body));
+    fm_status rc =
+        json_is_object(body)
+            ? FM_OK
+            : fm_fail(FM_E_FORMAT, "request: expected a JSON object, found %s", fm_json_kind(body));
     if (rc == FM_OK && task->read) {
         task->ask = fm__ask_create();
         rc        = task->read(task->ask, body, r);
@@ -66,7 +67,8 @@ static void *work(void *arg)
 {
     fm__workers *w = arg;
     fm__reader   r = {.facts = w->facts};
-    if (w->facts->tokenizer) FM_BUG_UNLESS(fm_tokenizer_scratch_create(&r.scratch, w->facts->tokenizer) == FM_OK);
+    if (w->facts->tokenizer)
+        FM_BUG_UNLESS(fm_tokenizer_scratch_create(&r.scratch, w->facts->tokenizer) == FM_OK);
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
         fm__task *task = dequeue(&w->todo);
@@ -100,7 +102,8 @@ fm_status fm__workers_start(fm__workers **out, int n, const fm__facts *facts, fm
     w->done.last = &w->done.first;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->filled, NULL);
-    while (w->n_thread < n && pthread_create(&w->thread[w->n_thread], NULL, work, w) == 0) w->n_thread++;
+    while (w->n_thread < n && pthread_create(&w->thread[w->n_thread], NULL, work, w) == 0)
+        w->n_thread++;
     if (w->n_thread < n) {
         fm__workers_stop(w);
         return fm_fail(FM_E_OOM, "workers: no more threads");

@@ -9,7 +9,8 @@
 
 /* Answers a text job: fills the reply's body.  Failure: a 400. */
 typedef fm_status fm__text_fn(fm_str *reply, const json_t *body, const fm__reader *r);
-fm__text_fn       fm__tokenize, fm__detokenize, fm__count_tokens, fm__parse_function_call, fm__separate_reasoning;
+fm__text_fn       fm__tokenize, fm__detokenize, fm__count_tokens;
+fm__text_fn       fm__parse_function_call, fm__separate_reasoning;
 
 typedef struct fm__task {
     uint64_t     call;

@@ -10,7 +10,10 @@ static size_t char_len(const unsigned char *s, size_t n)
 {
     const unsigned char c = s[0];
     if (c < 0x80) return 1;
-    const size_t len = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    const size_t len = c >= 0xc2 && c < 0xe0   ? 2
+                       : c >= 0xe0 && c < 0xf0 ? 3
+                       : c >= 0xf0 && c < 0xf5 ? 4
+                                               : 0;
     if (!len || len > n) return 0;
     for (size_t i = 1; i < len; i++)
         if ((s[i] & 0xc0) != 0x80) return 0;
@@ -39,11 +42,10 @@ static void put_escape(fm_str *out, unsigned char c)
     }
 }
 
-void fm__put_text(fm_str *out, const char *text, size_t len)
+void fm__put_escaped(fm_str *out, const char *text, size_t len)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    const unsigned char *s    = (const unsigned char *)text;
     size_t               from = 0, i = 0; /* [from, i) needs no change */
-    fm_str_add(out, "\"", 1);
     while (i < len) {
         const size_t n = char_len(s + i, len - i);
         if (n && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' && s[i] != 0x7f) {
@@ -56,6 +58,12 @@ void fm__put_text(fm_str *out, const char *text, size_t len)
         from = ++i;
     }
     fm_str_add(out, text + from, i - from);
+}
+
+void fm__put_text(fm_str *out, const char *text, size_t len)
+{
+    fm_str_add(out, "\"", 1);
+    fm__put_escaped(out, text, len);
     fm_str_add(out, "\"", 1);
 }
 
@@ -100,15 +108,17 @@ static void put_param(fm_str *out, const char *why)
     size_t            n      = 0;
     if (!strncmp(why, lead, strlen(lead)))
         n = strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789.[]");
-    const int is_field = n > 0 && (name[n] == ':' || !strncmp(name + n, " is ", 4) || !strncmp(name + n, " has ", 5) ||
-                                   !strncmp(name + n, " contains ", 10));
+    const int is_field =
+        n > 0 && (name[n] == ':' || !strncmp(name + n, " is ", 4) ||
+                  !strncmp(name + n, " has ", 5) || !strncmp(name + n, " contains ", 10));
     if (is_field) fm__put_text(out, name, n);
     else fm_str_puts(out, "null");
 }
 
 void fm__put_error(fm_str *out, int status, const char *why)
 {
-    const char *code = status == 404 && !strncmp(why, "the model", 9) ? "\"model_not_found\"" : NULL;
+    const char *code =
+        status == 404 && !strncmp(why, "the model", 9) ? "\"model_not_found\"" : NULL;
     fm_str_puts(out, "{\"error\":{\"message\":");
     fm__put_word(out, why);
     fm_str_printf(out, ",\"type\":\"%s\",\"param\":", kind_of(status));

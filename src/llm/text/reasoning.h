@@ -17,7 +17,7 @@ typedef enum {
 
 typedef struct {
     fm_reasoning_mode mode;
-    const char       *also_ends; /* a second mark that ends reasoning and stays; borrowed, or NULL */
+    const char       *also_ends; /* another mark that ends it, and stays; borrowed, or NULL */
     enum { FM_REASONING_START, FM_REASONING_INSIDE, FM_REASONING_AFTER } at;
     fm_str            held;
 } fm_reasoning;
@@ -26,7 +26,8 @@ void fm_reasoning_init(fm_reasoning *r, fm_reasoning_mode mode, const char *also
 void fm_reasoning_fini(fm_reasoning *r);
 
 /* Appends to *thought and *said. */
-void fm_reasoning_push(fm_reasoning *r, const char *text, size_t len, fm_str *thought, fm_str *said);
+void fm_reasoning_push(fm_reasoning *r, const char *text, size_t len, fm_str *thought,
+                       fm_str *said);
 void fm_reasoning_end(fm_reasoning *r, fm_str *thought, fm_str *said);
 
 #endif

@@ -11,10 +11,10 @@ enum { MAX_HEAD = 512 };
 enum { CALLS_BEGIN, CALL_BEGIN, CALL_END, CALLS_END, SEPARATOR, N_MARK };
 
 static const char *const marks[][N_MARK] = {
-    [FM_TOOLS_V3]   = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
-                       "<｜tool▁calls▁end｜>", "<｜tool▁sep｜>"},
-    [FM_TOOLS_V31]  = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
-                       "<｜tool▁calls▁end｜>", "<｜tool▁sep｜>"},
+    [FM_TOOLS_V3] = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
+                     "<｜tool▁calls▁end｜>", "<｜tool▁sep｜>"},
+    [FM_TOOLS_V31] = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
+                      "<｜tool▁calls▁end｜>", "<｜tool▁sep｜>"},
     [FM_TOOLS_KIMI] = {"<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_end|>",
                        "<|tool_calls_section_end|>", "<|tool_call_argument_begin|>"},
 };
@@ -71,7 +71,8 @@ static void skip_space(fm_tool_calls *t)
 static int read_text(fm_tool_calls *t)
 {
     const fm_mark hit = fm_mark_find(t->held.text, t->held.len, marks[t->style], 2);
-    emit(t, FM_TOOL_TEXT, trimmed(t->held.text, hit.at, 0)); /* white space waits for what follows */
+    emit(t, FM_TOOL_TEXT,
+         trimmed(t->held.text, hit.at, 0)); /* white space waits for what follows */
     if (hit.which < 0) return 0;
     skip_space(t);
     if (hit.which == CALLS_BEGIN) drop(t, strlen(marks[t->style][CALLS_BEGIN]));
@@ -126,10 +127,10 @@ static void split_kimi_id(head *h, const char *text, size_t n)
     const size_t end = trimmed(text, n, 0);
     h->id            = text;
     h->id_len        = end;
-    const char  *dot = memchr(text, '.', end), *colon = memrchr(text, ':', end);
-    const char  *from = dot ? dot + 1 : text;
-    h->name           = from;
-    h->name_len       = (size_t)((colon && colon > from ? colon : text + end) - from);
+    const char *dot = memchr(text, '.', end), *colon = memrchr(text, ':', end);
+    const char *from = dot ? dot + 1 : text;
+    h->name          = from;
+    h->name_len      = (size_t)((colon && colon > from ? colon : text + end) - from);
 }
 
 /* function<sep>NAME\n```json\n, after the separator. */
@@ -148,7 +149,7 @@ static head parse_head(const fm_tool_calls *t)
 {
     head          h    = {.name = "", .id = ""};
     const char   *text = t->held.text, *sep = marks[t->style][SEPARATOR];
-    const fm_mark hit  = fm_mark_find(text, t->held.len, &sep, 1);
+    const fm_mark hit = fm_mark_find(text, t->held.len, &sep, 1);
     if (hit.which >= 0) {
         const size_t before = hit.at + strlen(sep);
         if (t->style == FM_TOOLS_V3) {

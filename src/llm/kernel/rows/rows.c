@@ -27,7 +27,8 @@ void fm_row_store(void *dst, fm_dtype t, const float *x, int n)
 FM_CLONES static void round_tile(fm_bf16 *restrict dst, size_t ld, const float *restrict c, int m)
 {
     for (int i = 0; i < m; i++)
-        for (int j = 0; j < 32; j++) dst[(size_t)i * ld + (size_t)j] = fm_bf16_of_f32(c[i * 32 + j]);
+        for (int j = 0; j < 32; j++)
+            dst[(size_t)i * ld + (size_t)j] = fm_bf16_of_f32(c[i * 32 + j]);
 }
 
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n)
@@ -56,6 +57,7 @@ void fm_row_load(float *dst, fm_dtype t, const void *x, int n)
 
 static inline float fold(float *lane)
 {
+#pragma GCC unroll 4
     for (int half = LANES / 2; half; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
@@ -176,17 +178,49 @@ FM_CLONES static float exp_all(float *x, int n, float max)
     return fold(lane);
 }
 
-float fm_row_softmax_step(void *p, fm_dtype t, float *score, int n, int n_visible, float scale,
-                          float *max, float *sum)
+/* One query's row in tiles that are `step` floats apart.  Keys it may not see
+ * score minus infinity and so weigh 0 and add 0. */
+FM_CLONES static float weigh_row(float *s, size_t step, int n_visible, float scale, float *max,
+                                 float *sum)
 {
-    const float top     = scale_and_max(score, n_visible, scale);
-    const float new_max = top > *max ? top : *max;
-    const float alpha   = *max == -INFINITY ? 0.0f : fm_exp(*max - new_max);
-    *sum                = *sum * alpha + exp_all(score, n_visible, new_max);
-    *max                = new_max;
-    for (int i = n_visible; i < n; i++) score[i] = 0.0f;
-    fm_row_store(p, t, score, n);
+    const int n_tile      = (n_visible + 31) / 32;
+    float    *last        = s + (size_t)(n_tile - 1) * step;
+    float     lane[LANES] = {0};
+    int32_t   most        = order_of((int32_t)fm_bits_of_f32(*max));
+    for (int j = (n_visible - 1) % 32 + 1; j < 32; j++) last[j] = -INFINITY;
+    for (int t = 0; t < n_tile; t++)
+        for (int j = 0; j < 32; j++) {
+            s[(size_t)t * step + (size_t)j] *= scale;
+            const int32_t here = order_of((int32_t)fm_bits_of_f32(s[(size_t)t * step + (size_t)j]));
+            most               = here > most ? here : most;
+        }
+    const float top   = fm_f32_from_bits((uint32_t)order_of(most));
+    const float alpha = *max == -INFINITY ? 0.0f : *max == top ? 1.0f : fm_exp(*max - top);
+    for (int t = 0; t < 2 * n_tile; t++) {
+        float *x = s + (size_t)(t / 2) * step + (size_t)(t % 2 * LANES);
+        for (int j = 0; j < LANES; j++) {
+            x[j] = fm_exp(x[j] - top);
+            lane[j] += x[j];
+        }
+    }
+    *sum = *sum * alpha + fold(lane);
+    *max = top;
     return alpha;
+}
+
+void fm_tile_softmax(void *p, fm_dtype t, int n_tile, float *score, int m, const int *n_visible,
+                     float scale, float *max, float *sum, float *alpha)
+{
+    const size_t step = (size_t)m * 32, ld = (size_t)n_tile * 32;
+    for (int i = 0; i < m; i++) {
+        const int n = n_visible[i] > 0 ? n_visible[i] : 0;
+        alpha[i]    = n ? weigh_row(score + i * 32, step, n, scale, &max[i], &sum[i]) : 1.0f;
+        for (int k = (n + 31) / 32; k < n_tile; k++)
+            memset(score + (size_t)k * step + i * 32, 0, 32 * sizeof *score);
+    }
+    for (int k = 0; k < n_tile; k++)
+        fm_tile_store((char *)p + (size_t)k * 32 * fm_dtype_bytes(t), t, ld,
+                      score + (size_t)k * step, m, 32);
 }
 
 FM_CLONES void fm_row_sigmoid(float *x, int n)

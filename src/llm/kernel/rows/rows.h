@@ -32,12 +32,14 @@ void fm_tile_scale_add(float *y, size_t ld, const float *a, const float *c, int 
 /* dst[i,0..16) = silu(c[i,0..16)) * c[i,16..32) for m tile rows of 32. */
 void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m);
 
-/* One step of the online softmax over n scores of one query: scales them,
- * raises *max, turns them into weights p (type t) relative to it, adds their
- * sum to *sum after rescaling it, and returns the factor for what was
- * accumulated under the old maximum.  Scores at n_visible and beyond weigh 0. */
-float fm_row_softmax_step(void *p, fm_dtype t, float *score, int n, int n_visible, float scale,
-                          float *max, float *sum);
+/* One step of the online softmax of m queries over n_tile tiles of 32 keys,
+ * score [n_tile][m][32]: scales the scores, raises max[i], turns them into
+ * weights p [m][n_tile*32] (type t) relative to it and adds their sum to sum[i]
+ * after rescaling it; alpha[i] is the factor for what query i accumulated under
+ * the old maximum.  Keys at n_visible[i] and beyond weigh 0; where none is
+ * visible nothing changes.  The scores are overwritten. */
+void fm_tile_softmax(void *p, fm_dtype t, int n_tile, float *score, int m, const int *n_visible,
+                     float scale, float *max, float *sum, float *alpha);
 
 /* Probabilities of a router's logits, in place. */
 void fm_row_sigmoid(float *x, int n);

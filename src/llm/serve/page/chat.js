@@ -24,7 +24,8 @@ function following(change) {
 }
 
 function viewUser(turn) {
-  return element("article", { class: "turn user", "aria-label": "You" }, element("div", { class: "text" }, turn.content));
+  return element("article", { class: "turn user", "aria-label": "You" },
+    element("div", { class: "text" }, turn.content));
 }
 
 function viewAnswer(turn) {
@@ -32,7 +33,8 @@ function viewAnswer(turn) {
   const think = element("details", { class: "think" }, summary, thought);
   const wait = element("div", { class: "wait" }), text = element("div", { class: "text" });
   const after = element("div", { class: "after" });
-  const root = element("article", { class: "turn answer", "aria-label": "Answer" }, think, wait, text, after);
+  const root = element("article", { class: "turn answer", "aria-label": "Answer" },
+    think, wait, text, after);
   return { root, think, summary, thought, wait, text, after, turn };
 }
 
@@ -43,7 +45,7 @@ function drawAnswer(view, busy) {
   if (view.thought.textContent !== turn.thought) view.thought.textContent = turn.thought || "";
   view.summary.textContent = busy && !turn.content ? "Thinking…" :
     turn.thoughtSeconds ? `Thought for ${seconds(turn.thoughtSeconds)}` : "Thought";
-  if (!busy && turn.thought && !turn.content) view.think.open = true; /* there is nothing else to read */
+  if (!busy && turn.thought && !turn.content) view.think.open = true; /* nothing else to read */
   view.wait.hidden = !busy || Boolean(turn.content);
   view.text.replaceChildren(...markdown(turn.content || ""));
   view.after.replaceChildren();
@@ -51,8 +53,8 @@ function drawAnswer(view, busy) {
 }
 
 function drawAfter({ turn, after, root }) {
-  const copy = element("button", { class: "plain", type: "button", onclick: () => copyText(turn.content, copy) }, "Copy");
-  const again = element("button", { class: "plain", type: "button", onclick: () => answerAgain(turn) }, "Try again");
+  const copy = plainButton("Copy", () => copyText(turn.content, copy));
+  const again = plainButton("Try again", () => answerAgain(turn));
   if (turn.content) after.append(copy);
   if (!turn.failed) after.append(again);
   if (turn.note) after.append(element("span", {}, turn.note));
@@ -77,7 +79,8 @@ function redraw() {
 
 /* Failed answers are not part of what the model is told; neither are thoughts. */
 function messages() {
-  const said = turns.filter((t) => t.role === "user" || t.content).map(({ role, content }) => ({ role, content }));
+  const said = turns.filter((t) => t.role === "user" || t.content)
+    .map(({ role, content }) => ({ role, content }));
   return settings.system.trim() ? [{ role: "system", content: settings.system }, ...said] : said;
 }
 
@@ -111,11 +114,16 @@ async function fill(turn, view, stop) {
     if (!clock.first) clock.first = clock.last;
     if (!frame) frame = requestAnimationFrame(draw);
   };
-  const body = { messages: messages(), stream: true, stream_options: { include_usage: true }, ...samplingFields() };
+  const body = { messages: messages(), stream: true, stream_options: { include_usage: true },
+    ...samplingFields() };
   if (modelName) body.model = modelName;
   try {
     await streamChat(body, stop.signal, {
-      thought: (t) => { arrived(); turn.thought = (turn.thought || "") + t; turn.thoughtSeconds = (clock.last - clock.first) / 1000; },
+      thought: (t) => {
+        arrived();
+        turn.thought = (turn.thought || "") + t;
+        turn.thoughtSeconds = (clock.last - clock.first) / 1000;
+      },
       text: (t) => { arrived(); turn.content += t; },
       usage: (u) => { usage = u; },
       finish: (f) => { turn.finish = f; },
@@ -129,7 +137,8 @@ async function fill(turn, view, stop) {
 }
 
 async function answer() {
-  const turn = { role: "assistant", content: "" }, view = viewAnswer(turn), stop = new AbortController();
+  const turn = { role: "assistant", content: "" }, view = viewAnswer(turn);
+  const stop = new AbortController();
   running = stop;
   setBusy(true);
   say("Answering");

@@ -29,10 +29,10 @@ function rate(name) {
 
 function point() {
   const now = readings[readings.length - 1], p = now.plain;
-  const value = (name) => (name in p ? p[name] : NaN);
+  const value = (name) => (name in p ? p[name] : NaN), generated = rate("generation_tokens_total");
   const out = {
     t: now.t,
-    generated: Number.isFinite(rate("generation_tokens_total")) ? rate("generation_tokens_total") : value("gen_throughput"),
+    generated: Number.isFinite(generated) ? generated : value("gen_throughput"),
     prompt: rate("prompt_tokens_total"),
     running: value("num_running_reqs"), queued: value("num_queue_reqs"),
     usage: value("token_usage"), hits: value("cache_hit_rate"),
@@ -44,19 +44,33 @@ function point() {
   return out;
 }
 
+function requests(n) {
+  return n === 1 ? "request" : "requests";
+}
+
+/* Only if the number is there. */
+function note(x, text) {
+  return Number.isFinite(x) ? text(x) : "";
+}
+
 /* [name, value, unit, more, share of a bar] */
 function tiles() {
   const now = trail[trail.length - 1], p = readings[readings.length - 1].plain;
-  const asked = p.num_requests_total, retracted = p.num_retracted_requests_total;
-  const [firstValue, firstUnit] = seconds(now.ttft50).split(" ");
   const used = p.num_used_tokens ?? p.kv_used_tokens, most = p.max_total_num_tokens;
+  const [first, unit] = seconds(now.ttft50).split(" ");
   return [
-    ["Generating", count(now.generated), "tok/s", Number.isFinite(now.prompt) ? `prompts ${count(now.prompt)} tok/s` : ""],
-    ["Running", count(now.running), now.running === 1 ? "request" : "requests", Number.isFinite(asked) ? `${count(asked)} since start` : ""],
-    ["Waiting", count(now.queued), now.queued === 1 ? "request" : "requests", retracted > 0 ? `${count(retracted)} retracted` : ""],
-    ["KV cache", percent(now.usage), "", used >= 0 && most > 0 ? `${count(used)} of ${count(most)} tokens` : "", now.usage],
-    ["Cache hits", percent(now.hits), "", Number.isFinite(p.cached_tokens_total) ? `${count(p.cached_tokens_total)} tokens reused` : "", now.hits],
-    ["First token", firstValue, firstUnit || "", Number.isFinite(now.ttft99) ? `median; p99 ${seconds(now.ttft99)}` : "no request in 30 s"],
+    ["Generating", count(now.generated), "tok/s",
+      note(now.prompt, (x) => `prompts ${count(x)} tok/s`)],
+    ["Running", count(now.running), requests(now.running),
+      note(p.num_requests_total, (x) => `${count(x)} since start`)],
+    ["Waiting", count(now.queued), requests(now.queued),
+      note(p.num_retracted_requests_total || NaN, (x) => `${count(x)} retracted`)],
+    ["KV cache", percent(now.usage), "",
+      note(used / most, () => `${count(used)} of ${count(most)} tokens`), now.usage],
+    ["Cache hits", percent(now.hits), "",
+      note(p.cached_tokens_total, (x) => `${count(x)} tokens reused`), now.hits],
+    ["First token", first, unit || "",
+      note(now.ttft99, (x) => `median; p99 ${seconds(x)}`) || "no request in 30 s"],
   ];
 }
 
@@ -78,7 +92,8 @@ function showLatencies() {
   const { histograms } = readings[readings.length - 1];
   const rows = LATENCIES.map(([name, title]) => {
     const h = histograms[name];
-    const cells = h && h.n > 0 ? [count(h.n), seconds(h.sum / h.n), ...[0.5, 0.9, 0.99].map((q) => seconds(quantile(q, h)))] : ["0", "–", "–", "–", "–"];
+    const n = h ? h.n : 0, quantiles = [0.5, 0.9, 0.99].map((q) => quantile(q, h));
+    const cells = [count(n), ...[n ? h.sum / n : NaN, ...quantiles].map(seconds)];
     return element("tr", {}, element("td", {}, title), ...cells.map((c) => element("td", {}, c)));
   });
   document.querySelector("#latency tbody").replaceChildren(...rows);
@@ -92,21 +107,27 @@ function drawDashboard() {
   for (const plot of plots) plot.draw(trail, from, to);
 }
 
-const FACTS = [["version", "Version"], ["model_path", "Model"], ["served_model_name", "Served as"], ["dtype", "Arithmetic"],
-  ["device", "Device"], ["num_threads", "Threads"], ["context_len", "Context"], ["context_length", "Context"],
-  ["max_total_num_tokens", "KV pool"], ["page_size", "KV page"], ["effective_max_running_requests_per_dp", "Most running"],
-  ["max_running_requests", "Most running"], ["max_queued_requests", "Most waiting"], ["chunked_prefill_size", "Prefill chunk"],
-  ["schedule_policy", "Order"], ["tp_size", "Tensor-parallel ranks"]];
-const IN_TOKENS = new Set(["context_len", "context_length", "max_total_num_tokens", "page_size", "chunked_prefill_size"]);
+const FACTS = [
+  ["version", "Version"], ["model_path", "Model"], ["served_model_name", "Served as"],
+  ["dtype", "Arithmetic"], ["device", "Device"], ["num_threads", "Threads"],
+  ["context_len", "Context"], ["context_length", "Context"], ["max_total_num_tokens", "KV pool"],
+  ["page_size", "KV page"], ["effective_max_running_requests_per_dp", "Most running"],
+  ["max_running_requests", "Most running"], ["max_queued_requests", "Most waiting"],
+  ["chunked_prefill_size", "Prefill chunk"], ["schedule_policy", "Order"],
+  ["tp_size", "Tensor-parallel ranks"],
+];
+const IN_TOKENS = new Set(["Context", "KV pool", "KV page", "Prefill chunk"]);
 
-/* A fact may stand at the top, among the arguments or in the engine's state; the first name of a title wins. */
+/* A fact may stand at the top, among the arguments or in the engine's state; the first name that
+ * has a value gives the title its text. */
 function serverFacts(info) {
-  const places = [info, info.server_args || {}, (info.internal_states || [])[0] || {}], shown = new Map();
+  const state = (info.internal_states || [])[0], shown = new Map();
+  const places = [info, info.server_args || {}, state || {}];
   for (const [key, title] of FACTS) {
-    const value = places.map((p) => p[key]).find((v) => v !== undefined && v !== null && v !== "" && v !== 0);
-    if (value === undefined || shown.has(title)) continue;
+    const value = places.map((p) => p[key]).find(Boolean);
+    if (!value || shown.has(title)) continue;
     const text = typeof value === "number" ? value.toLocaleString("en-US") : String(value);
-    shown.set(title, IN_TOKENS.has(key) ? `${text} tokens` : text);
+    shown.set(title, IN_TOKENS.has(title) ? `${text} tokens` : text);
   }
   return shown;
 }
@@ -114,7 +135,8 @@ function serverFacts(info) {
 async function showServer() {
   try {
     const facts = serverFacts(await getJson("server_info"));
-    byId("facts").replaceChildren(...[...facts].flatMap(([title, text]) => [element("dt", {}, title), element("dd", {}, text)]));
+    byId("facts").replaceChildren(...[...facts].flatMap(([title, text]) =>
+      [element("dt", {}, title), element("dd", {}, text)]));
   } catch { /* a server without it shows nothing here */ }
 }
 
@@ -131,7 +153,9 @@ async function poll() {
     if (!response.ok) throw new ServerError(`/metrics answered with status ${response.status}.`);
     const now = { t: performance.now() / 1000, ...parseMetrics(await response.text()) };
     const before = readings[readings.length - 1];
-    if (before && now.plain.generation_tokens_total < before.plain.generation_tokens_total) readings.length = 0;
+    const restarted = before &&
+      now.plain.generation_tokens_total < before.plain.generation_tokens_total;
+    if (restarted) readings.length = 0;
     readings.push(now);
     while (readings[0].t < now.t - 2 * LATENCY_SECONDS) readings.shift();
     trail.push(point());
@@ -142,17 +166,22 @@ async function poll() {
     drawDashboard();
   } catch (e) {
     down = true;
-    showLink(false, e instanceof ServerError ? e.message : "The server cannot be reached; trying again.");
+    const why = "The server cannot be reached; trying again.";
+    showLink(false, e instanceof ServerError ? e.message : why);
   }
 }
 
 function loadDashboard() {
-  const q = (key) => [50, 90, 99].map((p) => ({ name: `p${p}`, key: key + p }));
+  const series = (...names) => names.map(([name, key]) => ({ name, key }));
   plots = [
-    new Plot({ title: "Tokens per second", format: count, least: 1, series: [{ name: "generated", key: "generated" }, { name: "prompt", key: "prompt" }] }),
-    new Plot({ title: "Requests", format: count, least: 4, series: [{ name: "running", key: "running" }, { name: "waiting", key: "queued" }] }),
-    new Plot({ title: "KV cache", format: percent, top: 1, series: [{ name: "in use", key: "usage" }, { name: "prompt hits", key: "hits" }] }),
-    ...LATENCIES.map(([, title, key]) => new Plot({ title, format: seconds, axis: axisSeconds, series: q(key) })),
+    new Plot({ title: "Tokens per second", format: count, least: 1,
+      series: series(["generated", "generated"], ["prompt", "prompt"]) }),
+    new Plot({ title: "Requests", format: count, least: 4,
+      series: series(["running", "running"], ["waiting", "queued"]) }),
+    new Plot({ title: "KV cache", format: percent, top: 1,
+      series: series(["in use", "usage"], ["prompt hits", "hits"]) }),
+    ...LATENCIES.map(([, title, key]) => new Plot({ title, format: seconds, axis: axisSeconds,
+      series: series(["p50", `${key}50`], ["p90", `${key}90`], ["p99", `${key}99`]) })),
   ];
   byId("plots").replaceChildren(...plots.map((p) => p.figure));
   byId("window").onchange = drawDashboard;

@@ -6,9 +6,15 @@
 function element(tag, attributes, ...children) {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(attributes || {}))
-    if (k === "class") e.className = v; else if (k.startsWith("on")) e[k] = v; else e.setAttribute(k, v);
+    if (k === "class") e.className = v;
+    else if (k.startsWith("on")) e[k] = v;
+    else e.setAttribute(k, v);
   e.append(...children);
   return e;
+}
+
+function plainButton(text, onclick) {
+  return element("button", { class: "plain", type: "button", onclick }, text);
 }
 
 async function copyText(text, button) {
@@ -28,9 +34,16 @@ async function copyText(text, button) {
   setTimeout(() => { button.textContent = was; }, 1200);
 }
 
-const INLINE = /(`+)(?!`)([\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([\s\S]*?\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*\n]*?[^\s*])\*(?!\w)|\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/g;
+const INLINE = new RegExp([
+  /(`+)(?!`)([\s\S]*?[^`])\1(?!`)/,                   /* `code` */
+  /\*\*(?=\S)([\s\S]*?\S)\*\*/,                       /* **strong** */
+  /(?<![\w*])\*(?=[^\s*])([^*\n]*?[^\s*])\*(?!\w)/,   /* *emphasis*, but not 3 * 4 */
+  /\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/,           /* [text](address) */
+].map((r) => r.source).join("|"), "g");
+const INLINE_LIMIT = 20000; /* longer than any paragraph: matching takes n * n */
 
 function inline(text) {
+  if (text.length > INLINE_LIMIT) return [text];
   const out = [];
   let at = 0;
   for (const m of text.matchAll(INLINE)) {
@@ -46,7 +59,7 @@ function inline(text) {
 }
 
 function codeBlock(language, text) {
-  const copy = element("button", { class: "plain", type: "button", onclick: () => copyText(text, copy) }, "Copy");
+  const copy = plainButton("Copy", () => copyText(text, copy));
   return element("div", { class: "code" },
     element("header", {}, language || "text", copy),
     element("pre", { tabindex: "0" }, element("code", {}, text)));
@@ -57,10 +70,11 @@ function tableRow(line) {
 }
 
 function table(lines) {
-  const head = tableRow(lines[0]), rows = lines.slice(2).map(tableRow);
+  const head = tableRow(lines[0]).map((c) => element("th", { scope: "col" }, ...c));
+  const rows = lines.slice(2).map((line) =>
+    element("tr", {}, ...tableRow(line).map((c) => element("td", {}, ...c))));
   return element("div", { class: "scroll" }, element("table", {},
-    element("thead", {}, element("tr", {}, ...head.map((c) => element("th", { scope: "col" }, ...c)))),
-    element("tbody", {}, ...rows.map((r) => element("tr", {}, ...r.map((c) => element("td", {}, ...c)))))));
+    element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
 }
 
 const ITEM = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
@@ -93,7 +107,8 @@ const STARTS_BLOCK = (line) => FENCE.test(line) || ITEM.test(line) || /^#{1,6}\s
 
 function fenced(lines, i, out) {
   const [, fence, language] = lines[i].match(FENCE);
-  const inside = run(lines, i + 1, (l) => !(l.trim().startsWith(fence) && !l.trim().replace(/[`~]/g, "")));
+  const closes = (l) => l.trim().startsWith(fence) && !l.trim().replace(/[`~]/g, "");
+  const inside = run(lines, i + 1, (l) => !closes(l));
   out.push(codeBlock(language, inside.join("\n")));
   return i + inside.length + 2;
 }
@@ -125,7 +140,10 @@ function oneBlock(lines, i, out) {
   }
   const part = run(lines, i, (l, n) => l.trim() && (n === 0 || !STARTS_BLOCK(l)));
   const p = element("p");
-  part.forEach((l, n) => p.append(...(n ? [/ {2}$/.test(part[n - 1]) ? element("br") : "\n"] : []), ...inline(l.trimEnd())));
+  part.forEach((l, n) => {
+    if (n) p.append(/ {2}$/.test(part[n - 1]) ? element("br") : "\n");
+    p.append(...inline(l.trimEnd()));
+  });
   out.push(p);
   return i + part.length;
 }

@@ -27,7 +27,8 @@ function parseMetrics(text) {
   const histograms = {};
   for (const [name, of] of Object.entries(buckets)) {
     const le = [...of.keys()].sort((a, b) => a - b);
-    histograms[name] = { le, count: le.map((x) => of.get(x)), sum: plain[`${name}_sum`] || 0, n: plain[`${name}_count`] || 0 };
+    const sum = plain[`${name}_sum`] || 0, n = plain[`${name}_count`] || 0;
+    histograms[name] = { le, count: le.map((x) => of.get(x)), sum, n };
   }
   return { plain, histograms };
 }
@@ -35,7 +36,8 @@ function parseMetrics(text) {
 /* What was observed between two readings; a restarted server counts from zero. */
 function since(now, before) {
   if (!now || !before || now.n < before.n || now.le.length !== before.le.length) return now;
-  return { le: now.le, count: now.count.map((c, i) => c - before.count[i]), sum: now.sum - before.sum, n: now.n - before.n };
+  const count = now.count.map((c, i) => c - before.count[i]);
+  return { le: now.le, count, sum: now.sum - before.sum, n: now.n - before.n };
 }
 
 /* Linear inside the bucket, as Prometheus does it; NaN without observations. */

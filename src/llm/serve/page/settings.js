@@ -2,7 +2,8 @@
 /* What the user may turn: kept in this browser, the API key only in this tab. */
 "use strict";
 
-const DEFAULTS = { system: "", temperature: 0.6, top_p: 0.95, max_tokens: "", seed: "", thinking: "" };
+const DEFAULTS = { system: "", temperature: 0.6, top_p: 0.95, max_tokens: "", seed: "",
+  thinking: "" };
 const settings = { ...DEFAULTS, key: "" };
 const byId = (id) => document.getElementById(id);
 
@@ -49,7 +50,8 @@ function loadSettings() {
 /* The settings as fields of a chat request. */
 function samplingFields() {
   const fields = { temperature: settings.temperature, top_p: settings.top_p };
-  if (Number(settings.max_tokens) >= 1) fields.max_completion_tokens = Math.floor(settings.max_tokens);
+  const limit = Math.floor(settings.max_tokens);
+  if (limit >= 1) fields.max_completion_tokens = limit;
   if (settings.seed !== "" && Number(settings.seed) >= 0) fields.seed = Math.floor(settings.seed);
   if (settings.thinking) fields.chat_template_kwargs = { thinking: settings.thinking === "on" };
   return fields;
@@ -58,7 +60,9 @@ function samplingFields() {
 /* theme: as the system, light, dark */
 const THEMES = {
   auto: ["As the system", "M10 3a7 7 0 1 0 0 14zM10 3a7 7 0 0 1 0 14"],
-  light: ["Light", "M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7zM10 2v1.5M10 16.5V18M2 10h1.5M16.5 10H18M4.3 4.3l1.1 1.1M14.6 14.6l1.1 1.1M4.3 15.7l1.1-1.1M14.6 5.4l1.1-1.1"],
+  light: ["Light", "M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7z" +
+    "M10 2v1.5M10 16.5V18M2 10h1.5M16.5 10H18" +
+    "M4.3 4.3l1.1 1.1M14.6 14.6l1.1 1.1M4.3 15.7l1.1-1.1M14.6 5.4l1.1-1.1"],
   dark: ["Dark", "M16 12.2A6.8 6.8 0 0 1 7.8 4a6.8 6.8 0 1 0 8.2 8.2z"],
 };
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -66,12 +70,12 @@ let theme = "auto";
 
 function showTheme() {
   const [name, path] = THEMES[theme];
-  document.documentElement.dataset.theme = theme === "auto" ? (systemDark.matches ? "dark" : "light") : theme;
+  const system = systemDark.matches ? "dark" : "light";
+  document.documentElement.dataset.theme = theme === "auto" ? system : theme;
   const button = byId("theme");
   button.innerHTML = `<svg viewBox="0 0 20 20" aria-hidden="true"><path d="${path}"/></svg>`;
   button.setAttribute("aria-label", `Theme: ${name}`);
   button.title = `Theme: ${name}`;
-  if (theme === "auto") button.querySelector("path").style.fill = "none";
 }
 
 function loadTheme() {

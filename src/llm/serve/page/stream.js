@@ -8,8 +8,8 @@ class ServerError extends Error {}
 function errorSentence(status, body) {
   try {
     const e = JSON.parse(body);
-    const text = (e.error && e.error.message) || e.message || (typeof e.error === "string" && e.error);
-    if (text) return text;
+    const text = (e.error && e.error.message) || e.message || e.error;
+    if (typeof text === "string") return text;
   } catch { /* not JSON: fall through to the text itself */ }
   return body.trim().slice(0, 300) || `The server answered with status ${status}.`;
 }
@@ -19,7 +19,8 @@ async function checked(response) {
   let text = errorSentence(response.status, await response.text());
   const wait = response.headers.get("retry-after");
   if (wait) text += ` Try again in ${wait} s.`;
-  if (response.status === 401 || response.status === 403) text += " Enter the API key under Settings.";
+  if (response.status === 401 || response.status === 403)
+    text += " Enter the API key under Settings.";
   throw new ServerError(text);
 }
 
@@ -50,8 +51,8 @@ function authorization() {
 }
 
 async function getJson(path) {
-  const response = await checked(await fetch(path, { headers: authorization(), cache: "no-store" }));
-  return response.json();
+  const asked = await fetch(path, { headers: authorization(), cache: "no-store" });
+  return (await checked(asked)).json();
 }
 
 /* Streams one chat completion: calls on.thought(text), on.text(text), on.usage(usage),
@@ -64,7 +65,8 @@ async function streamChat(body, signal, on) {
   for await (const data of readEvents(response.body)) {
     if (data === "[DONE]") return;
     const event = JSON.parse(data);
-    if (event.error) throw new ServerError(event.error.message || "The server stopped with an error.");
+    if (event.error)
+      throw new ServerError(event.error.message || "The server stopped with an error.");
     if (event.usage) on.usage(event.usage);
     const choice = event.choices && event.choices[0];
     if (!choice) continue;

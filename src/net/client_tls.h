@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS below a client's connections.  Certificates must lead to one that this
+ * machine trusts, or that SSL_CERT_FILE names, and be the host's own. */
+#ifndef FM_NET_CLIENT_TLS_H
+#define FM_NET_CLIENT_TLS_H
+
+#include "base/status.h"
+
+struct bufferevent;
+struct event_base;
+struct ssl_ctx_st;
+
+fm_status fm__client_tls_open(struct ssl_ctx_st **out);
+void      fm__client_tls_close(struct ssl_ctx_st *tls); /* NULL is fine */
+
+/* For one connection that is still to be made; owned by it.  NULL: no memory. */
+struct bufferevent *fm__client_tls_begin(struct event_base *base, struct ssl_ctx_st *tls,
+                                         const char *host);
+
+#endif

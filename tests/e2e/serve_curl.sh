@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fathom serve as curl sees it, and the command line of the server.
+. "$(dirname "$0")/lib.sh"
+command -v curl >/dev/null || { echo "no curl"; exit 77; }
+
+run 2 "$fathom" serve
+grep -q "model-path" "$work/err" || fail "no model"
+run 2 "$fathom" serve --model-path r1-mini --reasoning-parser nonsense
+grep -q "reasoning-parser" "$work/err" || fail "an unknown parser"
+run 2 "$fathom" serve --model-path r1-mini --ssl-certfile "$work/none.pem"
+grep -q "none.pem" "$work/err" || fail "a certificate that is not there"
+run 2 "$fathom" serve --model-path r1-mini --host 203.0.113.1
+grep -q "cannot listen" "$work/err" || fail "an address that is not ours"
+
+"$fathom" serve --quiet --port 0 --model-path r1-mini --json-model-override-args "$small_shape" --max-total-tokens 8192 \
+    --tokenizer-path "$data/tokenizer" --max-body-mb 1 2>"$work/log" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+for _ in $(seq 200); do
+    url=$(sed -n 's/.*listening on //p' "$work/log")
+    [ -z "$url" ] || break
+    sleep 0.05
+done
+[ -n "$url" ] || fail "the server did not start: $(cat "$work/log")"
+
+run 2 "$fathom" serve --model-path r1-mini --port "${url##*:}"
+grep -q "in use" "$work/err" || fail "two servers on one port"
+
+# ask STATUS CURL-OPTION...: leaves the body in $work/out
+ask()
+{
+    want=$1
+    shift
+    got=$(curl -sS -m 30 -o "$work/out" -w '%{http_code}' "$@" 2>"$work/err") || fail "curl: $*"
+    [ "$got" = "$want" ] || fail "$got, want $want: $*"
+}
+hello='{"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 5, "temperature": 0'
+
+ask 200 "$url/health"
+ask 200 -I "$url/v1/models"
+ask 200 "$url/v1/chat/completions" -d "$hello}"
+grep -q '"finish_reason":"length"' "$work/out" || fail "no answer"
+ask 200 -N "$url/v1/chat/completions" -d "$hello, \"stream\": true}"
+[ "$(tail -n 2 "$work/out" | head -n 1)" = "data: [DONE]" ] || fail "the stream has no end"
+ask 200 -0 -N "$url/v1/chat/completions" -d "$hello, \"stream\": true}"
+grep -q '^data: \[DONE\]' "$work/out" || fail "HTTP/1.0"
+echo "$hello}" | ask 200 -H "Transfer-Encoding: chunked" -H "Expect: 100-continue" "$url/v1/chat/completions" --data-binary @-
+head -c 3000000 /dev/zero >"$work/big"
+ask 413 -H "Expect:" --data-binary @"$work/big" "$url/generate"
+ask 404 "$url/nothing/here"
+ask 405 -X DELETE "$url/generate"
+ask 400 "$url/generate" -d 'not json'
+
+kill -TERM "$server"
+wait "$server" || fail "the server's exit status is $?"
