@@ -1,4 +1,4 @@
-# For people: make, make bench, make bench-cpu, make test, make install.  CMake does the work.
+# For people: make, make chat, make bench, make bench-cpu, make test, make install.  CMake does the work.
 B      ?= build
 PREFIX ?= /usr/local
 
@@ -14,6 +14,9 @@ bench: all
 bench-cpu: all
 	@$(B)/bench/bench_cpu --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
 
+chat: all
+	@$(B)/fathom run
+
 test: all
 	@tests/run.sh $(B)
 
@@ -26,4 +29,4 @@ packages:
 clean:
 	@rm -rf $(B)
 
-.PHONY: all bench bench-cpu test install packages clean
+.PHONY: all chat bench bench-cpu test install packages clean

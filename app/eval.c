@@ -9,6 +9,7 @@
 #include "args.h"
 #include "base/clock.h"
 #include "commands.h"
+#include "default_model.h"
 #include "start.h"
 
 typedef struct {
@@ -196,6 +197,7 @@ static fm_status eval(command *c, int *passed)
     int        n_task = 0;
 
     FM_GO(fm_eval_load(&c->set, c->opt.set, c->opt.limit));
+    FM_GO(fm_default_model(c->engine));
     FM_GO(fm_start_engine(&e, c->engine, &c->args));
     if (!fm_engine_tokenizer(e)) FM_GO(fm_fail(FM_E_ARG, "this model has no tokenizer"));
     FM_GO(fm_eval_render(&c->set, fm_engine_tokenizer(e)));

@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "commands.h"
+#include "default_model.h"
 #include "llm/load/model_path.h"
 #include "start.h"
 #include "talk.h"
@@ -74,7 +75,6 @@ static fm_status read_command_line(command *c, int argc, char **argv)
 /* Known before the weights are read: a model without a tokenizer cannot talk. */
 static fm_status check_tokenizer(const fm_options *o)
 {
-    if (!o->model_path) return fm_fail(FM_E_ARG, "which model? give --model-path");
     if (o->tokenizer_path) return FM_OK;
     fm_model_path where;
     FM_TRY(fm_model_path_find(&where, o->model_path));
@@ -111,6 +111,7 @@ static fm_status check_prompt(const fm_str *prompt)
 static fm_status run(command *c, fm_engine **e)
 {
     const int chat = !c->prompt.len && isatty(STDIN_FILENO);
+    FM_TRY(fm_default_model(c->engine));
     FM_TRY(check_tokenizer(c->engine));
     if (!chat && !c->prompt.len) FM_TRY(read_stdin(&c->prompt));
     if (!chat) FM_TRY(check_prompt(&c->prompt));

@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "commands.h"
+#include "default_model.h"
 #include "llm/serve/serve.h"
 #include "start.h"
 
@@ -63,6 +64,7 @@ static fm_status run(command *c, fm_serve **s, fm_engine **e)
 {
     const fm_serve_hooks hooks = {say_ready, log_access, NULL};
     raise_file_limit();
+    FM_TRY(fm_default_model(c->engine));
     FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
     return fm_serve_run(*s, *e);

@@ -95,7 +95,7 @@ static fm_status measure_all(const arguments *a)
 {
     fm_threads  *team   = NULL;
     fm_report    report = {.commit = a->commit, .model = a->model};
-    fm_measuring m      = {.report = &report, .model = a->model, .only = a->only, .quick = a->quick};
+    fm_measuring m = {.report = &report, .model = a->model, .only = a->only, .quick = a->quick};
     FM_TRY(fm_threads_create(&team, a->bind, a->threads));
     const int n_thread = fm_threads_count(team);
     fm_status rc       = FM_OK;

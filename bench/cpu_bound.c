@@ -69,7 +69,8 @@ static void add_linears(fm_bound *b, const fm_model_config *c, int T, const fm_l
     if (c->q_lora) add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->q_lora, c->hidden), c->n_layer, l);
     add(b, FM_PART_LINEAR, fm_cost_matrix(T, q, c->q_lora ? c->q_lora : c->hidden), c->n_layer, l);
     add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->kv_lora + c->rope, c->hidden), c->n_layer, l);
-    add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->hidden, (double)c->n_head * c->v_dim), c->n_layer, l);
+    add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->hidden, (double)c->n_head * c->v_dim), c->n_layer,
+        l);
 }
 
 fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_limits *l)

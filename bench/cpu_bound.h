@@ -37,7 +37,14 @@ fm_cost fm_cost_mlp(const fm_model_config *c, int rows, int inter);
 double fm_experts_met(const fm_model_config *c, int rows);
 
 /* Where the time of a step goes, by kind of operation. */
-typedef enum { FM_PART_LINEAR, FM_PART_ATTEND, FM_PART_EXPERTS, FM_PART_MLP, FM_PART_HEAD, FM_N_PART } fm_part;
+typedef enum {
+    FM_PART_LINEAR,
+    FM_PART_ATTEND,
+    FM_PART_EXPERTS,
+    FM_PART_MLP,
+    FM_PART_HEAD,
+    FM_N_PART
+} fm_part;
 
 typedef struct {
     double  seconds; /* of the step */

@@ -96,7 +96,8 @@ static fm_status measure_prefill(trial *t)
         if (i == 1 || (i > 1 && t->first < best)) best = t->first;
     }
     report(t, "prefill", "2048 tokens", best, &shape);
-    const double flops = fm_bound_step(fm_engine_config(t->e), &shape, &t->m->report->limits).cost.flops;
+    const double flops =
+        fm_bound_step(fm_engine_config(t->e), &shape, &t->m->report->limits).cost.flops;
     fm_report_fact(t->m->report, "prefill 2048, share of bf16 peak",
                    100 * flops / best / t->m->report->limits.peak, "%");
     return FM_OK;
@@ -135,7 +136,8 @@ static fm_status measure_context(trial *t)
         snprintf(name, sizeof name, "%d", context);
         report(t, "decode by context", name, last, &shape);
     }
-    fm_report_fact(t->m->report, "a token at the longest context, in tokens at 1k", last / first, "");
+    fm_report_fact(t->m->report, "a token at the longest context, in tokens at 1k", last / first,
+                   "");
     return FM_OK;
 }
 
@@ -156,7 +158,8 @@ static fm_status measure_offline(trial *t)
     const double computing = fm_engine_get_info(t->e).forward_seconds - before.forward_seconds;
     const double promised  = prefill + (CROWD_OUT - 1) * step;
     fm_report   *r         = t->m->report;
-    fm_report_fact(r, "offline 64 x 128 in / 32 out", CROWD * (CROWD_IN + CROWD_OUT) / t->total, "tok/s");
+    fm_report_fact(r, "offline 64 x 128 in / 32 out", CROWD * (CROWD_IN + CROWD_OUT) / t->total,
+                   "tok/s");
     fm_report_fact(r, "offline, share of what one batch promises", 100 * promised / t->total, "%");
     fm_report_fact(r, "scheduler's share of a step", 100 * (1 - computing / t->total), "%");
     return FM_OK;
@@ -194,7 +197,8 @@ static fm_status run_trials(trial *t)
 
 fm_status fm_measure_model(const fm_measuring *m)
 {
-    if (!fm_wanted(m, "model") && !fm_wanted(m, "context") && !fm_wanted(m, "offline")) return FM_OK;
+    if (!fm_wanted(m, "model") && !fm_wanted(m, "context") && !fm_wanted(m, "offline"))
+        return FM_OK;
     trial    *t  = calloc(1, sizeof *t);
     fm_status rc = t ? FM_OK : fm_fail(FM_E_OOM, "trial");
     if (rc == FM_OK) {

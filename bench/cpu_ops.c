@@ -26,7 +26,7 @@ double fm_fastest(const fm_measuring *m, fm_go_fn *go, void *ctx)
     return best;
 }
 
-/* Small numbers of either sign in every second byte pair. */
+/* Any finite numbers of either sign. */
 static void fill_bf16(void *p, size_t bytes, int n_thread)
 {
     uint32_t *w = p;
@@ -55,7 +55,8 @@ static void run_gemm(void *ctx)
     gemm_job    *j    = ctx;
     const size_t each = (size_t)j->n * (size_t)j->k * 2;
     for (int i = products_per_go(j); i > 0; i--) {
-        const fm_matrix w = {.n = j->n, .k = j->k, .dtype = FM_BF16, .panels = j->weights + j->next};
+        const fm_matrix w = {
+            .n = j->n, .k = j->k, .dtype = FM_BF16, .panels = j->weights + j->next};
         j->s->run->ops->linear_f32(j->s->run, j->y, j->x, &w, j->m);
         j->next += each;
         if (j->next + each > j->bytes) j->next = 0;
@@ -129,7 +130,8 @@ static void run_experts(void *ctx)
 {
     layer_job *j = ctx;
     fm_run    *r = j->s->run;
-    fm_experts(r, r->act.y, r->act.h, r->act.route, j->s->weights.layer[next_layer(j, 1)].ffn.expert);
+    fm_experts(r, r->act.y, r->act.h, r->act.route,
+               j->s->weights.layer[next_layer(j, 1)].ffn.expert);
 }
 
 void fm_measure_experts(const fm_measuring *m, fm_stand *s)
@@ -221,15 +223,15 @@ static void measure_one_pass(const fm_measuring *m, fm_stand *s, const fm_shape 
         if (took < least) least = took, best = p;
     }
     for (int i = 0; i < FM_N_PART; i++) {
-        fm_result x = {.group = title, .unit = "per s", .work = 1, .seconds = best.part[i],
+        fm_result x = {.group = title, .unit = "passes/s", .work = 1, .seconds = best.part[i],
                        .bound = bound.part[i]};
         snprintf(x.name, sizeof x.name, "%s", name[i]);
         if (x.seconds > 0) fm_report_add(m->report, &x);
     }
-    fm_result rows = {.group = title, .name = "single rows", .unit = "per s", .work = 1,
+    fm_result rows = {.group = title, .name = "single rows", .unit = "passes/s", .work = 1,
                       .seconds = best.rows};
     fm_report_add(m->report, &rows);
-    fm_result all = {.group = title, .name = "all", .unit = "per s", .work = 1, .seconds = least,
+    fm_result all = {.group = title, .name = "all", .unit = "passes/s", .work = 1, .seconds = least,
                      .bound = bound.seconds};
     fm_report_add(m->report, &all);
 }
@@ -237,7 +239,8 @@ static void measure_one_pass(const fm_measuring *m, fm_stand *s, const fm_shape 
 void fm_measure_parts(const fm_measuring *m, fm_stand *s)
 {
     static const fm_shape one   = {.n_seq = 1, .n_row = 1, .pos0 = 127, .generated = 1, .n_out = 1};
-    static const fm_shape many  = {.n_seq = 64, .n_row = 1, .pos0 = 127, .generated = 1, .n_out = 64};
+    static const fm_shape many  = {
+         .n_seq = 64, .n_row = 1, .pos0 = 127, .generated = 1, .n_out = 64};
     static const fm_shape plain = {.n_seq = 1, .n_row = 2048, .n_out = 1};
     if (!fm_wanted(m, "parts")) return;
     fm_stand_fill(s, 64, 128);

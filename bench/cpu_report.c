@@ -100,8 +100,9 @@ void fm_report_head(const fm_report *r)
 void fm_report_markdown(const fm_report *r, fm_str *out)
 {
     describe(r, out);
-    fm_str_printf(out, "; %s, BF16, dummy weights.\nMeasured limits: read %.1f GB/s, peak %.0f GFLOP/s.\n",
-                  r->model, r->limits.read * 1e-9, r->limits.peak * 1e-9);
+    fm_str_printf(
+        out, "; %s, BF16, dummy weights.\nMeasured limits: read %.1f GB/s, peak %.0f GFLOP/s.\n",
+        r->model, r->limits.read * 1e-9, r->limits.peak * 1e-9);
     for (int i = 0; i < r->n; i++) {
         const fm_result *x = &r->result[i];
         if (i == 0 || strcmp(r->result[i - 1].group, x->group))
@@ -114,7 +115,8 @@ void fm_report_markdown(const fm_report *r, fm_str *out)
     }
     if (r->n_fact) fm_str_puts(out, "\n| whole runs | |\n|---|---:|\n");
     for (int i = 0; i < r->n_fact; i++)
-        fm_str_printf(out, "| %s | %.4g %s |\n", r->fact[i].name, r->fact[i].value, r->fact[i].unit);
+        fm_str_printf(out, "| %s | %.4g %s |\n", r->fact[i].name, r->fact[i].value,
+                      r->fact[i].unit);
 }
 
 static json_t *result_json(const fm_result *x)
@@ -133,11 +135,11 @@ fm_status fm_report_json(const fm_report *r, const char *path)
     for (int i = 0; i < r->n; i++) json_array_append_new(results, result_json(&r->result[i]));
     for (int i = 0; i < r->n_fact; i++)
         json_object_set_new(facts, r->fact[i].name, json_real(r->fact[i].value));
-    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:o}", "cpu", cpu, "date",
-                            date, "commit", r->commit, "model", r->model, "isa",
-                            fm_isa_name(r->limits.isa), "threads", r->limits.n_thread,
-                            "read_bytes_per_second", r->limits.read, "peak_flop_per_second",
-                            r->limits.peak, "results", results, "facts", facts);
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:o}", "cpu", cpu, "date", date,
+                  "commit", r->commit, "model", r->model, "isa", fm_isa_name(r->limits.isa),
+                  "threads", r->limits.n_thread, "read_bytes_per_second", r->limits.read,
+                  "peak_flop_per_second", r->limits.peak, "results", results, "facts", facts);
     FM_BUG_UNLESS(all != NULL);
     const int failed = json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(all);

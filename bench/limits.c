@@ -75,7 +75,8 @@ fm_status fm_limits_measure(fm_limits *out, int n_thread)
     char        *arena = NULL;
     FM_TRY(fm_host_alloc((void **)&arena, bytes, "memory to read"));
 #pragma omp parallel for num_threads(n_thread) schedule(static)
-    for (size_t i = 0; i < bytes; i += 4096) arena[i] = 1; /* a page of its own, not the zero page */
+    for (size_t i = 0; i < bytes; i += 4096)
+        arena[i] = 1; /* a page of its own, not the zero page */
     *out = (fm_limits){.n_thread = n_thread,
                        .isa      = fm_cpu_isa(),
                        .read     = fm_read_bandwidth(arena, bytes, n_thread),

@@ -316,7 +316,8 @@ static fm_status make(const char *path, const char *model, const char *overrides
     gguf            g = {0};
     FM_TRY(read_shape(&c, model, overrides));
     if (!c.n_expert || c.moe_freq != 1)
-        return fm_fail(FM_E_NOSUP, "%s: llama.cpp wants experts in every layer after the dense ones", model);
+        return fm_fail(FM_E_NOSUP,
+                       "%s: llama.cpp wants experts in every layer after the dense ones", model);
     add_keys(&g, &c, model);
     add_tensors(&g, &c);
     fm_bf16        *random = make_random();

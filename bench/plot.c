@@ -33,12 +33,12 @@ static int is_bar(const fm_result *x)
 static void bar(fm_str *s, int y, const fm_result *x)
 {
     const double percent = fm_result_percent(x), shown = percent < 125 ? percent : 125;
-    fm_str_printf(s, "<text class=\"q\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LABEL - 8,
-                  y + 12, x->name);
-    fm_str_printf(s, "<rect class=\"t\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"12\"/>\n", LABEL, y + 2,
-                  100 * SCALE);
-    fm_str_printf(s, "<rect class=\"b\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"12\"/>\n", LABEL, y + 2,
-                  shown * SCALE);
+    fm_str_printf(s, "<text class=\"q\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n",
+                  LABEL - 8, y + 12, x->name);
+    fm_str_printf(s, "<rect class=\"t\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"12\"/>\n", LABEL,
+                  y + 2, 100 * SCALE);
+    fm_str_printf(s, "<rect class=\"b\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"12\"/>\n", LABEL,
+                  y + 2, shown * SCALE);
     fm_str_printf(s, "<text x=\"%d\" y=\"%d\">%.0f %% (%.4g %s)</text>\n",
                   LABEL + (int)fmax(shown, 100) * SCALE + 8, y + 12, percent, x->work / x->seconds,
                   x->unit);
@@ -54,7 +54,8 @@ static int bars(fm_str *s, const fm_report *r, int y)
         if (strcmp(group, x->group)) {
             group = x->group;
             y += 10;
-            fm_str_printf(s, "<text class=\"h\" x=\"%d\" y=\"%d\">%s</text>\n", LABEL, y + 12, group);
+            fm_str_printf(s, "<text class=\"h\" x=\"%d\" y=\"%d\">%s</text>\n", LABEL, y + 12,
+                          group);
             y += ROW;
         }
         bar(s, y, x);
@@ -96,8 +97,8 @@ static void points(fm_str *s, const frame *f)
         const fm_result *x = &f->r->result[f->first + i];
         fm_str_printf(s, "<circle class=\"d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", at_x(f, i),
                       at_y(f, x->seconds));
-        fm_str_printf(s, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%.1f</text>\n", at_x(f, i),
-                      at_y(f, x->seconds) - 9, x->seconds * 1e3);
+        fm_str_printf(s, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%.1f</text>\n",
+                      at_x(f, i), at_y(f, x->seconds) - 9, x->seconds * 1e3);
         fm_str_printf(s, "<text class=\"q\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
                       at_x(f, i), f->y + CURVE + 16, x->name);
     }
@@ -127,15 +128,18 @@ void fm_plot_report(const fm_report *r, fm_str *svg)
 {
     fm_str    body = {0};
     int       y    = MARGIN;
-    fm_str_printf(&body, "<text class=\"h\" x=\"%d\" y=\"%d\">%s: share of what the machine can do</text>\n",
-                  MARGIN, y, r->model);
-    fm_str_printf(&body, "<text class=\"q\" x=\"%d\" y=\"%d\">%d threads, %s, read %.1f GB/s, bf16 peak "
-                         "%.0f GFLOP/s, commit %s</text>\n",
+    fm_str_printf(
+        &body, "<text class=\"h\" x=\"%d\" y=\"%d\">%s: share of what the machine can do</text>\n",
+        MARGIN, y, r->model);
+    fm_str_printf(&body,
+                  "<text class=\"q\" x=\"%d\" y=\"%d\">%d threads, %s, read %.1f GB/s, bf16 peak "
+                  "%.0f GFLOP/s, commit %s</text>\n",
                   MARGIN, y + 18, r->limits.n_thread, fm_isa_name(r->limits.isa),
                   r->limits.read * 1e-9, r->limits.peak * 1e-9, r->commit);
     y = bars(&body, r, y + 28);
     y = curve(&body, r, y);
-    fm_str_printf(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\">\n",
+    fm_str_printf(svg,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\">\n",
                   WIDTH + 80, y + MARGIN, WIDTH + 80);
     fm_str_puts(svg, style);
     fm_str_add(svg, body.text, body.len);

@@ -3,6 +3,8 @@
 
 #include <hwloc.h>
 #include <omp.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +15,13 @@ struct fm_threads {
     hwloc_cpuset_t   allowed; /* where the process could run at the start */
     hwloc_cpuset_t   chosen;  /* CPUs of the places, empty: not bound */
     hwloc_nodeset_t  nodes;   /* of those */
+    uint64_t         id; /* never used twice */
     int              n, pinned;
 };
+
+/* Teams belong to the thread that opens the parallel regions: which one this
+ * thread's is pinned for, 0: none. */
+static _Thread_local uint64_t pinned_for;
 
 static fm_status load_topology(fm_threads *t)
 {
@@ -46,13 +53,14 @@ static void choose_cores(fm_threads *t)
     if (hwloc_bitmap_iszero(t->chosen)) hwloc_bitmap_copy(t->chosen, t->allowed);
 }
 
-/* `bind` only to cores that the team fills. */
+/* `bind` only to cores that the team fills, and not against OMP_PROC_BIND. */
 static void settle_cores(fm_threads *t, int n_thread, int bind)
 {
     choose_cores(t);
     const int n_core = hwloc_bitmap_weight(t->chosen);
     t->n             = n_thread ? n_thread : n_core > 0 ? n_core : 1;
-    if (!bind || t->n != n_core) hwloc_bitmap_zero(t->chosen);
+    if (!bind || t->n != n_core || omp_get_proc_bind() != omp_proc_bind_false)
+        hwloc_bitmap_zero(t->chosen);
 }
 
 /* Digits, commas and dashes, and no number so long that a set up to it would
@@ -72,8 +80,8 @@ static fm_status settle_list(fm_threads *t, const char *list, int n_thread)
 {
     if (!is_list(list) || hwloc_bitmap_list_sscanf(t->chosen, list) < 0 ||
         hwloc_bitmap_weight(t->chosen) < 1)
-        return fm_fail(FM_E_ARG, "--cpu-bind \"%.64s\" is neither auto, none nor a list like 0-7,16",
-                       list);
+        return fm_fail(FM_E_ARG,
+                       "--cpu-bind \"%.64s\" is neither auto, none nor a list like 0-7,16", list);
     if (!hwloc_bitmap_isincluded(t->chosen, t->allowed))
         return fm_fail(FM_E_ARG, "--cpu-bind %.64s names a CPU this process may not use", list);
     const int n_cpu = hwloc_bitmap_weight(t->chosen);
@@ -99,8 +107,10 @@ fm_status fm_threads_create(fm_threads **out, const char *how, int n_thread)
     if (n_thread < 0 || n_thread > MOST_THREADS)
         return fm_fail(FM_E_ARG, "a team of %d threads: 1 to %d are possible", n_thread,
                        MOST_THREADS);
-    fm_threads *t = calloc(1, sizeof *t);
+    static atomic_uint_fast64_t last_id;
+    fm_threads                 *t = calloc(1, sizeof *t);
     if (!t) return fm_fail(FM_E_OOM, "threads");
+    t->id = atomic_fetch_add(&last_id, 1) + 1;
     const fm_status rc = settle(t, how, n_thread);
     if (rc != FM_OK) {
         fm_threads_destroy(t);
@@ -149,14 +159,18 @@ int fm_threads_pin(fm_threads *t)
 {
     int in_place = 0;
     if (!fm_threads_bound(t)) return 0;
+    if (pinned_for == t->id) return t->n;
 #pragma omp parallel num_threads(t->n) reduction(+ : in_place)
     in_place += go_to(t, fm_threads_cpu(t, omp_get_thread_num()));
     t->pinned = 1;
+    if (in_place == t->n) pinned_for = t->id;
     return in_place;
 }
 
 void fm_threads_roam(const fm_threads *t)
 {
+    if (!fm_threads_bound(t)) return;
+    pinned_for = 0;
     hwloc_set_cpubind(t->topology, t->allowed, HWLOC_CPUBIND_THREAD);
 }
 

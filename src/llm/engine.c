@@ -33,12 +33,15 @@ static fm_status forward(fm_engine *e, const fm_batch *b)
 fm_status fm_engine_step(fm_engine *e)
 {
     const double began = fm_now();
+    fm_threads_pin(e->threads);
     fm_alloc_guard_begin();
     const fm_batch *b  = fm_sched_plan(e->sched); /* prefill chunks + decodes, pages reserved */
     const int       n  = b ? b->n_out : 0;
-    fm_status       rc = b ? forward(e, b) : FM_OK;
+    const double    planned = fm_now();
+    fm_status       rc      = b ? forward(e, b) : FM_OK;
     if (b && rc == FM_OK) {
         sample(e, b);
+        e->forward_seconds += fm_now() - planned;
         fm_sched_commit(e->sched, e->token); /* append, publish prefixes, retire */
     } else if (b) {
         fm_sched_give_up(e->sched);
@@ -47,7 +50,6 @@ fm_status fm_engine_step(fm_engine *e)
     FM_TRY(rc);
 
     const double took = fm_now() - began;
-    e->forward_seconds += took;
     if (n) e->last_gen_throughput = n / took;
     fm__engine_post(e, n); /* text and events for whoever polls */
     return FM_OK;

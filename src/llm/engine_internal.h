@@ -4,6 +4,7 @@
 #define FM_LLM_ENGINE_INTERNAL_H
 
 #include "base/str.h"
+#include "device/host_threads.h"
 #include "llm/engine.h"
 #include "llm/load/source.h"
 #include "llm/model/weights.h"
@@ -46,6 +47,7 @@ struct fm_engine {
     size_t          slab_bytes;
     fm_comm         world;
     fm_plan         plan;
+    fm_threads     *threads; /* the team and its cores */
     fm_run_limits   limits;
     fm_run         *run;
     fm_kv          *kv;

@@ -94,7 +94,7 @@ static fm_status set_limits(opening *p)
                                 .max_out     = s->max_running,
                                 .max_context = s->max_context,
                                 .page_size   = s->page_size,
-                                .n_thread    = o->threads ? (int)o->threads : fm_host_cores()};
+                                .n_thread    = fm_threads_count(e->threads)};
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 
@@ -130,6 +130,7 @@ static fm_status load(opening *p, int show)
 {
     fm_engine *e = p->e;
     FM_TRY(fm_host_alloc(&e->slab, e->slab_bytes, "weights"));
+    fm_threads_spread(e->threads, e->slab, e->slab_bytes);
     fm_slab place = {.base = e->slab, .size = e->slab_bytes};
     fm_weights_fini(&e->weights);
     FM_TRY(layout(p, &place));
@@ -172,6 +173,8 @@ static fm_status open_all(opening *p, fm_show_plan_fn *show_plan)
     FM_TRY(read_config(p));
     FM_TRY(open_tokenizer(p));
     FM_TRY(open_source(p));
+    FM_TRY(fm_threads_create(&e->threads, p->o->cpu_bind, (int)p->o->threads));
+    fm_threads_pin(e->threads);
     FM_TRY(set_limits(p));
     FM_TRY(layout(p, &measure));
     FM_TRY(fm_weights_check(&e->weights, e->source));
@@ -179,7 +182,9 @@ static fm_status open_all(opening *p, fm_show_plan_fn *show_plan)
     FM_TRY(make_plan(p, measure.used));
     if (show_plan) show_plan(&e->plan, p->path.name);
     FM_TRY(load(p, show_plan != NULL));
-    return build_rooms(p);
+    FM_TRY(build_rooms(p));
+    fm_threads_roam(e->threads); /* threads made from here on are not bound; a step pins again */
+    return FM_OK;
 }
 
 fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, fm_show_plan_fn *show_plan)
@@ -223,5 +228,6 @@ void fm_engine_close(fm_engine *e)
     free(e->token);
     fm_tokenizer_scratch_destroy(e->scratch);
     fm_tokenizer_close(e->tokenizer);
+    fm_threads_destroy(e->threads);
     free(e);
 }

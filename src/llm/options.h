@@ -7,7 +7,7 @@
 
 typedef struct fm_options {
     char   *model_path, *tokenizer_path, *load_format, *dtype, *json_model_override_args;
-    char   *schedule_policy, *device;
+    char   *schedule_policy, *device, *cpu_bind;
     int64_t seed, threads;
     int64_t page_size, max_total_tokens, max_running_requests, max_prefill_tokens;
     int64_t chunked_prefill_size, context_length;

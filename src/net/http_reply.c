@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "net/http_internal.h"
@@ -52,6 +54,25 @@ static struct evbuffer *output(fm__conn *c)
     return bufferevent_get_output(c->bev);
 }
 
+/* A token's few bytes nearly always fit the socket's buffer: sent at once they
+ * cost one system call, by way of the loop four.  What does not fit waits. */
+static void put_parts(fm__conn *c, struct iovec *part, int n)
+{
+    struct evbuffer *out  = output(c);
+    size_t           sent = 0;
+    if (!c->http->tls && !evbuffer_get_length(out)) {
+        const struct msghdr all = {.msg_iov = part, .msg_iovlen = (size_t)n};
+        const ssize_t k = sendmsg(bufferevent_getfd(c->bev), &all, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (k > 0) sent = (size_t)k; /* an error shows again when the loop writes */
+    }
+    for (int i = 0; i < n; i++) {
+        const size_t skip = sent < part[i].iov_len ? sent : part[i].iov_len;
+        sent -= skip;
+        if (skip < part[i].iov_len)
+            evbuffer_add(out, (char *)part[i].iov_base + skip, part[i].iov_len - skip);
+    }
+}
+
 static int is_head(const fm__conn *c)
 {
     return !strcmp(c->x.method, "HEAD");
@@ -88,15 +109,14 @@ static const char *date_now(fm_http *h)
     return h->date;
 }
 
-static void put_head(fm__conn *c, int status, const char *type, const char *more,
-                     const char *framing)
+static void write_head(fm__conn *c, int status, const char *type, const char *more,
+                       const char *framing, fm_str *out)
 {
     const int keep = c->head.keep_alive && !c->http->draining;
     c->x.status    = status;
-    evbuffer_add_printf(output(c), "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s\r\n",
-                        status, reason(status), date_now(c->http), type, framing,
-                        keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n",
-                        more ? more : "");
+    fm_str_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s\r\n", status,
+                  reason(status), date_now(c->http), type, framing,
+                  keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n", more ? more : "");
 }
 
 void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char *more,
@@ -104,22 +124,28 @@ void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char 
 {
     fm__conn *c = (fm__conn *)x;
     FM_BUG_UNLESS(c->phase == FM__HANDLING);
-    char framing[64];
+    char   framing[64];
+    fm_str head = {0};
     snprintf(framing, sizeof framing, "Content-Length: %zu\r\n", len);
-    put_head(c, status, type, more, framing);
-    if (!is_head(c)) {
-        evbuffer_add(output(c), body, len);
-        x->sent_bytes = len;
-    }
+    write_head(c, status, type, more, framing, &head);
+    struct iovec part[] = {{head.text, head.len}, {(void *)body, is_head(c) ? 0 : len}};
+    put_parts(c, part, 2);
+    x->sent_bytes = part[1].iov_len;
+    fm_str_fini(&head);
     end_exchange(c);
 }
 
 void fm_exchange_begin(fm_exchange *x, int status, const char *type, const char *more)
 {
-    fm__conn *c = (fm__conn *)x;
+    fm__conn *c    = (fm__conn *)x;
+    fm_str    head = {0};
     FM_BUG_UNLESS(c->phase == FM__HANDLING);
     if (c->head.minor == 0) c->head.keep_alive = 0; /* the end is the close */
-    put_head(c, status, type, more, c->head.minor == 0 ? "" : "Transfer-Encoding: chunked\r\n");
+    write_head(c, status, type, more, c->head.minor == 0 ? "" : "Transfer-Encoding: chunked\r\n",
+               &head);
+    struct iovec part = {head.text, head.len};
+    put_parts(c, &part, 1);
+    fm_str_fini(&head);
     c->phase = FM__STREAMING;
 }
 
@@ -132,9 +158,11 @@ fm_status fm_exchange_write(fm_exchange *x, const void *bytes, size_t len)
         fm__conn_cut(c);
         return fm_fail(FM_E_FULL, "the client does not read what it is sent");
     }
-    if (c->head.minor) evbuffer_add_printf(output(c), "%zx\r\n", len);
-    evbuffer_add(output(c), bytes, len);
-    if (c->head.minor) evbuffer_add(output(c), "\r\n", 2);
+    char         size[24];
+    const size_t n      = (size_t)snprintf(size, sizeof size, "%zx\r\n", len);
+    struct iovec part[] = {{size, n}, {(void *)bytes, len}, {"\r\n", 2}};
+    if (c->head.minor) put_parts(c, part, 3);
+    else put_parts(c, part + 1, 1);
     x->sent_bytes += len;
     return FM_OK;
 }
@@ -143,6 +171,7 @@ void fm_exchange_end(fm_exchange *x)
 {
     fm__conn *c = (fm__conn *)x;
     FM_BUG_UNLESS(c->phase == FM__STREAMING);
-    if (c->head.minor && !is_head(c)) evbuffer_add(output(c), "0\r\n\r\n", 5);
+    struct iovec last = {"0\r\n\r\n", 5};
+    if (c->head.minor && !is_head(c)) put_parts(c, &last, 1);
     end_exchange(c);
 }

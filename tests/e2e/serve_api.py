@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """fathom serve, field by field."""
 import json
@@ -169,6 +169,8 @@ def test_tools(s):
     text = "Hm <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"city\": \"Rome\"}\n```<｜tool▁call▁end｜>"
     same(s.post("/parse_function_call", {"text": text}),
          {"normal_text": "Hm", "calls": [{"tool_index": 0, "name": "weather", "parameters": "{\"city\": \"Rome\"}"}]})
+    bare = s.post("/parse_function_call", {"text": text.replace('{"city": "Rome"}', "") * 2})
+    same([c["parameters"] for c in bare["calls"]], ["", ""])
     same(s.post("/separate_reasoning", {"text": "a</think>b"}), {"reasoning_text": "a", "text": "b"})
 
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """fathom serve under way: keys, queue, cancelling, time-outs, TLS, the end."""
 import json
@@ -110,8 +110,9 @@ def test_priority():
         order = []
 
         def run(name, priority):
-            s.post("/generate", dict(ASK, priority=priority))
-            order.append(name)
+            s.post("/generate", {"text": "Hello", "priority": priority,
+                                 "sampling_params": {"max_new_tokens": 300, "temperature": 0, "ignore_eos": True}})
+            order.append(name)  # long enough for the order of replies to be that of the queue
 
         threads = []
         for name, priority in (("low", -5), ("usual", 0), ("high", 5)):

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Many streaming clients at once: every token arrives once, in order, and is
 the one the offline engine gives.  serve_load.py PROGRAM [CLIENTS]"""

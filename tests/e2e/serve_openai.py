@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """The stock openai package against fathom serve.  Installs it into a virtual
 environment of its own; without a package index the test is skipped (77).
@@ -20,7 +20,7 @@ def enter_environment(where):
             print("skipped: no package index:", got.stderr.strip().splitlines()[-1:])
             sys.exit(77)
         open(os.path.join(where, "complete"), "w", encoding="ascii").close()
-    os.execv(python, [python, os.path.abspath(__file__), sys.argv[1], where, "inside"])
+    os.execv(python, [python, "-B", os.path.abspath(__file__), sys.argv[1], where, "inside"])
 
 
 if len(sys.argv) < 4:

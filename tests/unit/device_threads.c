@@ -50,6 +50,24 @@ static void team_fills_the_cores_and_is_let_go(void **state)
     assert_true(CPU_EQUAL(&before, &after));
 }
 
+static void the_maker_may_roam_and_pin_again(void **state)
+{
+    (void)state;
+    cpu_set_t   before, mine;
+    fm_threads *t = made("auto", 0);
+    sched_getaffinity(0, sizeof before, &before);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(fm_threads_pin(t), fm_threads_count(t));
+        assert_int_equal(fm_threads_pin(t), fm_threads_count(t)); /* nothing left to do */
+        sched_getaffinity(0, sizeof mine, &mine);
+        assert_int_equal(CPU_COUNT(&mine), 1);
+        fm_threads_roam(t);
+        sched_getaffinity(0, sizeof mine, &mine);
+        assert_true(CPU_EQUAL(&before, &mine));
+    }
+    fm_threads_destroy(t);
+}
+
 static void larger_and_smaller_teams_are_left_alone(void **state)
 {
     (void)state;
@@ -151,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(team_fills_the_cores_and_is_let_go),
+        cmocka_unit_test(the_maker_may_roam_and_pin_again),
         cmocka_unit_test(larger_and_smaller_teams_are_left_alone),
         cmocka_unit_test(a_narrow_process_is_not_widened),
         cmocka_unit_test(bad_lists_say_so),

@@ -28,7 +28,7 @@ if [ "$quick" = 1 ]; then prompt=256 out=8 batches=1,8 crowd=8; else prompt=2048
 field() { sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p"; }
 most() { sort -g | tail -n 1; }
 
-# theirs DIR-LIKE-NAME ...: one JSON line per batch size
+# theirs_batched on|off: flash attention so; one JSON line per batch size
 theirs_batched()
 {
     "$bin/llama-batched-bench" -m "$gguf" -t "$threads" -c $((crowd * (128 + out) + 512)) -b 2048 -ub 512 \

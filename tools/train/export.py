@@ -4,7 +4,7 @@ import json
 import os
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 
 def expert_tensors(prefix, mlp, c):
@@ -78,6 +78,14 @@ def export(model, directory):
     with open(f"{directory}/generation_config.json", "w") as f:
         json.dump({"bos_token_id": 0, "eos_token_id": 1, "do_sample": False}, f, indent=2)
         f.write("\n")
+
+
+def load(model, directory):
+    """The way back: what tensors() yields are views of the parameters."""
+    stored = load_file(f"{directory}/model.safetensors")
+    with torch.no_grad():
+        for name, value in tensors(model):
+            value.copy_(stored[name])
 
 
 def round_to_bf16(model):

@@ -199,14 +199,20 @@ class Tiny(nn.Module):
         a = torch.arange(length, device=self.frequency.device)[:, None, None] * self.frequency
         return a.cos(), a.sin()
 
-    def forward(self, ids):
-        """ids [B, T+1] -> normed states [B, T], MTP states [B, T], load of each router"""
+    def trunk(self, ids, loads=None):
+        """ids [B, T+1] -> the main model's normed states [B, T], and the angles used"""
         cos, sin = self.angles(ids.shape[1] - 1)
-        x, loads = self.embed_tokens(ids[:, :-1]), []
+        x = self.embed_tokens(ids[:, :-1])
         for layer in self.layers:
             x, load = layer(x, cos, sin)
-            loads += [] if load is None else [load]
-        h = self.norm(x)
+            if loads is not None and load is not None:
+                loads.append(load)
+        return self.norm(x), cos, sin
+
+    def forward(self, ids):
+        """ids [B, T+1] -> normed states [B, T], MTP states [B, T], load of each router"""
+        loads = []
+        h, cos, sin = self.trunk(ids, loads)
         r, load = self.mtp(self.embed_tokens(ids[:, 1:]), h, cos, sin)
         return h, r, loads + [load]
 

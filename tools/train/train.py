@@ -4,7 +4,8 @@
 
     train.py --corpus CORPUS.txt.xz --tokenizer tokenizer.json --out DIR
 
-DIR gets the checkpoint in the published layout, loss.csv and measured.json.
+Two phases: everything together, then the MTP layer alone, against the finished model and on more
+plain text.  DIR gets the checkpoint in the published layout, loss.csv and measured.json.
 """
 import argparse
 import json
@@ -22,6 +23,12 @@ from model import Config, Tiny
 
 BIAS_SPEED = 1e-3  # of the routers' balancing
 MTP_WEIGHT = 0.5
+DRAFT_TEXT_SHARE, DRAFT_RATE = 0.6, 0.5  # second phase: share of documents, part of the learning rate
+
+
+def draft_loss(opinion, draft, weight):
+    """Logits of the main model for the token after next, and of the MTP layer."""
+    return -((opinion.softmax(-1) * draft.log_softmax(-1)).sum(-1) * weight).sum() / weight.sum()
 
 
 def losses(lm_head, h, r, ids, weight):
@@ -30,10 +37,8 @@ def losses(lm_head, h, r, ids, weight):
     logits = lm_head(h).float()
     w1 = weight[:, 1:-1]
     main = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:-1].flatten(), reduction="none").view_as(w1)
-    opinion = logits.detach()[:, 1:].softmax(-1)
-    draft = lm_head(r[:, :-1]).float().log_softmax(-1)
-    w2 = weight[:, 2:-1]
-    return (main * w1).sum() / w1.sum(), -((opinion * draft).sum(-1) * w2).sum() / w2.sum()
+    mtp = draft_loss(logits.detach()[:, 1:], lm_head(r[:, :-1]).float(), weight[:, 2:-1])
+    return (main * w1).sum() / w1.sum(), mtp
 
 
 def rebalance(model, loads):
@@ -43,9 +48,9 @@ def rebalance(model, loads):
             router.e_score_correction_bias += BIAS_SPEED * torch.sign(load.mean() - load)
 
 
-def optimizer_of(model, lr, device):
-    matrices = [p for p in model.parameters() if p.ndim == 2]
-    vectors = [p for p in model.parameters() if p.ndim < 2]
+def optimizer_of(module, lr, device):
+    matrices = [p for p in module.parameters() if p.ndim == 2]
+    vectors = [p for p in module.parameters() if p.ndim < 2]
     groups = [{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), fused=device == "cuda")
 
@@ -61,6 +66,8 @@ def arguments():
     ap.add_argument("--tokenizer", required=True)
     ap.add_argument("--out", required=True)
     ap.add_argument("--steps", type=int, default=6400)
+    ap.add_argument("--draft-steps", type=int, default=1500, help="of the MTP layer alone")
+    ap.add_argument("--from", dest="start", help="a checkpoint to begin the second phase with")
     ap.add_argument("--rows", type=int, default=128)
     ap.add_argument("--length", type=int, default=1024)
     ap.add_argument("--lr", type=float, default=3e-3)
@@ -80,32 +87,54 @@ class Trainer:
         torch.set_float32_matmul_precision("high")
         self.tok = Tokenizer.from_file(a.tokenizer)
         self.corpus = data.Corpus(a.corpus, self.tok)
-        self.stream = data.Stream(a.tokenizer, self.corpus, a.rows, a.length + 2, a.steps, a.seed, a.workers)
         self.model = Tiny(Config(vocab=self.tok.get_vocab_size())).to(self.device)
-        self.optimizer = optimizer_of(self.model, a.lr, self.device)
-        self.losses = losses
+        self.losses, self.draft_loss = losses, draft_loss
         if not a.no_compile:
-            self.losses = torch.compile(losses)
+            self.losses, self.draft_loss = torch.compile(losses), torch.compile(draft_loss)
             for layer in [*self.model.layers, self.model.mtp]:
                 layer.compile()
 
-    def progress(self, step):
-        return min(1.0, max(step / self.a.steps, (time.time() - self.began) / self.a.limit))
+    def progress(self, step, steps):
+        return min(1.0, max(step / steps, (time.time() - self.began) / self.a.limit))
 
-    def step(self, ids, weight, lr):
-        ids = torch.from_numpy(ids).to(self.device, torch.long)
-        weight = torch.from_numpy(weight).to(self.device, torch.float32)
+    def batches(self, steps, seed, share):
+        """Batch by batch with the learning rate that goes with it."""
+        a = self.a
+        stream = data.Stream(a.tokenizer, self.corpus, a.rows, a.length + 2, steps, seed, a.workers, share)
+        for step, (ids, weight) in enumerate(stream):
+            progress = self.progress(step, steps)
+            if progress >= 1:
+                break
+            ids = torch.from_numpy(ids).to(self.device, torch.long)
+            yield step, ids, torch.from_numpy(weight).to(self.device, torch.float32), a.lr * rate(progress)
+        stream.close()
+
+    def update(self, loss, module, lr):
         for group in self.optimizer.param_groups:
             group["lr"] = lr
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def step(self, ids, weight, lr):
         with torch.autocast(self.device, torch.bfloat16):
             h, r, loads = self.model(ids[:, :-1])
             main, mtp = self.losses(self.model.lm_head, h, r, ids, weight)
-        (main + MTP_WEIGHT * mtp).backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.update(main + MTP_WEIGHT * mtp, self.model, lr)
         rebalance(self.model, loads)
         return main.detach(), mtp.detach(), loads
+
+    def draft_step(self, ids, weight, lr):
+        model, x = self.model, ids[:, :-1]
+        with torch.autocast(self.device, torch.bfloat16):
+            with torch.no_grad():
+                h, cos, sin = model.trunk(x)
+                opinion = model.lm_head(h)[:, 1:].float()
+            r, _ = model.mtp(model.embed_tokens(x[:, 1:]), h, cos, sin)
+            loss = self.draft_loss(opinion, model.lm_head(r[:, :-1]).float(), weight[:, 2:-1])
+        self.update(loss, model.mtp, lr)
+        return loss.detach()
 
     def report(self, step, main, mtp, loads, log):
         spent = time.time() - self.began
@@ -118,23 +147,35 @@ class Trainer:
                   f"busiest expert {worst:.2f}x", flush=True)
 
     def run(self):
+        self.optimizer = optimizer_of(self.model, self.a.lr, self.device)
         with open(self.a.out + "/loss.csv", "w") as log:
             log.write("step,tokens,seconds,loss,mtp_loss,busiest\n")
-            for step, (ids, weight) in enumerate(self.stream):
-                progress = self.progress(step)
-                if progress >= 1:
-                    break
-                main, mtp, loads = self.step(ids, weight, self.a.lr * rate(progress))
+            for step, ids, weight, lr in self.batches(self.a.steps, self.a.seed, data.TEXT_SHARE):
+                main, mtp, loads = self.step(ids, weight, lr)
                 if step % 10 == 0:
                     self.report(step, float(main), float(mtp), loads, log)
-        self.stream.close()
+
+    def run_draft(self):
+        """The main model is finished and rounded; only the MTP layer learns."""
+        self.model.requires_grad_(False)
+        self.model.mtp.requires_grad_(True)
+        self.optimizer = optimizer_of(self.model.mtp, self.a.lr, self.device)
+        for step, ids, weight, lr in self.batches(self.a.draft_steps, self.a.seed + 1, DRAFT_TEXT_SHARE):
+            loss = self.draft_step(ids, weight, lr * DRAFT_RATE)
+            if step % 100 == 0:
+                print(f"draft step {step} {time.time() - self.began:.0f} s loss {loss:.4f}", flush=True)
 
 
 def main():
     a = arguments()
     os.makedirs(a.out, exist_ok=True)
     t = Trainer(a)
-    t.run()
+    if a.start:
+        export.load(t.model, a.start)
+    else:
+        t.run()
+    export.round_to_bf16(t.model)
+    t.run_draft()
     export.round_to_bf16(t.model)
     export.export(t.model, a.out)
     print(f"trained in {time.time() - t.began:.0f} s", flush=True)

@@ -14,7 +14,7 @@ typedef struct {
     fm_chat_message *message;
     fm_chat_call   **call; /* [n_message] owned */
     fm_chat_tool    *tool;
-    int              n_read, n_tool;
+    int              n_read;
     char           **owned; /* texts made here */
     size_t           n_owned, cap_owned;
 } reading;
@@ -172,14 +172,17 @@ static fm_status read_tool(reading *r, const json_t *v, int i)
         return fm_fail(FM_E_FORMAT, "request: tools[%d].function.name is missing or no string", i);
     FM_TRY(no_nul(name, "tools", i));
     if (json_is_string(about)) FM_TRY(no_nul(about, "tools", i));
-    fm_chat_tool *t                     = &r->tool[i];
-    t->name                             = json_string_value(name);
-    t->description                      = json_string_value(about);
-    t->parameters                       = json_is_object(parameters)
-                                              ? keep(r, json_dumps(parameters, JSON_PRESERVE_ORDER))
-                                              : "{\"type\": \"object\", \"properties\": {}}";
-    t->json                             = keep(r, json_dumps(v, JSON_PRESERVE_ORDER));
-    r->ask->tool_name[r->ask->n_tool++] = strdup(t->name);
+    fm_chat_tool *t = &r->tool[i];
+    t->name         = json_string_value(name);
+    t->description  = json_string_value(about);
+    t->parameters   = json_is_object(parameters)
+                          ? keep(r, json_dumps(parameters, JSON_PRESERVE_ORDER))
+                          : "{\"type\": \"object\", \"properties\": {}}";
+    t->json         = keep(r, json_dumps(v, JSON_PRESERVE_ORDER));
+
+    char *name_copy = strdup(t->name);
+    if (!name_copy) return fm_fail(FM_E_OOM, "request");
+    r->ask->tool_name[r->ask->n_tool++] = name_copy;
     return FM_OK;
 }
 
@@ -206,6 +209,13 @@ static fm_status read_tools(reading *r)
     return FM_OK;
 }
 
+static int has_tool(const reading *r, const char *name)
+{
+    for (int i = 0; i < r->chat.n_tool; i++)
+        if (!strcmp(r->tool[i].name, name)) return 1;
+    return 0;
+}
+
 /* none, auto, required, or one function by name. */
 static fm_status read_tool_choice(reading *r)
 {
@@ -222,10 +232,8 @@ static fm_status read_tool_choice(reading *r)
         return fm_fail(FM_E_FORMAT,
                        "request: tool_choice is none of none, auto, required or a function");
     if (!r->ask->tools) return fm_fail(FM_E_ARG, "request: tool_choice without tools");
-    for (int i = 0; name && i < r->chat.n_tool; i++)
-        if (!strcmp(r->tool[i].name, name)) break;
-        else if (i + 1 == r->chat.n_tool)
-            return fm_fail(FM_E_ARG, "request: tool_choice: there is no tool \"%.60s\"", name);
+    if (name && !has_tool(r, name))
+        return fm_fail(FM_E_ARG, "request: tool_choice: there is no tool \"%.60s\"", name);
     fm_tool_calls_opening(r->ask->tool_style, name, &r->ask->forced);
     return FM_OK;
 }

@@ -65,12 +65,14 @@ void fm__reply_model_info(fm_serve *s, fm_exchange *x)
     fm_str_fini(&body);
 }
 
-/* A table of settings with their present values; secrets stay in. */
+/* A table of settings with their present values, but for the key, which is a
+ * secret, and the name, which is said apart. */
 static void put_knobs(fm_str *out, const fm_knob *table, int n, const void *base)
 {
     for (int i = 0; i < n; i++) {
         const char *at = (const char *)base + table[i].offset;
-        if (!strcmp(table[i].name, "api-key")) continue;
+        if (!strcmp(table[i].name, "api-key") || !strcmp(table[i].name, "served-model-name"))
+            continue;
         fm_str_puts(out, "\"");
         for (const char *c = table[i].name; *c; c++) fm_str_add(out, *c == '-' ? "_" : c, 1);
         fm_str_puts(out, "\":");
@@ -115,7 +117,7 @@ void fm__reply_server_info(fm_serve *s, fm_exchange *x)
     fm_str_puts(&body, "{");
     put_knobs(&body, fm_engine_knobs, fm_n_engine_knob, s->engine_opt);
     put_knobs(&body, fm_serve_knobs, fm_n_serve_knob, s->opt);
-    fm_str_puts(&body, "\"model\":");
+    fm_str_puts(&body, "\"served_model_name\":");
     fm__put_word(&body, s->model);
     fm_str_printf(&body,
                   ",\"status\":\"%s\",\"max_total_num_tokens\":%lld,\"max_req_input_len\":%d,"

@@ -143,8 +143,14 @@ fm_status fm__count_tokens(fm_str *reply, const json_t *body, const fm__reader *
 
 typedef struct {
     fm_str text, calls;
-    int    n;
+    int    open; /* inside a call's arguments */
 } parsed;
+
+static void close_call(parsed *p)
+{
+    if (p->open) fm_str_puts(&p->calls, "\"}");
+    p->open = 0;
+}
 
 static void take_piece(void *ctx, fm_tool_piece kind, int index, const char *id, const char *text,
                        size_t len)
@@ -154,13 +160,13 @@ static void take_piece(void *ctx, fm_tool_piece kind, int index, const char *id,
     if (kind == FM_TOOL_TEXT) {
         fm_str_add(&p->text, text, len);
     } else if (kind == FM_TOOL_NAME) {
+        close_call(p);
         fm_str_printf(&p->calls, "%s{\"tool_index\":%d,\"name\":", index ? "," : "", index);
         fm__put_text(&p->calls, text, len);
-        fm_str_puts(&p->calls, ",\"parameters\":");
-        p->n++;
-    } else { /* all of it comes in one push, so in one piece */
-        fm__put_text(&p->calls, text, len);
-        fm_str_puts(&p->calls, "}");
+        fm_str_puts(&p->calls, ",\"parameters\":\"");
+        p->open = 1;
+    } else {
+        fm__put_escaped(&p->calls, text, len);
     }
 }
 
@@ -176,6 +182,7 @@ fm_status fm__parse_function_call(fm_str *reply, const json_t *body, const fm__r
     fm_tool_calls_init(&t, r->facts->tool_style, take_piece, &p);
     fm_tool_calls_push(&t, text, strlen(text));
     fm_tool_calls_end(&t);
+    close_call(&p);
     fm_str_puts(reply, "{\"normal_text\":");
     fm__put_text(reply, p.text.text ? p.text.text : "", p.text.len);
     fm_str_printf(reply, ",\"calls\":[%s]}", p.calls.text ? p.calls.text : "");
@@ -190,7 +197,6 @@ fm_status fm__separate_reasoning(fm_str *reply, const json_t *body, const fm__re
     const char  *text    = NULL;
     fm_str       thought = {0}, said = {0};
     fm_reasoning split;
-    (void)r;
     FM_TRY(fm__opt_text(&text, body, "text"));
     if (!text) return fm_fail(FM_E_FORMAT, "request: text is missing");
     fm_reasoning_init(&split, r->facts->reasoning, NULL);

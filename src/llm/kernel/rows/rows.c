@@ -107,14 +107,30 @@ FM_CLONES void fm_row_scale(float *y, float a, int n)
     for (int i = 0; i < n; i++) y[i] *= a;
 }
 
+FM_CLONES static void rotate_neighbours(float *restrict x, const float *restrict cos,
+                                        const float *restrict sin, int n)
+{
+    for (int i = 0; i < n / 2; i++) {
+        const float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i]     = a * cos[i] - b * sin[i];
+        x[2 * i + 1] = a * sin[i] + b * cos[i];
+    }
+}
+
+FM_CLONES static void rotate_halves(float *restrict x, float *restrict y, const float *restrict cos,
+                                    const float *restrict sin, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const float a = x[i], b = y[i];
+        x[i] = a * cos[i] - b * sin[i];
+        y[i] = a * sin[i] + b * cos[i];
+    }
+}
+
 void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int interleaved)
 {
-    const int step = interleaved ? 2 : 1, other = interleaved ? 1 : n / 2;
-    for (int i = 0; i < n / 2; i++) {
-        const float a = x[step * i], b = x[step * i + other];
-        x[step * i]         = a * cos[i] - b * sin[i];
-        x[step * i + other] = a * sin[i] + b * cos[i];
-    }
+    if (interleaved) rotate_neighbours(x, cos, sin, n);
+    else rotate_halves(x, x + n / 2, cos, sin, n / 2);
 }
 
 static inline float silu(float x)

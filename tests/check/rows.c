@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Row and tile operations against their definitions: exactly where they are
+ * elementwise, within a bound where they sum. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "llm/kernel/rows/exp.h"
+#include "llm/kernel/rows/rows.h"
+
+enum { MAX_M = 33, MAX_TILE = 4 };
+
+/* Uniform in [-size, size). */
+static void fill(float *x, size_t n, uint64_t key, float size)
+{
+    for (size_t i = 0; i < n; i++) x[i] = ((float)fm_rng_u32(key, i) * 0x1p-31f - 1.0f) * size;
+}
+
+static void exp_is_close_and_flushes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 175000; i++) { /* -87 .. 88 */
+        const float  x    = -87.0f + (float)i * 0.001f;
+        const double want = exp((double)x);
+        if (fabs(fm_exp(x) - want) > 0x1p-21 * want) fail_msg("exp(%g) = %g", x, fm_exp(x));
+    }
+    assert_true(fm_exp(0.0f) == 1.0f);
+    assert_true(fm_exp(-87.5f) == 0.0f && fm_exp(-INFINITY) == 0.0f);
+    assert_true(fm_exp(100.0f) == fm_exp(88.0f));
+    assert_true(isnan(fm_exp(NAN)));
+}
+
+static void tiles_are_stored_where_they_belong(void **state)
+{
+    (void)state;
+    static const int width[] = {32, 31, 16, 1};
+    float            c[MAX_M * 32];
+    fill(c, MAX_M * 32, 1, 3.0f);
+    for (int k = 0; k < 4; k++) {
+        fm_bf16 half[MAX_M * 40];
+        float   full[MAX_M * 40];
+        memset(half, 0xa5, sizeof half);
+        memset(full, 0xa5, sizeof full);
+        fm_tile_store(half, FM_BF16, 40, c, MAX_M, width[k]);
+        fm_tile_store(full, FM_F32, 40, c, MAX_M, width[k]);
+        for (int i = 0; i < MAX_M; i++)
+            for (int j = 0; j < 40; j++) {
+                const int in = j < width[k];
+                assert_int_equal(half[i * 40 + j], in ? fm_bf16_of_f32(c[i * 32 + j]) : 0xa5a5);
+                assert_int_equal(fm_bits_of_f32(full[i * 40 + j]),
+                                 in ? fm_bits_of_f32(c[i * 32 + j]) : 0xa5a5a5a5);
+            }
+    }
+}
+
+static void scale_add_rounds_twice(void **state)
+{
+    (void)state;
+    float y[MAX_M * 64], want[MAX_M * 64], a[MAX_M], c[MAX_M * 32];
+    fill(y, MAX_M * 64, 2, 2.0f);
+    fill(a, MAX_M, 3, 1.0f);
+    fill(c, MAX_M * 32, 4, 5.0f);
+    memcpy(want, y, sizeof want);
+    for (int i = 0; i < MAX_M; i++)
+        for (int j = 0; j < 32; j++) {
+            volatile float product = want[i * 64 + j] * a[i]; /* never part of an fma */
+            want[i * 64 + j]       = product + c[i * 32 + j];
+        }
+    fm_tile_scale_add(y, 64, a, c, MAX_M);
+    assert_memory_equal(y, want, sizeof want);
+}
+
+static void rotation_turns_pairs(void **state)
+{
+    (void)state;
+    float cos_of[32], sin_of[32], x[64], y[64];
+    for (int i = 0; i < 32; i++) cos_of[i] = cosf((float)i), sin_of[i] = sinf((float)i);
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        fill(x, 64, 5, 1.0f);
+        memcpy(y, x, sizeof y);
+        fm_row_rotate(y, cos_of, sin_of, 64, interleaved);
+        for (int i = 0; i < 32; i++) {
+            const int    p = interleaved ? 2 * i : i, q = interleaved ? 2 * i + 1 : i + 32;
+            const double a = x[p], b = x[q], c = cos_of[i], s = sin_of[i];
+            assert_true(fabs(y[p] - (a * c - b * s)) < 1e-6);
+            assert_true(fabs(y[q] - (a * s + b * c)) < 1e-6);
+        }
+    }
+}
+
+typedef struct {
+    float p[MAX_M * MAX_TILE * 32], max[MAX_M], sum[MAX_M], alpha[MAX_M];
+} softmax_state;
+
+static float scores[2][MAX_TILE * MAX_M * 32];
+
+/* Rows [row, row+m) of the two blocks, one after the other. */
+static void run_softmax(softmax_state *s, int row, int m, const int visible[2][MAX_M])
+{
+    static float tiles[MAX_TILE * MAX_M * 32];
+    for (int i = 0; i < m; i++) s->max[i] = -INFINITY, s->sum[i] = 0;
+    for (int block = 0; block < 2; block++) {
+        for (int t = 0; t < MAX_TILE; t++)
+            memcpy(tiles + t * m * 32, scores[block] + (t * MAX_M + row) * 32,
+                   (size_t)m * 32 * sizeof(float));
+        fm_tile_softmax(s->p, FM_F32, MAX_TILE, tiles, m, visible[block] + row, 0.125f, s->max,
+                        s->sum, s->alpha);
+    }
+}
+
+static double weight_of(int block, int row, int key, double max)
+{
+    return exp(0.125 * scores[block][(key / 32 * MAX_M + row) * 32 + key % 32] - max);
+}
+
+/* Of both blocks, in double precision, under the maximum that was found. */
+static void check_row(const softmax_state *s, int i, const int visible[2][MAX_M])
+{
+    double sum = 0, top = -INFINITY;
+    for (int block = 0; block < 2; block++)
+        for (int k = 0; k < visible[block][i]; k++) {
+            sum += weight_of(block, i, k, s->max[i]);
+            top = fmax(top, log(weight_of(block, i, k, 0)));
+        }
+    assert_true(fabs(s->max[i] - top) < 1e-5);
+    assert_true(fabs(s->sum[i] - sum) < 1e-5 * sum);
+    for (int k = 0; k < MAX_TILE * 32; k++) {
+        const float p = s->p[i * MAX_TILE * 32 + k];
+        if (k >= visible[1][i])
+            assert_true(p == 0.0f);
+        else
+            assert_true(fabs(p - weight_of(1, i, k, s->max[i])) < 1e-5);
+    }
+}
+
+static void softmax_over_blocks(void **state)
+{
+    (void)state;
+    static softmax_state all, one;
+    int                  visible[2][MAX_M];
+    for (int block = 0; block < 2; block++)
+        fill(scores[block], MAX_TILE * MAX_M * 32, 6 + (uint64_t)block, 60.0f);
+    for (int i = 0; i < MAX_M; i++) {
+        visible[0][i] = 1 + i * 127 / (MAX_M - 1);  /* 1 .. 128 */
+        visible[1][i] = -3 + i * 131 / (MAX_M - 1); /* none for the first */
+    }
+    run_softmax(&all, 0, MAX_M, (const int(*)[MAX_M])visible);
+    assert_true(all.alpha[0] == 1.0f);
+    for (int i = 0; i < MAX_M; i++) {
+        check_row(&all, i, (const int(*)[MAX_M])visible);
+        run_softmax(&one, i, 1, (const int(*)[MAX_M])visible); /* alone, the same bits */
+        assert_memory_equal(one.p, all.p + i * MAX_TILE * 32, MAX_TILE * 32 * sizeof(float));
+        assert_memory_equal(one.sum, all.sum + i, sizeof(float));
+        assert_memory_equal(one.alpha, all.alpha + i, sizeof(float));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exp_is_close_and_flushes),
+        cmocka_unit_test(tiles_are_stored_where_they_belong),
+        cmocka_unit_test(scale_add_rounds_twice),
+        cmocka_unit_test(rotation_turns_pairs),
+        cmocka_unit_test(softmax_over_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
