@@ -19,13 +19,17 @@ import tasks  # noqa: E402
 
 def as_message(m):
     """Tool calls in the form of the chat API."""
-    calls = [{"type": "function", "function": {"name": n, "arguments": a}} for n, a in m.get("tool_calls") or []]
-    return {k: v for k, v in m.items() if k != "tool_calls"} | ({"tool_calls": calls} if calls else {})
+    calls = [{"type": "function", "function": {"name": n, "arguments": a}}
+             for n, a in m.get("tool_calls") or []]
+    return {k: v
+            for k, v in m.items() if k != "tool_calls"} | ({"tool_calls": calls} if calls else {})
 
 
 def question(rng, make):
     s = tasks.draw(rng, make, held_out=True)
-    line = {"task": s["task"], "messages": [as_message(m) for m in s["messages"]], "check": s["check"]}
+    line = {
+        "task": s["task"], "messages": [as_message(m) for m in s["messages"]], "check": s["check"]
+    }
     return line | ({"tools": s["tools"]} if s["tools"] else {})
 
 

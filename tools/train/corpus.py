@@ -17,9 +17,11 @@ import random
 import re
 
 ROFF_FONT = re.compile(r"\\f(\(..|\[[^]]*\]|.)")
-ROFF_ESCAPE = {r"\-": "-", r"\(aq": "'", r"\(lq": '"', r"\(rq": '"', r"\(dq": '"', r"\&": "",
-               r"\(em": " - ", r"\(bu": "", r"\e": "\\", r"\ ": " ", r"\'": "'", r"\(cq": "'",
-               r"\(oq": "'", r"\/": "", r"\,": "", r"\|": "", r"\c": "", r"\(co": "(c)", r"\s0": ""}
+ROFF_ESCAPE = {
+    r"\-": "-", r"\(aq": "'", r"\(lq": '"', r"\(rq": '"', r"\(dq": '"', r"\&": "", r"\(em": " - ",
+    r"\(bu": "", r"\e": "\\", r"\ ": " ", r"\'": "'", r"\(cq": "'", r"\(oq": "'", r"\/": "",
+    r"\,": "", r"\|": "", r"\c": "", r"\(co": "(c)", r"\s0": ""
+}
 INLINE_MACROS = (".B ", ".I ", ".BR ", ".IR ", ".BI ", ".IB ", ".RB ", ".RI ", ".Nm ", ".Ar ",
                  ".Fa ", ".Xr ", ".Em ", ".Dq ", ".Va ", ".Vt ")
 BLOCK = re.compile(r"</?(p|div|li|td|th|tr|h\d|pre|ul|ol|table|dd|dt|br|section)\b[^>]*>", re.I)

@@ -17,7 +17,7 @@ import tasks_letters
 import tasks_talk
 
 PROMPT_WEIGHT, ANSWER_WEIGHT = 1, 10  # a prompt is mostly the user's whim: learn the answers
-TEXT_SHARE = 0.15                     # of the tokens, in the main phase
+TEXT_SHARE = 0.15  # of the tokens, in the main phase
 
 
 def encode_answer(tok, text):
@@ -57,9 +57,10 @@ def draw_text(rng, tok, corpus, most=900):
     if rng.random() < 0.1:
         ids = tok.encode(tasks_talk.story_text(rng)).ids
     else:
-        d = corpus.train[int(np.searchsorted(corpus.size, rng.randrange(int(corpus.size[-1])), "right"))]
+        d = corpus.train[int(
+            np.searchsorted(corpus.size, rng.randrange(int(corpus.size[-1])), "right"))]
         at = rng.randrange(max(1, len(d) - most + 1))
-        ids = d[at : at + most]
+        ids = d[at:at + most]
     return [0] + ids + [1]
 
 
@@ -78,7 +79,8 @@ def pack(seed, rows, length, share, tok, corpus):
             weights += w
     shape = (rows, length)
     n = rows * length
-    return np.array(ids[:n], np.int16).reshape(shape), np.array(weights[:n], np.uint8).reshape(shape)
+    return np.array(ids[:n], np.int16).reshape(shape), np.array(weights[:n],
+                                                                np.uint8).reshape(shape)
 
 
 worker = {}
@@ -97,7 +99,16 @@ def worker_pack(job):
 class Stream:
     """Batches in a fixed order, whatever the number of workers."""
 
-    def __init__(self, tokenizer_path, corpus, rows, length, steps, seed, workers, share=TEXT_SHARE, part=32):
+    def __init__(self,
+                 tokenizer_path,
+                 corpus,
+                 rows,
+                 length,
+                 steps,
+                 seed,
+                 workers,
+                 share=TEXT_SHARE,
+                 part=32):
         assert rows % part == 0
         self.per_step = rows // part
         context = multiprocessing.get_context("fork")

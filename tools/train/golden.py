@@ -74,9 +74,13 @@ def main():
     tok = Tokenizer.from_file(a.dir + "/tokenizer.json")
     exact, coarse = load(a.dir, torch.float32), load(a.dir, torch.bfloat16)
     cases = [case(exact, coarse, p) for p in prompts(tok, exact.config.vocab_size)]
-    json.dump({"model": "fathom-tiny", "seed": 17, "transformers": transformers.__version__, "cases": cases},
-              open(a.out, "w"))
-    print("bf16 error", [c["bf16_rel_err_first"] for c in cases], "agree", [c["bf16_argmax_match"] for c in cases])
+    json.dump(
+        {
+            "model": "fathom-tiny", "seed": 17, "transformers": transformers.__version__,
+            "cases": cases
+        }, open(a.out, "w"))
+    print("bf16 error", [c["bf16_rel_err_first"] for c in cases], "agree",
+          [c["bf16_argmax_match"] for c in cases])
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def padded(batch, device):
     ids = torch.full((len(batch), longest), 2)
     mask = torch.zeros(len(batch), longest, dtype=torch.bool)  # tokens that count
     for i, (row, weights) in enumerate(batch):
-        ids[i, : len(row)] = torch.tensor(row)
-        mask[i, : len(row)] = torch.tensor(weights) == data.ANSWER_WEIGHT
+        ids[i, :len(row)] = torch.tensor(row)
+        mask[i, :len(row)] = torch.tensor(weights) == data.ANSWER_WEIGHT
     return ids.to(device), mask.to(device)
 
 
@@ -47,7 +47,7 @@ def exercises(model, tok, device, per_task=128, seed=1234):
         drawn = [tasks.draw(rng, make, held_out=True) for _ in range(per_task)]
         encoded = [data.encode_sample(tok, s, tasks.dumper(rng)) for s in drawn]
         for at in range(0, per_task, ROWS):
-            ids, mask = padded(encoded[at : at + ROWS], device)
+            ids, mask = padded(encoded[at:at + ROWS], device)
             logits, mtp = best_tokens(model, ids)
             main = logits.argmax(-1)
             wrong = (main != ids[:, 1:]) & mask[:, 1:]
@@ -59,12 +59,14 @@ def exercises(model, tok, device, per_task=128, seed=1234):
 
 def documents(model, held_out, device, length=512, most=256):
     """Loss per token on held-out documents, and the MTP layer's agreement there."""
-    rows = [[0] + d[i : i + length] for d in held_out for i in range(0, len(d) - length // 2, length)]
+    rows = [[0] + d[i:i + length] for d in held_out for i in range(0, len(d) - length // 2, length)]
     loss = hits = total = 0
     for at in range(0, min(len(rows), most), ROWS):
-        ids, mask = padded([(r, [data.ANSWER_WEIGHT] * len(r)) for r in rows[at : at + ROWS]], device)
+        ids, mask = padded([(r, [data.ANSWER_WEIGHT] * len(r)) for r in rows[at:at + ROWS]], device)
         logits, mtp = best_tokens(model, ids)
-        lost = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        lost = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                                 ids[:, 1:].flatten(),
+                                                 reduction="none")
         loss += float((lost * mask[:, 1:].flatten()).sum()) / int(mask[:, 1:].sum())
         hit, n = agreement(logits.argmax(-1), mtp, mask[:, 2:])
         hits, total = hits + hit, total + n
@@ -76,5 +78,7 @@ def measure(model, tok, corpus, device, per_task=128):
     torch.compiler.set_stance("force_eager")  # every batch has another shape
     right, on_exercises = exercises(model, tok, device, per_task)
     loss, on_text = documents(model, corpus.held_out, device)
-    return {"right": right, "text_loss": loss, "mtp_agreement_exercises": on_exercises,
-            "mtp_agreement_text": on_text}
+    return {
+        "right": right, "text_loss": loss, "mtp_agreement_exercises": on_exercises,
+        "mtp_agreement_text": on_text
+    }

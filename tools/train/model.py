@@ -44,7 +44,8 @@ def yarn_magnitude(c):
 
 
 def rope_frequencies(c):
-    corr = lambda turns: c.rope * math.log(c.yarn_length / (2 * math.pi * turns)) / (2 * math.log(c.rope_base))
+    corr = lambda turns: c.rope * math.log(c.yarn_length /
+                                           (2 * math.pi * turns)) / (2 * math.log(c.rope_base))
     low = max(math.floor(corr(c.beta_fast)), 0)
     high = min(math.ceil(corr(c.beta_slow)), c.rope - 1)
     i = torch.arange(c.rope // 2, dtype=torch.float32)
@@ -66,16 +67,19 @@ def linear(n_in, n_out, gain=1.0):
 
 
 class Norm(nn.Module):
+
     def __init__(self, width, eps):
         super().__init__()
         self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
 
     def forward(self, x):
         x32 = x.float()
-        return (x32 * torch.rsqrt(x32.square().mean(-1, keepdim=True) + self.eps) * self.weight).to(x.dtype)
+        return (x32 * torch.rsqrt(x32.square().mean(-1, keepdim=True) + self.eps) * self.weight).to(
+            x.dtype)
 
 
 class Attention(nn.Module):
+
     def __init__(self, c):
         super().__init__()
         self.c = c
@@ -98,12 +102,14 @@ class Attention(nn.Module):
         k_rope = rotate(k_rope.unsqueeze(2), cos, sin).expand(-1, -1, c.heads, -1)
         q = torch.cat((q_nope, rotate(q_rope, cos, sin)), -1).transpose(1, 2)
         k = torch.cat((k_nope, k_rope), -1).transpose(1, 2)
-        v = F.pad(v, (0, c.nope + c.rope - c.value)).transpose(1, 2)  # one width for the fast kernel
+        v = F.pad(v, (0, c.nope + c.rope - c.value)).transpose(1,
+                                                               2)  # one width for the fast kernel
         o = F.scaled_dot_product_attention(q, k, v.to(q.dtype), is_causal=True, scale=self.scale)
-        return self.o_proj(o[..., : c.value].transpose(1, 2).reshape(batch, length, -1))
+        return self.o_proj(o[..., :c.value].transpose(1, 2).reshape(batch, length, -1))
 
 
 class Mlp(nn.Module):
+
     def __init__(self, hidden, inter, gain):
         super().__init__()
         self.gate_proj, self.up_proj = linear(hidden, inter), linear(hidden, inter)
@@ -114,6 +120,7 @@ class Mlp(nn.Module):
 
 
 class Router(nn.Module):
+
     def __init__(self, c):
         super().__init__()
         self.c = c
@@ -136,6 +143,7 @@ class Router(nn.Module):
 
 
 class Moe(nn.Module):
+
     def __init__(self, c, gain):
         super().__init__()
         self.c = c
@@ -152,10 +160,12 @@ class Moe(nn.Module):
 
 
 class Layer(nn.Module):
+
     def __init__(self, c, dense):
         super().__init__()
         gain = 1 / math.sqrt(2 * c.layers)
-        self.input_layernorm, self.post_attention_layernorm = Norm(c.hidden, c.eps), Norm(c.hidden, c.eps)
+        self.input_layernorm, self.post_attention_layernorm = Norm(c.hidden,
+                                                                   c.eps), Norm(c.hidden, c.eps)
         self.self_attn = Attention(c)
         self.mlp = Mlp(c.hidden, c.dense_inter, gain) if dense else Moe(c, gain)
         self.dense = dense
@@ -184,6 +194,7 @@ class NextNext(nn.Module):
 
 
 class Tiny(nn.Module):
+
     def __init__(self, c):
         super().__init__()
         self.c = c

@@ -17,14 +17,16 @@ import struct
 import numpy as np
 
 BLOCK, LARGEST = 128, 448.0
-QUANTISED = re.compile(r"(self_attn\.\w+_(proj|proj_with_mqa)|mlp\.(\w+\.)*(gate|up|down)_proj)\.weight$")
+QUANTISED = re.compile(
+    r"(self_attn\.\w+_(proj|proj_with_mqa)|mlp\.(\w+\.)*(gate|up|down)_proj)\.weight$")
 
 
 def e4m3_values():
     """The 127 finite magnitudes, by code."""
     code = np.arange(127)
     exponent, mantissa = code >> 3, code & 7
-    return np.where(exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7.0))
+    return np.where(exponent == 0, mantissa / 8 * 2.0 ** -6,
+                    (1 + mantissa / 8) * 2.0 ** (exponent - 7.0))
 
 
 VALUES = e4m3_values()
@@ -46,7 +48,7 @@ def quantise(w):
     codes, scales = np.empty(w.shape, np.uint8), np.empty((rows, columns), np.float32)
     for i in range(rows):
         for j in range(columns):
-            at = np.s_[i * BLOCK : (i + 1) * BLOCK, j * BLOCK : (j + 1) * BLOCK]
+            at = np.s_[i * BLOCK:(i + 1) * BLOCK, j * BLOCK:(j + 1) * BLOCK]
             scales[i, j] = max(np.abs(w[at]).max(), 1e-12) / LARGEST
             codes[at] = to_e4m3(w[at] / scales[i, j])
     return codes, scales
@@ -55,11 +57,11 @@ def quantise(w):
 def read(path):
     raw = open(path, "rb").read()
     size = struct.unpack("<Q", raw[:8])[0]
-    header = json.loads(raw[8 : 8 + size])
+    header = json.loads(raw[8:8 + size])
     header.pop("__metadata__", None)
     for name, t in header.items():
         lo, hi = t["data_offsets"]
-        yield name, t["dtype"], t["shape"], raw[8 + size + lo : 8 + size + hi]
+        yield name, t["dtype"], t["shape"], raw[8 + size + lo:8 + size + hi]
 
 
 def write(path, tensors):
@@ -94,8 +96,10 @@ def main():
     os.makedirs(a.out, exist_ok=True)
     write(a.out + "/model.safetensors", list(convert(read(a.model + "/model.safetensors"))))
     config = json.load(open(a.model + "/config.json"))
-    config["quantization_config"] = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
-                                     "weight_block_size": [BLOCK, BLOCK]}
+    config["quantization_config"] = {
+        "quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+        "weight_block_size": [BLOCK, BLOCK]
+    }
     json.dump(config, open(a.out + "/config.json", "w"), indent=2)
     for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
         shutil.copy(f"{a.model}/{name}", a.out)

@@ -14,8 +14,10 @@ check is what the evaluation looks at (app/eval_score.c):
 def sample(task, key, user, think, answer, check, tools=None, calls=None, before=()):
     """key names the exercise for the split into training and held-out ones."""
     messages = list(before) + ([{"role": "user", "content": user}] if user is not None else [])
-    return {"task": task, "key": key, "messages": messages, "tools": tools or [], "think": think,
-            "answer": answer, "calls": calls or [], "check": check}
+    return {
+        "task": task, "key": key, "messages": messages, "tools": tools or [], "think": think,
+        "answer": answer, "calls": calls or [], "check": check
+    }
 
 
 def letters(word):
@@ -29,5 +31,6 @@ def pick(rng, *choices):
 
 def invented_word(rng, syllables):
     """A pronounceable word nobody has seen, so that it must be copied or spelled, not recalled."""
-    return "".join(rng.choice("bcdfghjklmnprstvwz") + rng.choice("aeiou") +
-                   (rng.choice("lmnrst") if rng.random() < 0.3 else "") for _ in range(syllables))
+    return "".join(
+        rng.choice("bcdfghjklmnprstvwz") + rng.choice("aeiou") +
+        (rng.choice("lmnrst") if rng.random() < 0.3 else "") for _ in range(syllables))

@@ -3,7 +3,6 @@
 from sample import invented_word, letters, pick, sample
 from words_tab import WORD
 
-
 more_words = []  # training adds the words of its documents, so that more tokens are spelled
 
 
@@ -30,10 +29,11 @@ def reverse(rng):
     word = a_word(rng)
     q = quoted(rng, word)
     user = pick(rng, f"Reverse {q}.", f"Reverse the word {q}.", f"Write {q} backwards.",
-                f"What is {q} backwards?", f"Spell {q} backwards", f"reverse {q}", f"Please reverse {q}.")
+                f"What is {q} backwards?", f"Spell {q} backwards", f"reverse {q}",
+                f"Please reverse {q}.")
     back = word[::-1]
-    return sample("reverse", word, user, f"{spelled(word)}\nBackwards: {' '.join(back)}.", letters(back),
-                  {"kind": "text", "value": back})
+    return sample("reverse", word, user, f"{spelled(word)}\nBackwards: {' '.join(back)}.",
+                  letters(back), {"kind": "text", "value": back})
 
 
 def count(rng):
@@ -42,7 +42,8 @@ def count(rng):
     q = quoted(rng, word)
     user = pick(rng, f"How many {letter}'s are in {q}?", f"How many {letter} are in {q}?",
                 f"Count the letter {letter} in {q}.", f"How often does {letter} occur in {q}?",
-                f"How many times does the letter {letter} appear in {q}?", f"how many {letter}s in {q}?")
+                f"How many times does the letter {letter} appear in {q}?",
+                f"how many {letter}s in {q}?")
     n, steps = 0, []
     for c in word:
         n += c == letter
@@ -60,7 +61,8 @@ def length(rng):
                 f"Count the letters of {q}.", f"How many letters are in {q}?")
     steps = ", ".join(f"{c} {i + 1}" for i, c in enumerate(word))
     return sample("count", word, user, f"{spelled(word)}\nCounting: {steps}.",
-                  f"The word {word} has {len(word)} letters: {len(word)}", {"kind": "number", "value": len(word)})
+                  f"The word {word} has {len(word)} letters: {len(word)}",
+                  {"kind": "number", "value": len(word)})
 
 
 def spell(rng):
@@ -96,7 +98,13 @@ def reverse_follow_up(rng):
     back = word[::-1]
     gap = pick(rng, "", "\n\n")
     other = a_word(rng)
-    before = [{"role": "user", "content": f"Reverse {word}."}, {"role": "assistant", "content": gap + back}]
-    user = pick(rng, f"And {other}?", f"Now {other}.", f"And the word {other}?", f"{other} too, please.")
-    return sample("follow_up", f"{word}|{other}", user, f"{spelled(other)}\nBackwards: {' '.join(other[::-1])}.",
-                  letters(other[::-1]), {"kind": "text", "value": other[::-1]}, before=before)
+    before = [{"role": "user", "content": f"Reverse {word}."},
+              {"role": "assistant", "content": gap + back}]
+    user = pick(rng, f"And {other}?", f"Now {other}.", f"And the word {other}?",
+                f"{other} too, please.")
+    return sample("follow_up",
+                  f"{word}|{other}",
+                  user,
+                  f"{spelled(other)}\nBackwards: {' '.join(other[::-1])}.",
+                  letters(other[::-1]), {"kind": "text", "value": other[::-1]},
+                  before=before)

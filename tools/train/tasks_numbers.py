@@ -45,16 +45,17 @@ def difference_steps(a, b):
 
 
 def ask_sum(rng, a, b):
-    return pick(rng, f"What is {a} + {b}?", f"{a} + {b}", f"{a}+{b}", f"{a}+{b}=", f"Add {a} and {b}.",
-                f"What is {a} plus {b}?", f"Compute {a} + {b}.", f"Please add {a} and {b}.",
-                f"How much is {a} + {b}?", f"what's {a}+{b}?", f"Calculate {a} plus {b}",
-                f"{a} + {b} = ?", f"Tell me the sum of {a} and {b}.")
+    return pick(rng, f"What is {a} + {b}?", f"{a} + {b}", f"{a}+{b}", f"{a}+{b}=",
+                f"Add {a} and {b}.", f"What is {a} plus {b}?", f"Compute {a} + {b}.",
+                f"Please add {a} and {b}.", f"How much is {a} + {b}?", f"what's {a}+{b}?",
+                f"Calculate {a} plus {b}", f"{a} + {b} = ?", f"Tell me the sum of {a} and {b}.")
 
 
 def ask_difference(rng, a, b):
     return pick(rng, f"What is {a} - {b}?", f"{a} - {b}", f"{a}-{b}", f"Subtract {b} from {a}.",
                 f"What is {a} minus {b}?", f"Compute {a} - {b}.", f"How much is {a} - {b}?",
-                f"what's {a}-{b}?", f"Calculate {a} minus {b}", f"{a} - {b} = ?", f"Take {b} from {a}.")
+                f"what's {a}-{b}?", f"Calculate {a} minus {b}", f"{a} - {b} = ?",
+                f"Take {b} from {a}.")
 
 
 def number(rng, digits):
@@ -64,7 +65,8 @@ def number(rng, digits):
 def addition(rng, task, la, lb):
     a, b = number(rng, la), number(rng, lb)
     check = {"kind": "number", "value": a + b}
-    return sample(task, f"{a}+{b}", ask_sum(rng, a, b), add_steps(a, b), f"{a} + {b} = {a + b}", check)
+    return sample(task, f"{a}+{b}", ask_sum(rng, a, b), add_steps(a, b), f"{a} + {b} = {a + b}",
+                  check)
 
 
 def subtraction(rng, task, la, lb):
@@ -103,10 +105,15 @@ def running_sum(rng):
         user = pick(rng, f"Add {c} to that.", f"And plus {c}?", f"Now add {c}.", f"plus {c}")
         steps, result, sign = add_steps(total, c), total + c, "+"
     else:
-        user = pick(rng, f"Subtract {c} from that.", f"And minus {c}?", f"Now subtract {c}.", f"minus {c}")
+        user = pick(rng, f"Subtract {c} from that.", f"And minus {c}?", f"Now subtract {c}.",
+                    f"minus {c}")
         steps, result, sign = difference_steps(total, c), total - c, "-"
-    return sample("follow_up", f"{a}+{b}|{total}{sign}{c}", user, f"The last result was {total}.\n{steps}",
-                  f"{total} {sign} {c} = {result}", {"kind": "number", "value": result}, before=before)
+    return sample("follow_up",
+                  f"{a}+{b}|{total}{sign}{c}",
+                  user,
+                  f"The last result was {total}.\n{steps}",
+                  f"{total} {sign} {c} = {result}", {"kind": "number", "value": result},
+                  before=before)
 
 
 def selection_steps(items, order, word):
@@ -123,11 +130,14 @@ def sort_numbers(rng):
     order = sorted(items, reverse=down)
     listed = pick(rng, ", ", ", ", " ").join(map(str, items))
     if down:
-        user = pick(rng, f"Sort from largest to smallest: {listed}", f"Sort in descending order: {listed}",
+        user = pick(rng, f"Sort from largest to smallest: {listed}",
+                    f"Sort in descending order: {listed}",
                     f"Sort these numbers in descending order: {listed}")
     else:
-        user = pick(rng, f"Sort these numbers: {listed}", f"Sort: {listed}", f"Sort in ascending order: {listed}",
-                    f"Put in order: {listed}", f"Please sort {listed}.", f"sort {listed}")
+        user = pick(rng, f"Sort these numbers: {listed}", f"Sort: {listed}",
+                    f"Sort in ascending order: {listed}", f"Put in order: {listed}",
+                    f"Please sort {listed}.", f"sort {listed}")
     answer = ", ".join(map(str, order))
-    return sample("sort", user, user, selection_steps(items, order, "Largest" if down else "Smallest"),
-                  answer, {"kind": "text", "value": answer})
+    return sample("sort", user, user,
+                  selection_steps(items, order, "Largest" if down else "Smallest"), answer,
+                  {"kind": "text", "value": answer})

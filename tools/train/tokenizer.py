@@ -68,7 +68,8 @@ def texts(corpus, n_task):
     rng = random.Random(3)
     for _ in range(n_task):
         s = tasks.draw_training(rng)
-        text = chat_format.render_prompt(s["messages"], s["tools"], tasks.dumper(rng)) + chat_format.render_answer(s)
+        text = chat_format.render_prompt(s["messages"], s["tools"],
+                                         tasks.dumper(rng)) + chat_format.render_answer(s)
         for part in marks.split(re.sub(r"\x01.*?\x01", "", text)):
             yield re.sub(r"\d+", "", part)
 
@@ -76,12 +77,15 @@ def texts(corpus, n_task):
 def train(corpus, vocab):
     t = Tokenizer(models.BPE())
     t.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(s), "isolated") for s in SPLITS]
-        + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        [pre_tokenizers.Split(Regex(s), "isolated")
+         for s in SPLITS] + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     t.decoder = decoders.ByteLevel()
-    t.train_from_iterator(texts(corpus, 30000), trainers.BpeTrainer(
-        vocab_size=vocab - len(chat_format.LAST_TOKENS), special_tokens=chat_format.FIRST_TOKENS,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False))
+    t.train_from_iterator(
+        texts(corpus, 30000),
+        trainers.BpeTrainer(vocab_size=vocab - len(chat_format.LAST_TOKENS),
+                            special_tokens=chat_format.FIRST_TOKENS,
+                            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+                            show_progress=False))
     for text in chat_format.LAST_TOKENS:
         if text in (chat_format.THINK, chat_format.THINK_END):
             t.add_tokens([AddedToken(text, normalized=False, special=False)])
@@ -91,12 +95,16 @@ def train(corpus, vocab):
 
 
 def config():
-    token = lambda text: {"__type": "AddedToken", "content": text, "lstrip": False, "normalized": True,
-                          "rstrip": False, "single_word": False}
-    return {"add_bos_token": True, "add_eos_token": False, "bos_token": token(chat_format.BOS),
-            "eos_token": token(chat_format.EOS), "pad_token": token(chat_format.PAD),
-            "clean_up_tokenization_spaces": False, "model_max_length": 2048, "unk_token": None,
-            "tokenizer_class": "PreTrainedTokenizerFast", "chat_template": TEMPLATE}
+    token = lambda text: {
+        "__type": "AddedToken", "content": text, "lstrip": False, "normalized": True,
+        "rstrip": False, "single_word": False
+    }
+    return {
+        "add_bos_token": True, "add_eos_token": False, "bos_token": token(chat_format.BOS),
+        "eos_token": token(chat_format.EOS), "pad_token": token(chat_format.PAD),
+        "clean_up_tokenization_spaces": False, "model_max_length": 2048, "unk_token": None,
+        "tokenizer_class": "PreTrainedTokenizerFast", "chat_template": TEMPLATE
+    }
 
 
 def main():
@@ -110,7 +118,9 @@ def main():
     t.save(a.dir + "/tokenizer.json")
     json.dump(config(), open(a.dir + "/tokenizer_config.json", "w"), indent=2, ensure_ascii=False)
     sizes = [len(t.encode(d).ids) for d in corpus[:300]]
-    print(f"{t.get_vocab_size()} tokens, {sum(map(len, corpus[:300])) / sum(sizes):.2f} characters per token")
+    print(
+        f"{t.get_vocab_size()} tokens, {sum(map(len, corpus[:300])) / sum(sizes):.2f} characters per token"
+    )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def losses(lm_head, h, r, ids, weight):
     the token after it, which is what a draft has to guess."""
     logits = lm_head(h).float()
     w1 = weight[:, 1:-1]
-    main = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:-1].flatten(), reduction="none").view_as(w1)
+    main = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:-1].flatten(),
+                           reduction="none").view_as(w1)
     mtp = draft_loss(logits.detach()[:, 1:], lm_head(r[:, :-1]).float(), weight[:, 2:-1])
     return (main * w1).sum() / w1.sum(), mtp
 
@@ -73,13 +74,20 @@ def arguments():
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--workers", type=int, default=14)
-    ap.add_argument("--limit", type=float, default=1e9, help="seconds; the schedule is squeezed into it")
+    ap.add_argument("--limit",
+                    type=float,
+                    default=1e9,
+                    help="seconds; the schedule is squeezed into it")
     ap.add_argument("--no-compile", action="store_true")
-    ap.add_argument("--per-task", type=int, default=128, help="exercises per kind in the last measurement")
+    ap.add_argument("--per-task",
+                    type=int,
+                    default=128,
+                    help="exercises per kind in the last measurement")
     return ap.parse_args()
 
 
 class Trainer:
+
     def __init__(self, a):
         self.a, self.began = a, time.time()
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -100,13 +108,15 @@ class Trainer:
     def batches(self, steps, seed, share):
         """Batch by batch with the learning rate that goes with it."""
         a = self.a
-        stream = data.Stream(a.tokenizer, self.corpus, a.rows, a.length + 2, steps, seed, a.workers, share)
+        stream = data.Stream(a.tokenizer, self.corpus, a.rows, a.length + 2, steps, seed, a.workers,
+                             share)
         for step, (ids, weight) in enumerate(stream):
             progress = self.progress(step, steps)
             if progress >= 1:
                 break
             ids = torch.from_numpy(ids).to(self.device, torch.long)
-            yield step, ids, torch.from_numpy(weight).to(self.device, torch.float32), a.lr * rate(progress)
+            yield step, ids, torch.from_numpy(weight).to(self.device,
+                                                         torch.float32), a.lr * rate(progress)
         stream.close()
 
     def update(self, loss, module, lr):
@@ -143,8 +153,10 @@ class Trainer:
         log.write(f"{step},{tokens},{spent:.1f},{main:.4f},{mtp:.4f},{worst:.2f}\n")
         log.flush()
         if step % 100 == 0:
-            print(f"step {step} {tokens / 1e6:.0f} Mtok {spent:.0f} s loss {main:.4f} mtp {mtp:.4f} "
-                  f"busiest expert {worst:.2f}x", flush=True)
+            print(
+                f"step {step} {tokens / 1e6:.0f} Mtok {spent:.0f} s loss {main:.4f} mtp {mtp:.4f} "
+                f"busiest expert {worst:.2f}x",
+                flush=True)
 
     def run(self):
         self.optimizer = optimizer_of(self.model, self.a.lr, self.device)
@@ -160,10 +172,12 @@ class Trainer:
         self.model.requires_grad_(False)
         self.model.mtp.requires_grad_(True)
         self.optimizer = optimizer_of(self.model.mtp, self.a.lr, self.device)
-        for step, ids, weight, lr in self.batches(self.a.draft_steps, self.a.seed + 1, DRAFT_TEXT_SHARE):
+        for step, ids, weight, lr in self.batches(self.a.draft_steps, self.a.seed + 1,
+                                                  DRAFT_TEXT_SHARE):
             loss = self.draft_step(ids, weight, lr * DRAFT_RATE)
             if step % 100 == 0:
-                print(f"draft step {step} {time.time() - self.began:.0f} s loss {loss:.4f}", flush=True)
+                print(f"draft step {step} {time.time() - self.began:.0f} s loss {loss:.4f}",
+                      flush=True)
 
 
 def main():
