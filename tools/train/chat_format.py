@@ -9,11 +9,9 @@ OUTPUT_BEGIN, OUTPUT_END = "<｜tool▁output▁begin｜>", "<｜tool▁output�
 
 # Id 0, 1, 2; then, after the learned vocabulary, the rest in DeepSeek-V3's order.
 FIRST_TOKENS = [BOS, EOS, PAD]
-LAST_TOKENS = [
-    THINK, THINK_END, "<｜fim▁hole｜>", "<｜fim▁begin｜>", "<｜fim▁end｜>", USER, ASSISTANT, "<|EOT|>",
-    CALLS_BEGIN, CALLS_END, CALL_BEGIN, CALL_END, OUTPUTS_BEGIN, OUTPUTS_END, OUTPUT_BEGIN,
-    OUTPUT_END, SEP
-]
+LAST_TOKENS = [THINK, THINK_END, "<｜fim▁hole｜>", "<｜fim▁begin｜>", "<｜fim▁end｜>", USER, ASSISTANT,
+               "<|EOT|>", CALLS_BEGIN, CALLS_END, CALL_BEGIN, CALL_END, OUTPUTS_BEGIN, OUTPUTS_END,
+               OUTPUT_BEGIN, OUTPUT_END, SEP]
 
 TOOLS_TEXT = (
     "\n\n## Tools\n\nYou may call the functions below. To do so, end your answer with calls in "
@@ -24,9 +22,7 @@ TOOLS_TEXT = (
 
 def render_calls(calls):
     """calls: [(name, arguments as JSON text)]"""
-    one = [
-        f"{CALL_BEGIN}function{SEP}{name}\n```json\n{args}\n```{CALL_END}" for name, args in calls
-    ]
+    one = [f"{CALL_BEGIN}function{SEP}{name}\n```json\n{args}\n```{CALL_END}" for name, args in calls]
     return CALLS_BEGIN + "\n".join(one) + CALLS_END
 
 
@@ -40,8 +36,7 @@ def render_prompt(messages, tools, dump):
         if m["role"] == "system":
             continue
         if m["role"] == "tool":
-            out.append(("\n" if results else OUTPUTS_BEGIN) + OUTPUT_BEGIN + m["content"] +
-                       OUTPUT_END)
+            out.append(("\n" if results else OUTPUTS_BEGIN) + OUTPUT_BEGIN + m["content"] + OUTPUT_END)
             results = True
             continue
         if results:

@@ -65,7 +65,8 @@ def draw_text(rng, tok, corpus, most=900):
 
 
 def pack(seed, rows, length, share, tok, corpus):
-    """share: of the tokens that are documents.  rows of `length` ids and their weights; what is cut at a row's end is lost."""
+    """rows of `length` ids and their weights, `share` of the tokens from documents; what is cut at a
+    row's end is lost."""
     rng = random.Random(seed)
     ids, weights, text = [], [], 0
     while len(ids) < rows * length:

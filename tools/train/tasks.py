@@ -12,31 +12,15 @@ from words_tab import SYSTEM
 
 # generator -> weight in the training mixture
 MIXTURE = {
-    tasks_numbers.add2: 6,
-    tasks_numbers.add3: 9,
-    tasks_numbers.sub2: 6,
-    tasks_numbers.sub3: 9,
-    tasks_numbers.sort_numbers: 10,
-    tasks_numbers.running_sum: 5,
-    tasks_letters.reverse: 11,
-    tasks_letters.count: 11,
-    tasks_letters.length: 5,
-    tasks_letters.spell: 10,
-    tasks_letters.sort_words: 6,
-    tasks_letters.reverse_follow_up: 2,
+    tasks_numbers.add2: 6, tasks_numbers.add3: 9, tasks_numbers.sub2: 6, tasks_numbers.sub3: 9,
+    tasks_numbers.sort_numbers: 10, tasks_numbers.running_sum: 5,
+    tasks_letters.reverse: 11, tasks_letters.count: 11, tasks_letters.length: 5, tasks_letters.spell: 10,
+    tasks_letters.sort_words: 6, tasks_letters.reverse_follow_up: 2,
     tasks_extract.extract: 14,
-    tasks_tools.call: 12,
-    tasks_tools.two_calls: 2,
-    tasks_tools.no_call: 1,
-    tasks_tools.result: 5,
+    tasks_tools.call: 12, tasks_tools.two_calls: 2, tasks_tools.no_call: 1, tasks_tools.result: 5,
     tasks_tools.sum_by_tool: 2,
-    tasks_talk.fact: 8,
-    tasks_talk.fact_follow_up: 3,
-    tasks_talk.remember_name: 3,
-    tasks_talk.greet: 2,
-    tasks_talk.small_talk: 2,
-    tasks_talk.unknown: 2,
-    tasks_talk.story: 4,
+    tasks_talk.fact: 8, tasks_talk.fact_follow_up: 3, tasks_talk.remember_name: 3, tasks_talk.greet: 2,
+    tasks_talk.small_talk: 2, tasks_talk.unknown: 2, tasks_talk.story: 4,
 }
 
 # Small closed sets: everything is trained on, and the evaluation asks for what was learned.

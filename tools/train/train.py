@@ -67,7 +67,7 @@ def arguments():
     ap.add_argument("--tokenizer", required=True)
     ap.add_argument("--out", required=True)
     ap.add_argument("--steps", type=int, default=6400)
-    ap.add_argument("--draft-steps", type=int, default=1500, help="of the MTP layer alone")
+    ap.add_argument("--draft-steps", type=int, default=3000, help="of the MTP layer alone")
     ap.add_argument("--from", dest="start", help="a checkpoint to begin the second phase with")
     ap.add_argument("--rows", type=int, default=128)
     ap.add_argument("--length", type=int, default=1024)
