@@ -4,8 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || { echo "no curl"; exit 77; }
 
-run 2 "$fathom" serve
-grep -q "model-path" "$work/err" || fail "no model"
 run 2 "$fathom" serve --model-path r1-mini --reasoning-parser nonsense
 grep -q "reasoning-parser" "$work/err" || fail "an unknown parser"
 run 2 "$fathom" serve --model-path r1-mini --ssl-certfile "$work/none.pem"
@@ -13,16 +11,27 @@ grep -q "none.pem" "$work/err" || fail "a certificate that is not there"
 run 2 "$fathom" serve --model-path r1-mini --host 203.0.113.1
 grep -q "cannot listen" "$work/err" || fail "an address that is not ours"
 
-"$fathom" serve --quiet --port 0 --model-path r1-mini --json-model-override-args "$small_shape" --max-total-tokens 8192 \
-    --tokenizer-path "$data/tokenizer" --max-body-mb 1 2>"$work/log" &
-server=$!
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
-for _ in $(seq 200); do
-    url=$(sed -n 's/.*listening on //p' "$work/log")
-    [ -z "$url" ] || break
-    sleep 0.05
-done
-[ -n "$url" ] || fail "the server did not start: $(cat "$work/log")"
+# start OPTION...: a server, its pid in $server and its address in $url
+start()
+{
+    "$fathom" serve --quiet --port 0 --max-total-tokens 8192 "$@" 2>"$work/log" &
+    server=$!
+    trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+    for _ in $(seq 200); do
+        url=$(sed -n 's/.*listening on //p' "$work/log")
+        [ -z "$url" ] || return 0
+        sleep 0.05
+    done
+    fail "the server did not start: $(cat "$work/log")"
+}
+
+stop()
+{
+    kill -TERM "$server"
+    wait "$server" || fail "the server's exit status is $?"
+}
+
+start --model-path r1-mini --json-model-override-args "$small_shape" --tokenizer-path "$data/tokenizer" --max-body-mb 1
 
 run 2 "$fathom" serve --model-path r1-mini --port "${url##*:}"
 grep -q "in use" "$work/err" || fail "two servers on one port"
@@ -51,6 +60,12 @@ ask 413 -H "Expect:" --data-binary @"$work/big" "$url/generate"
 ask 404 "$url/nothing/here"
 ask 405 -X DELETE "$url/generate"
 ask 400 "$url/generate" -d 'not json'
+stop
 
-kill -TERM "$server"
-wait "$server" || fail "the server's exit status is $?"
+# Without a model it serves the one in the box, which answers with words.
+start
+ask 200 "$url/v1/chat/completions" \
+    -d '{"messages": [{"role": "user", "content": "What is 27 + 48?"}], "max_tokens": 200, "temperature": 0}'
+grep -q '"content":"[^"]*75' "$work/out" || fail "27 + 48: $(cat "$work/out")"
+grep -q '"reasoning_content":"[^"]*carry 1' "$work/out" || fail "no reasoning: $(cat "$work/out")"
+stop
