@@ -11,11 +11,6 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 static int widest_mlp(const fm_model_config *c)
 {
     const int shared = c->n_shared * c->moe_inter;
@@ -50,7 +45,7 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_run_limits
 
 static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
 {
-    const size_t rows = (size_t)min_int(lim->max_rows, FM_PASS_ROWS);
+    const size_t rows = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
     const size_t pairs = rows * (size_t)c->top_k;
     const size_t dense = rows * (size_t)widest_mlp(c), routed = pairs * (size_t)c->moe_inter;
     b->middle = fm_slab_take(s, (dense > routed ? dense : routed) * b->act_bytes);

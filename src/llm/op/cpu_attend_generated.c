@@ -25,11 +25,6 @@ typedef struct {
     int                    n, n_unit;
 } wave;
 
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 static int keys_of(const wave *v, int i)
 {
     return v->r->batch->pos[v->row[i]] + 1;
@@ -63,7 +58,7 @@ static void absorb_head(const wave *v, int head, float *tile)
     const size_t           es = b->act_bytes, at = (size_t)(head * (c->nope + c->rope)) * es;
     const size_t           used = (size_t)(c->kv_lora + c->rope) * es;
     for (int i0 = 0; i0 < v->n; i0 += FM_TILE_ROWS) {
-        const int   m = min_int(v->n - i0, FM_TILE_ROWS);
+        const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = fm__act_at(b, v->q, v->row[i0 + i]) + at;
         for (int p = 0; p < fm__panels(up); p++) {
@@ -106,7 +101,7 @@ static void meet(const wave *v, fm_thread_scratch *t, const void *const *q, int 
     int         visible[FM_LATENT_HEADS];
 
     for (int k = 0; k < n; k += FM_PANEL) {
-        across(t->k_panel, latent + k, min_int(n - k, FM_PANEL), width);
+        across(t->k_panel, latent + k, fm__min(n - k, FM_PANEL), width);
         gemm(t->score + k * heads, q, t->k_panel, NULL, heads, width);
     }
     for (int h = 0; h < heads; h++) {
@@ -127,7 +122,7 @@ static void meet(const wave *v, fm_thread_scratch *t, const void *const *q, int 
 /* Where the cached tokens of the block at `key` lie; returns how many there are. */
 static int locate(const wave *v, const fm_span *span, int key, int last, const void **latent)
 {
-    const int n = min_int(last - key, FM_LATENT_KEYS);
+    const int n = fm__min(last - key, FM_LATENT_KEYS);
     for (int k = 0; k < n; k++) latent[k] = fm__kv_at(v->r, v->b, v->layer, span, key + k);
     return n > 0 ? n : 0;
 }
@@ -136,8 +131,8 @@ static void run_unit(const wave *v, int unit, int head0, fm_thread_scratch *t)
 {
     const fm_model_config *c     = v->r->config;
     const int              i     = v->b->unit_row[unit], part = v->b->unit_part[unit];
-    const int              heads = min_int(c->n_head - head0, FM_LATENT_HEADS);
-    const int              last  = min_int(keys_of(v, i), (part + 1) * FM_LATENT_PART);
+    const int              heads = fm__min(c->n_head - head0, FM_LATENT_HEADS);
+    const int              last  = fm__min(keys_of(v, i), (part + 1) * FM_LATENT_PART);
     const fm_span         *span  = &v->r->batch->span[v->span[i]];
     const void            *q[FM_LATENT_HEADS], *latent[2][FM_LATENT_KEYS];
     float                  max[FM_LATENT_HEADS], sum[FM_LATENT_HEADS];
@@ -183,7 +178,7 @@ static void value_head(const wave *v, int head, float *tile)
     const fm_cpu    *b  = v->b;
     const fm_matrix *up = &v->w->v_up[head];
     for (int i0 = 0; i0 < v->n; i0 += FM_TILE_ROWS) {
-        const int   m = min_int(v->n - i0, FM_TILE_ROWS);
+        const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = z_latent(v, i0 + i, head);
         for (int p = 0; p < fm__panels(up); p++) {
@@ -191,7 +186,7 @@ static void value_head(const wave *v, int head, float *tile)
             fm__panel(b, tile, x, up, p, m);
             for (int i = 0; i < m; i++)
                 fm_row_store(fm__act_at(b, v->o, v->row[i0 + i]) + col * b->act_bytes, b->act,
-                             tile + i * FM_PANEL, min_int(up->n - p * FM_PANEL, FM_PANEL));
+                             tile + i * FM_PANEL, fm__min(up->n - p * FM_PANEL, FM_PANEL));
         }
     }
 }

@@ -28,18 +28,13 @@ typedef struct {
     fm_thread_scratch     *t;
 } unit;
 
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 /* rows [n] of `dst` (columns from `col`) = up * latents, 32 outputs at a time */
 static void expand(const unit *u, const fm_matrix *up, const void *const *latent, int n, char *dst,
                    int width)
 {
     const fm_cpu *b = u->b;
     for (int p = 0; p < fm__panels(up); p++) {
-        const int cols = min_int(up->n - p * FM_PANEL, FM_PANEL);
+        const int cols = fm__min(up->n - p * FM_PANEL, FM_PANEL);
         fm__panel(b, u->t->tile, latent, up, p, n);
         fm_tile_store(dst + (size_t)p * FM_PANEL * b->act_bytes, b->act, (size_t)width, u->t->tile,
                       n, cols);
@@ -69,7 +64,7 @@ static void build_block(const unit *u, int key0, int n)
     for (int i = 0; i < n; i++) line[i] = (char *)u->t->key + (size_t)i * row;
     for (int i = 0; i < n; i += FM_PANEL)
         across((char *)u->t->k_panel + (size_t)(i / FM_PANEL) * fm_panel_bytes(b->act, u->key_w),
-               line + i, min_int(n - i, FM_PANEL), u->key_w);
+               line + i, fm__min(n - i, FM_PANEL), u->key_w);
     for (int i = 0; i < n; i++) line[i] = (char *)u->t->value + (size_t)i * (size_t)u->value_w * es;
     along(u->t->v_panel, line, n, u->value_w);
 }
@@ -106,7 +101,7 @@ static void meet(const unit *u, int row, int m, int key0, int n)
 {
     const fm_cpu *b     = u->b;
     const int     pos   = u->span->pos0 + (u->row0 - u->span->row0) + row; /* of the first query */
-    const int     seen  = min_int(n, pos + m - key0);                      /* by the last query */
+    const int     seen  = fm__min(n, pos + m - key0);                      /* by the last query */
     const int     depth = (int)fm_round_up((size_t)n, FM_PANEL); /* of the value panels */
     fm_gemm_fn   *gemm  = fm_gemm_for(b->gemm, b->act);
     const void   *q[FM_QUERY_TILE], *p[FM_QUERY_TILE];
@@ -116,7 +111,7 @@ static void meet(const unit *u, int row, int m, int key0, int n)
     gather_queries(u, q, row, m);
     score_tiles(u, q, m, seen);
     for (int i = 0; i < m; i++) {
-        visible[i] = min_int(seen, pos + i + 1 - key0);
+        visible[i] = fm__min(seen, pos + i + 1 - key0);
         p[i]       = (char *)u->t->weight + (size_t)i * (size_t)depth * b->act_bytes;
     }
     fm_tile_softmax(u->t->weight, b->act, depth / FM_PANEL, u->t->score, m, visible, u->scale,
@@ -147,10 +142,10 @@ static void run_unit(const unit *u)
     memset(u->t->out, 0, (size_t)u->n_row * (size_t)u->value_w * sizeof(float));
     for (int i = 0; i < u->n_row; i++) u->t->max[i] = -INFINITY, u->t->sum[i] = 0;
     for (int key0 = 0; key0 < n_key; key0 += FM_PROMPT_KEYS) {
-        const int n = min_int(n_key - key0, FM_PROMPT_KEYS);
+        const int n = fm__min(n_key - key0, FM_PROMPT_KEYS);
         build_block(u, key0, n);
         for (int row = 0; row < u->n_row; row += FM_QUERY_TILE) {
-            const int m = min_int(u->n_row - row, FM_QUERY_TILE);
+            const int m = fm__min(u->n_row - row, FM_QUERY_TILE);
             if (pos0 + row + m > key0) meet(u, row, m, key0, n);
         }
     }
@@ -175,7 +170,7 @@ static int make_groups(const fm_batch *batch, fm_prompt_group *group, int per)
         const fm_span *s = &batch->span[k];
         if (s->form != FM_FORM_PROMPT) continue;
         for (int g = (s->n_row - 1) / per; g >= 0; g--)
-            group[n++] = (fm_prompt_group){k, s->row0 + g * per, min_int(per, s->n_row - g * per)};
+            group[n++] = (fm_prompt_group){k, s->row0 + g * per, fm__min(per, s->n_row - g * per)};
     }
     return n;
 }

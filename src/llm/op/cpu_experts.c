@@ -20,8 +20,7 @@ static int group_pairs(fm_cpu *b, const fm_model_config *c, const int32_t *exper
     for (int e = 0; e < c->n_expert; e++) {
         const int n = b->count[e + 1], first = b->count[e];
         for (int at = 0; at < n; at += FM_TILE_ROWS)
-            b->block[n_block++] =
-                (fm_expert_block){e, first + at, n - at < FM_TILE_ROWS ? n - at : FM_TILE_ROWS};
+            b->block[n_block++] = (fm_expert_block){e, first + at, fm__min(n - at, FM_TILE_ROWS)};
         b->count[e + 1] += first;
     }
     for (int i = 0; i < n_pair; i++) {
@@ -94,8 +93,6 @@ static void one_pass(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
 
 void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert)
 {
-    for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS) {
-        const int left = r->batch->n_row - row;
-        one_pass(r, y, h, rt, expert, row, left < FM_PASS_ROWS ? left : FM_PASS_ROWS);
-    }
+    for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS)
+        one_pass(r, y, h, rt, expert, row, fm__min(r->batch->n_row - row, FM_PASS_ROWS));
 }

@@ -76,6 +76,11 @@ typedef struct {
     size_t             memory_bytes, kv_bytes;
 } fm_cpu;
 
+static inline int fm__min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 static inline fm_cpu *fm__cpu(fm_run *r)
 {
     return r->backend;

@@ -20,7 +20,7 @@ static void put_tile(const product *p, ending e, void *y, int ld, int row, int p
                      int m)
 {
     const int      col = panel * (e == SWIGLU_ACT ? FM_PANEL / 2 : FM_PANEL);
-    const int      n   = p->w->n - panel * FM_PANEL < FM_PANEL ? p->w->n - panel * FM_PANEL : FM_PANEL;
+    const int      n   = fm__min(p->w->n - panel * FM_PANEL, FM_PANEL);
     const size_t   at  = (size_t)row * (size_t)ld + (size_t)col;
     const fm_cpu  *b   = p->b;
     if (e == SWIGLU_ACT) fm_tile_swiglu((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m);
@@ -34,10 +34,10 @@ static void put_tile(const product *p, ending e, void *y, int ld, int row, int p
 
 static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
 {
-    const int last = (group + 1) * ROW_GROUP < p->n_row ? (group + 1) * ROW_GROUP : p->n_row;
+    const int last = fm__min((group + 1) * ROW_GROUP, p->n_row);
     float     tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     for (int row = group * ROW_GROUP; row < last; row += FM_TILE_ROWS) {
-        const int   m = last - row < FM_TILE_ROWS ? last - row : FM_TILE_ROWS;
+        const int   m = fm__min(last - row, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = p->x + (size_t)(row + i) * p->x_row;
         fm__panel(p->b, tile, x, p->w, panel, m);
@@ -75,7 +75,7 @@ void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int ac
 {
     const fm_cpu *b = fm__cpu(r);
     for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS) {
-        const int     n    = r->batch->n_row - row < FM_PASS_ROWS ? r->batch->n_row - row : FM_PASS_ROWS;
+        const int     n    = fm__min(r->batch->n_row - row, FM_PASS_ROWS);
         const fm_act  mid  = {b->middle, w->inter};
         const product up   = product_of(b, h, &w->gate_up, row, n);
         const product down = product_of(b, mid, &w->down, 0, n);
