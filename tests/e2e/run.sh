@@ -46,7 +46,8 @@ grep -q "How can I help you?" "$work/out" || fail "fathom-tiny does not greet"
 
 # The chat, on a pseudo-terminal; each line is typed when the prompt is there.
 command -v script >/dev/null || exit 0
-chat="$fathom run --quiet --model-path r1-mini --json-model-override-args '$(echo $small_shape)' \
+# exec: a shell left waiting would turn the first Ctrl-C into its own end.
+chat="exec $fathom run --quiet --model-path r1-mini --json-model-override-args '$(echo $small_shape)' \
     --tokenizer-path $data/tokenizer --temperature 0 --ignore-eos --max-new-tokens 1500"
 until_seen() # until_seen N TEXT: wait until N lines of the chat contain TEXT
 {
