@@ -77,7 +77,7 @@ type_lines()
 }
 export XDG_STATE_HOME="$work/state"
 : >"$work/chat"
-type_lines | timeout 60 script -qefc "$chat" "$work/chat" >/dev/null 2>&1 || fail "the chat ended badly: $(cat "$work/chat")"
+type_lines | SHELL=/bin/sh timeout 60 script -qefc "$chat" "$work/chat" >/dev/null 2>&1 || fail "the chat ended badly: $(cat "$work/chat")"
 grep -aq "forget the conversation" "$work/chat" || fail "/help"
 grep -aq "the conversation starts again" "$work/chat" || fail "/system"
 grep -q "long.*story" "$work/state/fathom/history" || fail "no history was kept"
