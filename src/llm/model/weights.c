@@ -193,7 +193,7 @@ fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, fm_dty
 {
     layout l = {.w = w, .c = config, .dtype_of = dtype_of, .ctx = ctx, .slab = slab, .rc = FM_OK};
 
-    *w       = (fm_weights){.config = config, .act = act};
+    *w       = (fm_weights){.config = config, .act = act, .n_head = config->n_head};
     w->layer = heap(&l, (size_t)config->n_layer, sizeof *w->layer);
     w->mtp   = heap(&l, (size_t)n_mtp_present, sizeof *w->mtp);
     if (l.rc == FM_OK) w->n_mtp_present = n_mtp_present;

@@ -67,6 +67,7 @@ typedef struct {
 typedef struct {
     const fm_model_config *config; /* borrowed */
     fm_dtype          act;   /* FM_BF16, or FM_F32 in the reference arithmetic */
+    int               n_head; /* of the heads, those this rank has */
     void             *embed; /* [V, D] rows of type act */
     fm_layer_weights *layer; /* [n_layer] */
     float            *norm;  /* [D] */

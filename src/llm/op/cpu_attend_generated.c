@@ -33,20 +33,20 @@ static int keys_of(const wave *v, int i)
 static char *q_latent(const wave *v, int i, int head)
 {
     const fm_model_config *c = v->r->config;
-    return v->b->q_latent + ((size_t)i * (size_t)c->n_head + (size_t)head) * (size_t)fm_kv_width(c) * v->b->act_bytes;
+    return v->b->q_latent + ((size_t)i * (size_t)v->r->weights->n_head + (size_t)head) * (size_t)fm_kv_width(c) * v->b->act_bytes;
 }
 
 static char *z_latent(const wave *v, int i, int head)
 {
     const fm_model_config *c = v->r->config;
-    return v->b->z_latent + ((size_t)i * (size_t)c->n_head + (size_t)head) * (size_t)c->kv_lora * v->b->act_bytes;
+    return v->b->z_latent + ((size_t)i * (size_t)v->r->weights->n_head + (size_t)head) * (size_t)c->kv_lora * v->b->act_bytes;
 }
 
 /* [max, sum, z...] of one unit and head */
 static float *part_of(const wave *v, int unit, int head)
 {
     const fm_model_config *c = v->r->config;
-    return v->b->part + ((size_t)unit * (size_t)c->n_head + (size_t)head) * (size_t)(c->kv_lora + 2);
+    return v->b->part + ((size_t)unit * (size_t)v->r->weights->n_head + (size_t)head) * (size_t)(c->kv_lora + 2);
 }
 
 /* q'[i, head] for all rows of the wave */
@@ -131,7 +131,7 @@ static void run_unit(const wave *v, int unit, int head0, fm_thread_scratch *t)
 {
     const fm_model_config *c     = v->r->config;
     const int              i     = v->b->unit_row[unit], part = v->b->unit_part[unit];
-    const int              heads = fm__min(c->n_head - head0, FM_LATENT_HEADS);
+    const int              heads = fm__min(v->r->weights->n_head - head0, FM_LATENT_HEADS);
     const int              last  = fm__min(keys_of(v, i), (part + 1) * FM_LATENT_PART);
     const fm_span         *span  = &v->r->batch->span[v->span[i]];
     const void            *q[FM_LATENT_HEADS], *latent[2][FM_LATENT_KEYS];
@@ -194,7 +194,7 @@ static void value_head(const wave *v, int head, float *tile)
 static void run_wave(const wave *v)
 {
     fm_cpu   *b = v->b;
-    const int H = v->r->config->n_head, n_group = (H + FM_LATENT_HEADS - 1) / FM_LATENT_HEADS;
+    const int H = v->r->weights->n_head, n_group = (H + FM_LATENT_HEADS - 1) / FM_LATENT_HEADS;
 #pragma omp parallel num_threads(b->n_thread)
     {
         fm_thread_scratch *t = &b->scratch[omp_get_thread_num()];

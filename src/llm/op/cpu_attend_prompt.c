@@ -157,7 +157,7 @@ static void run_unit(const unit *u)
 static int rows_per_unit(const fm_run *r, int prompt_rows, int n_thread)
 {
     int rows = FM_PROMPT_ROWS;
-    while (rows > 128 && (prompt_rows + rows - 1) / rows * r->config->n_head < 3 * n_thread) rows /= 2;
+    while (rows > 128 && (prompt_rows + rows - 1) / rows * r->weights->n_head < 3 * n_thread) rows /= 2;
     return rows;
 }
 
@@ -179,6 +179,7 @@ void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_w
 {
     fm_cpu                *b = fm__cpu(r);
     const fm_model_config *c = r->config;
+    const int              H = r->weights->n_head;
     int                    prompt_rows = 0;
     for (int i = 0; i < r->batch->n_span; i++)
         if (r->batch->span[i].form == FM_FORM_PROMPT) prompt_rows += r->batch->span[i].n_row;
@@ -188,9 +189,9 @@ void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_w
     const int key_w   = (int)fm_round_up((size_t)(c->nope + c->rope), FM_PANEL);
     const int value_w = (int)fm_round_up((size_t)c->v_dim, FM_PANEL);
 #pragma omp parallel for schedule(dynamic) num_threads(b->n_thread)
-    for (int k = 0; k < n_group * c->n_head; k++) {
-        const fm_prompt_group *g = &b->group[k / c->n_head];
-        const unit             u = {r, b, w, &r->batch->span[g->span], o, q, layer, k % c->n_head,
+    for (int k = 0; k < n_group * H; k++) {
+        const fm_prompt_group *g = &b->group[k / H];
+        const unit             u = {r, b, w, &r->batch->span[g->span], o, q, layer, k % H,
                                     g->row0, g->n_row, key_w, value_w, fm_attention_scale(c),
                                     &b->scratch[omp_get_thread_num()]};
         run_unit(&u);

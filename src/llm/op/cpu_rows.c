@@ -60,7 +60,7 @@ static void rotate_query(const row_args *a, int i)
     const fm_model_config *c  = a->r->config;
     const fm_cpu          *b  = a->b;
     const size_t           at = (size_t)a->r->batch->pos[i] * (size_t)(c->rope / 2);
-    for (int h = 0; h < c->n_head; h++) {
+    for (int h = 0; h < a->r->weights->n_head; h++) {
         const size_t col  = (size_t)(h * (c->nope + c->rope) + c->nope);
         char        *part = fm__act_at(b, a->act, i) + col * b->act_bytes;
         float        x[MAX_ROPE];
