@@ -59,43 +59,43 @@ static void route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
     TIMED(rows, route(r, out, score, bias));
 }
 
-static void experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert)
+static void mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
 {
-    TIMED(part[FM_PART_EXPERTS], experts(r, y, h, rt, expert));
+    TIMED(part[FM_PART_MLP], mlp(r, y, h, w));
 }
 
-static void mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate)
+static void experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
+                    int accumulate)
 {
-    TIMED(part[FM_PART_MLP], mlp(r, y, h, w, accumulate));
+    TIMED(part[FM_PART_EXPERTS], experts(r, y, h, rt, expert, accumulate));
 }
 
-static void add(fm_run *r, fm_f32s x, fm_f32s y)
+static void gather_add(fm_run *r, fm_f32s x, fm_f32s y)
 {
-    TIMED(rows, add(r, x, y));
+    TIMED(rows, gather_add(r, x, y));
 }
 
-static fm_ops timed = {
-    .name        = "timed",
-    .embed       = embed,
-    .rmsnorm     = rmsnorm,
-    .gather_norm = gather_norm,
-    .linear_f32  = linear_f32,
-    .linear_act  = linear_act,
-    .rope_q      = rope_q,
-    .store_kv    = store_kv,
-    .attend      = attend,
-    .route       = route,
-    .experts     = experts,
-    .mlp         = mlp,
-    .add         = add,
-};
+static fm_ops timed;
 
 void fm_profile_begin(fm_run *r)
 {
-    inner         = r->ops;
-    timed.destroy = inner->destroy;
-    r->ops        = &timed;
-    spent         = (fm_profile){0};
+    inner             = r->ops;
+    timed             = *inner;
+    timed.name        = "timed";
+    timed.embed       = embed;
+    timed.rmsnorm     = rmsnorm;
+    timed.gather_norm = gather_norm;
+    timed.linear_f32  = linear_f32;
+    timed.linear_act  = linear_act;
+    timed.rope_q      = rope_q;
+    timed.store_kv    = store_kv;
+    timed.attend      = attend;
+    timed.route       = route;
+    timed.mlp         = mlp;
+    timed.experts     = experts;
+    timed.gather_add  = gather_add;
+    r->ops            = &timed;
+    spent             = (fm_profile){0};
 }
 
 fm_profile fm_profile_end(fm_run *r)

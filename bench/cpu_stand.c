@@ -23,12 +23,12 @@ static fm_dtype all_bf16(void *ctx, const char *tensor)
 static fm_status load(fm_stand *s, fm_source *src)
 {
     fm_slab measure = {0};
-    FM_TRY(fm_weights_layout(&s->weights, &s->config, FM_BF16, 0, all_bf16, NULL, &measure));
+    FM_TRY(fm_weights_layout(&s->weights, &s->config, NULL, FM_BF16, 0, all_bf16, NULL, &measure));
     fm_weights_fini(&s->weights);
     s->slab_bytes = measure.used;
     FM_TRY(fm_host_alloc(&s->slab, s->slab_bytes, "weights"));
     fm_slab place = {.base = s->slab, .size = s->slab_bytes};
-    FM_TRY(fm_weights_layout(&s->weights, &s->config, FM_BF16, 0, all_bf16, NULL, &place));
+    FM_TRY(fm_weights_layout(&s->weights, &s->config, NULL, FM_BF16, 0, all_bf16, NULL, &place));
     return fm_weights_fill(&s->weights, src, s->limits.n_thread, 0);
 }
 
@@ -64,14 +64,15 @@ static fm_status open_all(fm_stand *s, const char *model, int max_rows, int max_
                                 .max_context = max_keys,
                                 .page_size   = PAGE,
                                 .n_page      = max_keys / PAGE + max_rows,
-                                .n_thread    = n_thread};
+                                .n_thread    = n_thread,
+                                .n_lane      = 1};
     FM_TRY(make_batch(s));
     FM_TRY(fm_source_open_dummy(&src, &s->config, 0));
     const fm_status rc = load(s, src);
     fm_source_close(src);
     FM_TRY(rc);
     s->world = fm_comm_self();
-    return fm_run_create_cpu(&s->run, &s->weights, &s->limits, &s->world);
+    return fm_run_create_cpu(&s->run, &s->weights, &s->limits, fm_ranks_self(&s->world));
 }
 
 fm_status fm_stand_open(fm_stand *s, const char *model, int max_rows, int max_keys, int n_thread)

@@ -57,6 +57,8 @@ typedef struct {
     int            keep_special; /* special tokens appear in the text */
     int            n;            /* answers wanted; 0 means 1 */
     int            priority;     /* higher first */
+    int            prompt_logprobs; /* report the prompt's own log-probabilities, too, */
+    int32_t        logprob_from;    /* of the tokens after this position */
 } fm_prompt;
 
 /* Copies what it needs.  FM_E_ARG: it can never run, and why. */
@@ -73,6 +75,7 @@ typedef struct {
     int32_t     token;    /* -1: no token in this event */
     const char *text;     /* what it adds to the text; never half a character */
     size_t      text_len;
+    int32_t     prompt_at; /* not -1: logprob and top are of the prompt's token here */
     float       logprob;  /* if asked for */
     int         n_top;
     const fm_top_logprob *top;
@@ -80,6 +83,7 @@ typedef struct {
     int32_t     matched_id; /* the token that stopped it, or -1 */
     int         matched_stop; /* the stop string that stopped it, or -1 */
     int32_t     n_prompt, n_output, n_cached; /* tokens so far */
+    double      queue_seconds; /* from its submission to its first step */
 } fm_event;
 
 /* The next event, or 0.  Pointers are valid until the next call on e. */

@@ -7,8 +7,10 @@
 
 #include <stdint.h>
 
+#include "base/host_device.h"
+
 /* Bijective mixing of 32 bits (every input bit reaches every output bit). */
-static inline uint32_t fm_mix32(uint32_t x)
+FM_HD static inline uint32_t fm_mix32(uint32_t x)
 {
     x ^= x >> 16;
     x *= 0x7feb352du;
@@ -19,14 +21,14 @@ static inline uint32_t fm_mix32(uint32_t x)
 }
 
 /* Number i of the stream `key`. */
-static inline uint32_t fm_rng_u32(uint64_t key, uint64_t i)
+FM_HD static inline uint32_t fm_rng_u32(uint64_t key, uint64_t i)
 {
     const uint32_t hi = fm_mix32((uint32_t)(i >> 32) ^ (uint32_t)(key >> 32));
     return fm_mix32((uint32_t)i * 0x9e3779b9u + (fm_mix32((uint32_t)key ^ hi)));
 }
 
 /* A key from a name, e.g. a tensor's (FNV-1a, 64 bits, then spread). */
-static inline uint64_t fm_rng_key(const char *name, uint64_t seed)
+FM_HD static inline uint64_t fm_rng_key(const char *name, uint64_t seed)
 {
     uint64_t h = 0xcbf29ce484222325u ^ seed;
     for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3u;

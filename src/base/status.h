@@ -8,6 +8,10 @@
 
 #include "fathom/status.h"
 
+#ifdef __cplusplus /* launchers of kernels */
+extern "C" {
+#endif
+
 /* Records the reason and returns `s`, so a failure is one line:
  *     return fm_fail(FM_E_FORMAT, "%s: tensor %s missing", path, name); */
 fm_status fm_fail(fm_status s, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
@@ -27,6 +31,10 @@ fm_status fm_fail(fm_status s, const char *fmt, ...) __attribute__((format(print
 
 /* A broken invariant is a bug, not an error: stop with file and line. */
 #define FM_BUG_UNLESS(cond) ((cond) ? (void)0 : fm_bug(__FILE__, __LINE__, #cond))
-_Noreturn void fm_bug(const char *file, int line, const char *what);
+__attribute__((noreturn)) void fm_bug(const char *file, int line, const char *what);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,17 +8,29 @@
 #include "llm/engine_internal.h"
 #include "llm/model/deepseek.h"
 
-/* logits -> one token per out row */
+/* One row of logits: a token, or how likely the prompt's next one was. */
+static void read_logits(fm_engine *e, fm_sampler *s, int i)
+{
+    const fm_model_config *c      = &e->config;
+    const fm_request      *q      = e->row[i];
+    const int32_t          pos    = fm_sched_out_pos(e->sched, i);
+    float                 *logits = e->run->act.logits.data + (size_t)i * (size_t)c->vocab;
+
+    if (fm_request_scores(q, pos)) {
+        fm_score(s, logits, q->token[pos + 1], q->sampling.top_logprobs, &e->sampled[i]);
+        return;
+    }
+    if (q->allowed) fm_sample_only(logits, c->vocab, q->allowed);
+    fm_sample(s, &q->sampling, logits, q->token + q->n_prompt, fm_request_n_output(q), c->eos,
+              c->n_eos, &e->sampled[i]);
+}
+
 static void sample(fm_engine *e, const fm_batch *b)
 {
-    const fm_model_config *c = &e->config;
     for (int i = 0; i < b->n_out; i++) e->row[i] = fm_sched_out(e->sched, i);
 #pragma omp parallel for schedule(dynamic) num_threads(e->limits.n_thread)
     for (int i = 0; i < b->n_out; i++) {
-        const fm_request *q = e->row[i];
-        fm_sample(e->sampler[omp_get_thread_num()], &q->sampling,
-                  e->run->act.logits.data + (size_t)i * (size_t)c->vocab, q->token + q->n_prompt,
-                  fm_request_n_output(q), c->eos, c->n_eos, &e->sampled[i]);
+        read_logits(e, e->sampler[omp_get_thread_num()], i);
         e->token[i] = e->sampled[i].id;
     }
 }
@@ -35,8 +47,10 @@ fm_status fm_engine_step(fm_engine *e)
     const double began = fm_now();
     fm_threads_pin(e->threads);
     fm_alloc_guard_begin();
+    fm_sched_set_time(e->sched, began);
     const fm_batch *b  = fm_sched_plan(e->sched); /* prefill chunks + decodes, pages reserved */
     const int       n  = b ? b->n_out : 0;
+    const int64_t   n_before = fm_sched_get_stats(e->sched).n_output;
     const double    planned = fm_now();
     fm_status       rc      = b ? forward(e, b) : FM_OK;
     if (b && rc == FM_OK) {
@@ -50,7 +64,8 @@ fm_status fm_engine_step(fm_engine *e)
     FM_TRY(rc);
 
     const double took = fm_now() - began;
-    if (n) e->last_gen_throughput = n / took;
+    const double n_new = (double)(fm_sched_get_stats(e->sched).n_output - n_before);
+    if (n_new > 0) e->last_gen_throughput = n_new / took;
     fm__engine_post(e, n); /* text and events for whoever polls */
     return FM_OK;
 }

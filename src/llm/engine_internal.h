@@ -22,6 +22,7 @@ typedef struct fm_job {
     fm_stop_filter stop;
     int            stopped;  /* index of the stop string that matched, or -1 */
     int            reported; /* its last event is out */
+    double         submitted; /* fm_now() */
     fm_logit_bias *bias;
     struct fm_job *next;
 } fm_job;
@@ -41,6 +42,7 @@ typedef struct {
 
 struct fm_engine {
     fm_model_config config;
+    fm_shard        shard;
     fm_source      *source;
     fm_weights      weights;
     void           *slab; /* of the weights */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "llm/engine_internal.h"
 
@@ -56,8 +57,10 @@ static fm_status make_job(fm_engine *e, const fm_prompt *p, const int32_t *token
     r->sampling.bias         = j->bias;
     r->sampling.seed = (p->sampling.has_seed ? p->sampling.seed : fm_rng_key("request", e->seed + e->next_id)) +
                        (uint64_t)index;
-    r->user = j;
-    *out    = j;
+    if (p->prompt_logprobs && p->logprob_from < n - 1) r->n_score = n - 1 - p->logprob_from;
+    j->submitted = fm_now();
+    r->user      = j;
+    *out         = j;
     return FM_OK;
 }
 
@@ -74,6 +77,9 @@ static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *
 {
     FM_TRY(check_tokens(e, token, n));
     FM_TRY(fm_sampling_check(&p->sampling, e->config.vocab));
+    if (p->prompt_logprobs && (p->logprob_from < 0 || p->logprob_from > n))
+        return fm_fail(FM_E_ARG, "logprob_start_len is %d, and the prompt has %d tokens",
+                       (int)p->logprob_from, (int)n);
     if (p->n_stop && !e->tokenizer) return fm_fail(FM_E_ARG, "stop strings need a tokenizer");
     for (int i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         fm_job *j = NULL;
@@ -142,6 +148,25 @@ static void write_text(fm_engine *e, fm_job *j, int32_t token)
     }
 }
 
+/* What the row at out position i says about the prompt. */
+static void post_score(fm_engine *e, fm_job *j, int i)
+{
+    const fm_request *r  = &j->request;
+    fm_posted        *at = new_post(&e->outbox);
+    at->text_at          = e->outbox.text.len;
+    at->sampled          = e->sampled[i];
+    at->ev               = (fm_event){.id           = j->id,
+                                      .index        = j->index,
+                                      .token        = -1,
+                                      .prompt_at    = fm_sched_out_pos(e->sched, i) + 1,
+                                      .logprob      = at->sampled.logprob,
+                                      .n_top        = at->sampled.n_top,
+                                      .matched_id   = -1,
+                                      .matched_stop = -1,
+                                      .n_prompt     = r->n_prompt,
+                                      .n_cached     = r->n_cached};
+}
+
 static void post(fm_engine *e, fm_job *j, const fm_sampled *s)
 {
     fm_request *r  = &j->request;
@@ -152,6 +177,7 @@ static void post(fm_engine *e, fm_job *j, const fm_sampled *s)
     at->ev = (fm_event){.id           = j->id,
                         .index        = j->index,
                         .token        = s ? s->id : -1,
+                        .prompt_at    = -1,
                         .text_len     = e->outbox.text.len - at->text_at,
                         .logprob      = s ? s->logprob : 0,
                         .n_top        = s ? s->n_top : 0,
@@ -160,7 +186,8 @@ static void post(fm_engine *e, fm_job *j, const fm_sampled *s)
                         .matched_stop = j->stopped,
                         .n_prompt     = r->n_prompt,
                         .n_output     = fm_request_n_output(r),
-                        .n_cached     = r->n_cached};
+                        .n_cached     = r->n_cached,
+                        .queue_seconds = r->admitted > 0 ? r->admitted - j->submitted : 0};
     j->reported = r->finish != FM_FINISH_NONE;
 }
 
@@ -182,7 +209,9 @@ void fm__engine_post(fm_engine *e, int n_out)
     }
     for (int i = 0; i < n_out; i++) {
         fm_job *j = e->row[i]->user;
-        if (!j->reported) post(e, j, &e->sampled[i]);
+        if (j->reported) continue;
+        if (fm_request_scores(&j->request, fm_sched_out_pos(e->sched, i))) post_score(e, j, i);
+        else post(e, j, &e->sampled[i]);
     }
     for (fm_request *r; (r = fm_sched_pop_done(e->sched));) {
         fm_job *j = r->user;

@@ -91,10 +91,11 @@ static fm_status set_limits(opening *p)
     s->n_eos            = e->config.n_eos;
     for (int i = 0; i < e->config.n_eos; i++) s->eos[i] = e->config.eos[i];
     e->limits = (fm_run_limits){.max_rows    = fm_sched_max_rows(s),
-                                .max_out     = s->max_running,
+                                .max_out     = fm_sched_max_out(s),
                                 .max_context = s->max_context,
                                 .page_size   = s->page_size,
-                                .n_thread    = fm_threads_count(e->threads)};
+                                .n_thread    = fm_threads_count(e->threads),
+                                .n_lane      = 1};
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 
@@ -102,7 +103,7 @@ static fm_status layout(opening *p, fm_slab *slab)
 {
     fm_engine *e = p->e;
     p->types     = (fm_source_types){e->source, p->act};
-    return fm_weights_layout(&e->weights, &e->config, p->act, fm_source_mtp_layers(e->source, &e->config),
+    return fm_weights_layout(&e->weights, &e->config, &e->shard, p->act, fm_source_mtp_layers(e->source, &e->config),
                              fm_source_dtype_of, &p->types, slab);
 }
 
@@ -110,7 +111,7 @@ static fm_status make_plan(opening *p, size_t weights)
 {
     fm_engine         *e     = p->e;
     const fm_options  *o     = p->o;
-    const fm_run_bytes bytes = fm_run_cpu_bytes(&e->config, p->act, &e->limits);
+    const fm_run_bytes bytes = fm_run_cpu_bytes(&e->config, &e->shard, p->act, &e->limits);
     const fm_plan_request q  = {.total            = fm_host_total(),
                                 .available        = fm_host_available(),
                                 .mem_fraction     = o->mem_fraction_static,
@@ -151,7 +152,7 @@ static fm_status build_rooms(opening *p)
                               .max_context = p->sched.max_context,
                               .share       = !p->o->disable_radix_cache};
     e->world = fm_comm_self();
-    FM_TRY(fm_run_create_cpu(&e->run, &e->weights, &e->limits, &e->world));
+    FM_TRY(fm_run_create_cpu(&e->run, &e->weights, &e->limits, fm_ranks_self(&e->world)));
     FM_TRY(fm_kv_create(&e->kv, &kv));
     FM_TRY(fm_sched_create(&e->sched, &p->sched, e->kv));
     const size_t n = (size_t)e->limits.max_out;
@@ -171,6 +172,7 @@ static fm_status open_all(opening *p, fm_show_plan_fn *show_plan)
     e->seed            = (uint64_t)p->o->seed;
     FM_TRY(check_words(p));
     FM_TRY(read_config(p));
+    e->shard = fm_shard_whole(&e->config);
     FM_TRY(open_tokenizer(p));
     FM_TRY(open_source(p));
     FM_TRY(fm_threads_create(&e->threads, p->o->cpu_bind, (int)p->o->threads));

@@ -33,13 +33,13 @@ static fm_status lay_out(model *m, fm_dtype act)
     fm_source_types types = {m->source, act};
     const int       n_mtp = fm_source_mtp_layers(m->source, &m->config);
     fm_slab         s     = {0};
-    FM_TRY(fm_weights_layout(&m->w, &m->config, act, n_mtp, fm_source_dtype_of, &types, &s));
+    FM_TRY(fm_weights_layout(&m->w, &m->config, NULL, act, n_mtp, fm_source_dtype_of, &types, &s));
     fm_weights_fini(&m->w);
     m->bytes = s.used;
     m->slab  = aligned_alloc(64, m->bytes);
     memset(m->slab, 0xa5, m->bytes);
     s = (fm_slab){.base = m->slab, .size = m->bytes};
-    return fm_weights_layout(&m->w, &m->config, act, n_mtp, fm_source_dtype_of, &types, &s);
+    return fm_weights_layout(&m->w, &m->config, NULL, act, n_mtp, fm_source_dtype_of, &types, &s);
 }
 
 static fm_status load(model *m, fm_dtype act, int n_thread)

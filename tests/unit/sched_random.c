@@ -23,6 +23,7 @@ typedef struct {
     fm_request r;
     int32_t    token[2 * MAX_TEXT];
     int        is_submitted, is_done, was_ended;
+    int        n_scored; /* prompt positions whose logits were asked for, in order */
 } job;
 
 typedef struct {
@@ -35,7 +36,7 @@ typedef struct {
     fm_request      *live[MAX_REQUEST];
     int              n_job, n_live, n_submitted, n_done;
     int              calm, prompt_part;
-    int64_t          n_preempted, n_cached;
+    int64_t          n_preempted, n_cached, n_scored;
 } world;
 
 static int draw(dice *d, int n)
@@ -59,6 +60,7 @@ static void draw_job(world *w, job *j)
     for (int i = 0; i < r->n_prompt; i++) j->token[i] = draw(&stem, VOCAB);
     for (int i = draw(&w->d, r->n_prompt); one_in(w, 2) && i < r->n_prompt; i++)
         j->token[i] = draw(&w->d, VOCAB);
+    r->n_score  = one_in(w, 3) ? draw(&w->d, r->n_prompt) : 0;
     r->priority = one_in(w, 4) ? draw(&w->d, 3) - 1 : 0;
     r->sampling = (fm_sampling){.max_new_tokens = draw(&w->d, one_in(w, 2) ? MAX_TEXT : 30),
                                 .min_new_tokens = one_in(w, 3) ? draw(&w->d, 20) : 0,
@@ -99,6 +101,23 @@ static void end_someone(world *w)
     else              fm_sched_finish(w->s, r, FM_FINISH_STOP);
 }
 
+/* Every prompt position from the asked one on is scored once, in order. */
+static void count_scores(world *w, const fm_batch *b)
+{
+    int n_score = 0;
+    for (int i = 0; i < b->n_out; i++) {
+        const fm_request *r   = fm_sched_out(w->s, i);
+        job              *j   = &w->job[r->id];
+        const int         pos = fm_sched_out_pos(w->s, i);
+        if (!fm_request_scores(r, pos)) continue;
+        assert_int_equal(pos, r->n_prompt - 1 - r->n_score + j->n_scored++);
+        n_score++;
+    }
+    assert_true(n_score <= FM_SCORE_ROWS);
+    assert_true(b->n_out <= fm_sched_max_out(&w->opt));
+    w->n_scored += n_score;
+}
+
 static void check_answer(world *w, const job *j)
 {
     int32_t   want[MAX_TEXT * 2];
@@ -109,6 +128,7 @@ static void check_answer(world *w, const job *j)
     assert_int_equal(j->r.state, FM_REQ_DONE);
     assert_int_equal(j->r.has_lease, 0);
     if (!j->was_ended) {
+        assert_int_equal(j->n_scored, j->r.n_score);
         assert_int_equal(n_got, n);
         assert_int_equal(j->r.finish, why);
         assert_int_equal(j->r.matched_stop, why == FM_FINISH_STOP ? want[n - 1] : -1);
@@ -157,7 +177,7 @@ static void check_counts(const world *w, const fm_batch *b)
 
 static int step(world *w)
 {
-    int32_t         token[MAX_REQUEST];
+    int32_t         token[MAX_REQUEST + FM_SCORE_ROWS];
     const fm_batch *b = fm_sched_plan(w->s);
 
     if (!b) return 0;
@@ -165,6 +185,7 @@ static int step(world *w)
     check_counts(w, b);
     fm_kv_audit(w->kv);
     fake_run(&w->m, w->s, b, w->live, w->n_live, token);
+    count_scores(w, b);
     end_someone(w);
     fm_sched_commit(w->s, token);
     end_someone(w);
@@ -222,7 +243,7 @@ static void says_the_same_as_alone(void **state)
     const int page_size = *(const int *)*state;
     dice      d = {.key = (uint64_t)page_size};
     world    *w = calloc(1, sizeof *w);
-    int64_t   n_preempted = 0, n_cached = 0;
+    int64_t   n_preempted = 0, n_cached = 0, n_scored = 0;
 
     for (int i = 0; i < 150; i++) {
         fm_sched_options opt;
@@ -233,9 +254,11 @@ static void says_the_same_as_alone(void **state)
         run(w);
         n_preempted += w->n_preempted;
         n_cached += w->n_cached;
+        n_scored += w->n_scored;
     }
     assert_true(n_preempted > 20); /* the pools were tight enough to mean something */
     assert_true(n_cached > 100);
+    assert_true(n_scored > 1000);
     free(w);
 }
 

@@ -24,13 +24,13 @@
 #include "base/number.h"
 #include "base/rng.h"
 
-static inline float fm_dummy_f32(uint32_t u, float centre, float step)
+FM_HD static inline float fm_dummy_f32(uint32_t u, float centre, float step)
 {
     return centre + (float)((int32_t)u >> 8) * step;
 }
 
 /* Bits 17..31 choose the magnitude, bit 0 the sign. */
-static inline fm_fp8 fm_dummy_fp8(uint32_t u)
+FM_HD static inline fm_fp8 fm_dummy_fp8(uint32_t u)
 {
     const uint32_t m    = (u >> 17) * 449 >> 15;
     const uint32_t code = (fm_bits_of_f32((float)m) >> 20) - (120u << 3); /* m = 2^e * 1.xxx, cut */

@@ -25,33 +25,35 @@ static void mla(fm_run *r, const fm_attn_weights *w, int l)
 
     fm_attend       (r, a->o,   a->q,   l, w);          /* o      = softmax(s q K^T) V    [T,H,v] */
 
-    fm_linear       (r, a->y,   a->o,   &w->out);       /* u      = W^O o                 [T,D] */
-    fm_allreduce    (r, a->y,   r->tp);
-    fm_add          (r, a->x,   a->y);                  /* x     += u */
+    fm_gather_act   (r, a->o_all, a->o);                /*          of all heads */
+    fm_linear       (r, a->y,   a->o_all, &w->out);     /* u      = W^O o                 [T,D] */
+    fm_gather_add   (r, a->x,   a->y);                  /* x     += u */
 }
 
 static void dense(fm_run *r, const fm_ffn_weights *w)
 {
     const fm_acts *a = &r->act;
 
-    fm_rmsnorm  (r, a->h, a->x, w->norm);
-    fm_mlp      (r, a->y, a->h, &w->mlp);               /* y = W2 (silu(W1 h) * W3 h) */
-    fm_allreduce(r, a->y, r->tp);
-    fm_add      (r, a->x, a->y);                        /* x += y */
+    fm_rmsnorm   (r, a->h, a->x, w->norm);
+    fm_mlp       (r, a->y, a->h, &w->mlp);              /* y  = W2 (silu(W1 h) * W3 h) */
+    fm_gather_add(r, a->x, a->y);                       /* x += y */
 }
 
 static void moe(fm_run *r, const fm_ffn_weights *w)
 {
     const fm_acts *a = &r->act;
 
-    fm_rmsnorm  (r, a->h,     a->x, w->norm);
-    fm_linear   (r, a->score, a->h, &w->router);            /* s = h E^T                      [T,E] */
-    fm_route    (r, a->route, a->score, w->bias);           /* k experts and their weights g  [T,k] */
-    fm_experts  (r, a->y,     a->h, a->route, w->expert);   /* y = sum_i g_i FFN_i(h), by slot */
-    if (w->mlp.inter)
-        fm_mlp_add(r, a->y,   a->h, &w->mlp);               /* y += FFN_shared(h) */
-    fm_allreduce(r, a->y,     r->tp);
-    fm_add      (r, a->x,     a->y);                        /* x += y */
+    fm_rmsnorm   (r, a->h,     a->x, w->norm);
+    fm_linear    (r, a->score, a->h, &w->router);           /* s = h E^T                      [T,E] */
+    fm_route     (r, a->route, a->score, w->bias);          /* k experts and their weights g  [T,k] */
+    fm_dispatch  (r, a->h_all, a->route_all, a->h, a->route); /* rows on their way to their experts */
+    if (w->mlp.inter) {
+        fm_mlp        (r, a->y, a->h, &w->mlp);                            /* y = FFN_shared(h) */
+        fm_experts_add(r, a->y, a->h_all, a->route_all, w->expert);        /*   + sum_i g_i FFN_i(h), by slot */
+    } else {
+        fm_experts    (r, a->y, a->h_all, a->route_all, w->expert);
+    }
+    fm_gather_add(r, a->x,     a->y);                       /* x += y */
 }
 
 void fm_deepseek_forward(fm_run *r)
@@ -59,13 +61,19 @@ void fm_deepseek_forward(fm_run *r)
     const fm_weights *m = r->weights;
     const fm_acts    *a = &r->act;
 
-    fm_embed(r, a->x, m->embed);
-    for (int l = 0; l < r->config->n_layer; l++) {
+    if (m->embed) fm_embed  (r, a->x, m->embed);
+    else          fm_receive(r, a->x);
+    for (int l = 0; l < m->n_layer; l++) {
         const fm_layer_weights *w = &m->layer[l];
         mla(r, &w->attn, l);
         if (w->ffn.is_moe) moe  (r, &w->ffn);
         else               dense(r, &w->ffn);
     }
-    fm_gather_norm(r, a->hl, a->x, m->norm);                /* only rows whose logits are wanted */
-    fm_linear_out (r, a->logits, a->hl, &m->head);
+    if (m->norm) {
+        fm_gather_norm(r, a->hl, a->x, m->norm);            /* only rows whose logits are wanted */
+        fm_linear_out (r, a->logits, a->hl, &m->head);
+        fm_collect    (r, a->logits);
+    } else {
+        fm_pass_on    (r, a->x);
+    }
 }

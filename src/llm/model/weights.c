@@ -11,6 +11,7 @@
 typedef struct {
     fm_weights            *w;
     const fm_model_config *c;
+    const fm_shard        *shard;
     fm_dtype_of_fn        *dtype_of;
     void                  *ctx;
     fm_slab               *slab;
@@ -25,8 +26,9 @@ static void *heap(layout *l, size_t n, size_t size)
     return p;
 }
 
+/* `part`: of the tensor's rows, those this rank reads. */
 static fm_piece *add_piece(layout *l, fm_piece_kind kind, const char *name, int64_t rows,
-                           int64_t cols)
+                           int64_t cols, fm_range part)
 {
     fm_weights *w = l->w;
     if (l->rc != FM_OK) return NULL;
@@ -41,7 +43,12 @@ static fm_piece *add_piece(layout *l, fm_piece_kind kind, const char *name, int6
         w->cap_piece = cap;
     }
     fm_piece *p = &w->piece[w->n_piece++];
-    *p          = (fm_piece){.kind = kind, .rows = rows, .cols = cols, .n = rows, .k = cols};
+    *p          = (fm_piece){.kind = kind,
+                             .rows = rows,
+                             .cols = cols,
+                             .row0 = part.begin,
+                             .n    = fm_range_len(part),
+                             .k    = cols};
     snprintf(p->tensor, sizeof p->tensor, "%s%s", l->prefix, name);
     return p;
 }
@@ -49,7 +56,7 @@ static fm_piece *add_piece(layout *l, fm_piece_kind kind, const char *name, int6
 static float *vector(layout *l, const char *name, int n)
 {
     float    *v = fm_slab_take(l->slab, (size_t)n * sizeof *v);
-    fm_piece *p = add_piece(l, FM_PIECE_VECTOR, name, 1, n);
+    fm_piece *p = add_piece(l, FM_PIECE_VECTOR, name, 1, n, (fm_range){0, 1});
     if (p) p->vector = v;
     return v;
 }
@@ -64,48 +71,61 @@ static void carve(layout *l, fm_matrix *m, int n, int k, fm_dtype dtype)
 }
 
 /* A matrix kept in the type of the activations: never FP8. */
-static void plain(layout *l, fm_matrix *m, const char *name, int n, int k)
+static void plain(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
 {
-    carve(l, m, n, k, l->w->act);
-    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k);
+    carve(l, m, fm_range_len(part), k, l->w->act);
+    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k, part);
     if (p) p->matrix = m;
 }
 
-static void linear(layout *l, fm_matrix *m, const char *name, int n, int k)
+static void linear(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
 {
-    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k);
+    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k, part);
     if (!p) return;
     p->matrix = m;
-    carve(l, m, n, k, l->dtype_of(l->ctx, p->tensor));
+    carve(l, m, fm_range_len(part), k, l->dtype_of(l->ctx, p->tensor));
+    if (m->dtype == FM_FP8 && part.begin % FM_SHARD_CHANNELS)
+        l->rc = fm_fail(FM_E_NOSUP,
+                        "%s: rows from %d on cannot be had from FP8 blocks; use fewer ranks", p->tensor,
+                        part.begin);
 }
 
-/* `name` is "mlp." or "mlp.experts.7." */
-static void mlp(layout *l, fm_mlp_weights *m, const char *name, int inter)
+static fm_range whole(int n)
 {
-    const int D = l->c->hidden;
-    char      full[48];
+    return (fm_range){0, n};
+}
+
+/* `name` is "mlp." or "mlp.experts.7."; `by`: the ranks that divide it. */
+static void mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, fm_share by)
+{
+    const int      D       = l->c->hidden;
+    const fm_range channel = fm_share_of(by, inter, FM_SHARD_CHANNELS);
+    char           full[48];
 
     m->inter = inter;
     snprintf(full, sizeof full, "%sgate_proj.weight", name);
-    fm_piece *p = add_piece(l, FM_PIECE_GATE_UP, full, inter, D);
+    fm_piece *p = add_piece(l, FM_PIECE_GATE_UP, full, inter, D, channel);
     if (!p) return;
     snprintf(p->tensor2, sizeof p->tensor2, "%s%sup_proj.weight", l->prefix, name);
     p->matrix = &m->gate_up;
-    carve(l, &m->gate_up, 2 * inter, D, l->dtype_of(l->ctx, p->tensor));
+    carve(l, &m->gate_up, 2 * fm_range_len(channel), D, l->dtype_of(l->ctx, p->tensor));
 
     snprintf(full, sizeof full, "%sdown_proj.weight", name);
-    linear(l, &m->down, full, D, inter);
+    linear(l, &m->down, full, D, inter, fm_shard_outputs(by, D));
 }
 
 /* Each head's part of kv_b_proj, in the three shapes attention wants. */
 static void kv_up(layout *l, fm_attn_weights *a)
 {
-    const fm_model_config *c = l->c;
-    const size_t           H = (size_t)c->n_head;
+    const fm_model_config *c    = l->c;
+    const fm_range         head = fm_shard_heads(l->shard, c);
+    const size_t           H    = (size_t)fm_range_len(head);
+    const int              rows = c->nope + c->v_dim; /* of one head */
 
     a->k_up     = heap(l, 3 * H, sizeof *a->k_up);
     fm_piece *p = add_piece(l, FM_PIECE_KV_B, "self_attn.kv_b_proj.weight",
-                            (int64_t)c->n_head * (c->nope + c->v_dim), c->kv_lora);
+                            (int64_t)c->n_head * rows, c->kv_lora,
+                            (fm_range){head.begin * rows, head.end * rows});
     if (!p) return;
     p->attn   = a;
     a->k_up_t = a->k_up + H;
@@ -121,36 +141,42 @@ static void attention(layout *l, fm_attn_weights *a)
 {
     const fm_model_config *c    = l->c;
     const int              D    = c->hidden;
-    const int              n_qk = c->n_head * (c->nope + c->rope);
+    const int              qk   = c->nope + c->rope;
+    const fm_range         head = fm_shard_heads(l->shard, c);
+    const fm_range         q    = {head.begin * qk, head.end * qk};
 
     a->norm = vector(l, "input_layernorm.weight", D);
     if (c->q_lora) {
-        linear(l, &a->q_down, "self_attn.q_a_proj.weight", c->q_lora, D);
+        linear(l, &a->q_down, "self_attn.q_a_proj.weight", c->q_lora, D, whole(c->q_lora));
         a->q_norm = vector(l, "self_attn.q_a_layernorm.weight", c->q_lora);
-        linear(l, &a->q_up, "self_attn.q_b_proj.weight", n_qk, c->q_lora);
+        linear(l, &a->q_up, "self_attn.q_b_proj.weight", c->n_head * qk, c->q_lora, q);
     } else {
-        linear(l, &a->q_up, "self_attn.q_proj.weight", n_qk, D);
+        linear(l, &a->q_up, "self_attn.q_proj.weight", c->n_head * qk, D, q);
     }
-    linear(l, &a->kv_down, "self_attn.kv_a_proj_with_mqa.weight", c->kv_lora + c->rope, D);
+    linear(l, &a->kv_down, "self_attn.kv_a_proj_with_mqa.weight", c->kv_lora + c->rope, D,
+           whole(c->kv_lora + c->rope));
     a->kv_norm = vector(l, "self_attn.kv_a_layernorm.weight", c->kv_lora);
     kv_up(l, a);
-    linear(l, &a->out, "self_attn.o_proj.weight", D, c->n_head * c->v_dim);
+    linear(l, &a->out, "self_attn.o_proj.weight", D, c->n_head * c->v_dim,
+           fm_shard_outputs(l->shard->attn, D));
 }
 
 static void moe(layout *l, fm_ffn_weights *f)
 {
-    const fm_model_config *c = l->c;
+    const fm_model_config *c    = l->c;
+    const fm_range         mine = fm_shard_experts(l->shard, c);
     char                   name[32];
 
-    plain(l, &f->router, "mlp.gate.weight", c->n_expert, c->hidden);
+    plain(l, &f->router, "mlp.gate.weight", c->n_expert, c->hidden, whole(c->n_expert));
     if (c->route == FM_ROUTE_NOAUX_TC)
         f->bias = vector(l, "mlp.gate.e_score_correction_bias", c->n_expert);
-    if (c->n_shared) mlp(l, &f->mlp, "mlp.shared_experts.", c->n_shared * c->moe_inter);
+    if (c->n_shared)
+        mlp(l, &f->mlp, "mlp.shared_experts.", c->n_shared * c->moe_inter, l->shard->attn);
 
     f->expert = heap(l, (size_t)c->n_expert, sizeof *f->expert);
-    for (int e = 0; f->expert && e < c->n_expert; e++) {
+    for (int e = mine.begin; f->expert && e < mine.end; e++) {
         snprintf(name, sizeof name, "mlp.experts.%d.", e);
-        mlp(l, &f->expert[e], name, c->moe_inter);
+        mlp(l, &f->expert[e], name, c->moe_inter, l->shard->channel);
     }
 }
 
@@ -163,7 +189,7 @@ static void layer(layout *l, fm_layer_weights *w, int i, int is_moe)
     if (is_moe)
         moe(l, &w->ffn);
     else
-        mlp(l, &w->ffn.mlp, "mlp.", l->c->dense_inter);
+        mlp(l, &w->ffn.mlp, "mlp.", l->c->dense_inter, l->shard->attn);
 }
 
 /* Its embedding and head are copies of the main ones and are not read. */
@@ -173,39 +199,63 @@ static void mtp(layout *l, fm_mtp_weights *m, int i)
     snprintf(l->prefix, sizeof l->prefix, "model.layers.%d.", i);
     m->enorm = vector(l, "enorm.weight", D);
     m->hnorm = vector(l, "hnorm.weight", D);
-    plain(l, &m->eh_proj, "eh_proj.weight", D, 2 * D);
+    plain(l, &m->eh_proj, "eh_proj.weight", D, 2 * D, whole(D));
     layer(l, &m->layer, i, l->c->n_expert > 0);
     m->norm = vector(l, "shared_head.norm.weight", D);
 }
 
 static void embedding(layout *l)
 {
-    const fm_model_config *c = l->c;
-    fm_weights            *w = l->w;
+    const fm_model_config *c    = l->c;
+    fm_weights            *w    = l->w;
+    const fm_range         word = fm_shard_outputs(l->shard->attn, c->vocab);
+    const size_t           row  = (size_t)c->hidden * fm_dtype_bytes(w->act);
 
-    w->embed = fm_slab_take(l->slab, (size_t)c->vocab * (size_t)c->hidden * fm_dtype_bytes(w->act));
-    fm_piece *p = add_piece(l, FM_PIECE_TABLE, "model.embed_tokens.weight", c->vocab, c->hidden);
+    w->embed    = fm_slab_take(l->slab, (size_t)fm_range_len(word) * row);
+    fm_piece *p = add_piece(l, FM_PIECE_TABLE, "model.embed_tokens.weight", c->vocab, c->hidden, word);
     if (p) p->table = w->embed;
 }
 
-fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, fm_dtype act,
-                            int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx, fm_slab *slab)
+static void head(layout *l)
 {
-    layout l = {.w = w, .c = config, .dtype_of = dtype_of, .ctx = ctx, .slab = slab, .rc = FM_OK};
+    const fm_model_config *c = l->c;
+    l->prefix[0]             = 0;
+    l->w->norm               = vector(l, "model.norm.weight", c->hidden);
+    plain(l, &l->w->head, "lm_head.weight", c->vocab, c->hidden,
+          fm_shard_outputs(l->shard->attn, c->vocab));
+}
 
-    *w       = (fm_weights){.config = config, .act = act, .n_head = config->n_head};
-    w->layer = heap(&l, (size_t)config->n_layer, sizeof *w->layer);
-    w->mtp   = heap(&l, (size_t)n_mtp_present, sizeof *w->mtp);
-    if (l.rc == FM_OK) w->n_mtp_present = n_mtp_present;
+fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, const fm_shard *shard,
+                            fm_dtype act, int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx,
+                            fm_slab *slab)
+{
+    const fm_shard all = fm_shard_whole(config);
+    if (!shard) shard = &all;
+    layout l = {.w        = w,
+                .c        = config,
+                .shard    = shard,
+                .dtype_of = dtype_of,
+                .ctx      = ctx,
+                .slab     = slab,
+                .rc       = FM_OK};
 
-    embedding(&l);
-    for (int i = 0; l.rc == FM_OK && i < config->n_layer; i++)
-        layer(&l, &w->layer[i], i, fm_layer_is_moe(config, i));
-    l.prefix[0] = 0;
-    w->norm     = vector(&l, "model.norm.weight", config->hidden);
-    plain(&l, &w->head, "lm_head.weight", config->vocab, config->hidden);
-    for (int i = 0; l.rc == FM_OK && i < n_mtp_present; i++)
-        mtp(&l, &w->mtp[i], config->n_layer + i);
+    const int n_layer = fm_range_len(shard->layer);
+    const int n_mtp   = fm_shard_is_last(shard, config) ? n_mtp_present : 0;
+
+    *w       = (fm_weights){.config = config,
+                            .shard  = *shard,
+                            .act    = act,
+                            .n_head = fm_range_len(fm_shard_heads(shard, config))};
+    w->layer = heap(&l, (size_t)n_layer, sizeof *w->layer);
+    w->mtp   = heap(&l, (size_t)n_mtp, sizeof *w->mtp);
+    if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp_present = n_mtp;
+
+    if (fm_shard_is_first(shard)) embedding(&l);
+    for (int i = 0; l.rc == FM_OK && i < n_layer; i++)
+        layer(&l, &w->layer[i], shard->layer.begin + i,
+              fm_layer_is_moe(config, shard->layer.begin + i));
+    if (fm_shard_is_last(shard, config)) head(&l);
+    for (int i = 0; l.rc == FM_OK && i < n_mtp; i++) mtp(&l, &w->mtp[i], config->n_layer + i);
 
     if (l.rc != FM_OK) fm_weights_fini(w);
     return l.rc;
@@ -219,7 +269,7 @@ static void layer_fini(fm_layer_weights *w)
 
 void fm_weights_fini(fm_weights *w)
 {
-    for (int i = 0; w->layer && i < w->config->n_layer; i++) layer_fini(&w->layer[i]);
+    for (int i = 0; w->layer && i < w->n_layer; i++) layer_fini(&w->layer[i]);
     for (int i = 0; w->mtp && i < w->n_mtp_present; i++) layer_fini(&w->mtp[i].layer);
     free(w->layer);
     free(w->mtp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model's weights as the forward pass wants them, and the list of pieces
- * that fills them.
+ * that fills them.  Shapes in comments are the whole model's; of n, a matrix
+ * has the rows that model/shard.h gives this rank, k is never divided.
  *
  *     config ──layout──> fm_weights (where each matrix lies) ──fill──> values
  *                             │
@@ -13,6 +14,7 @@
 #include "base/number.h"
 #include "base/slab.h"
 #include "llm/model/config.h"
+#include "llm/model/shard.h"
 
 /* y[T,n] = x[T,k] w[n,k]^T with w in panels of 32 outputs (kernel/gemm/gemm.h). */
 typedef struct {
@@ -38,7 +40,7 @@ typedef struct {
 /* down(silu(gate x) * up x).  Gate and up share panels: outputs 0..15 of a
  * panel are gate rows, 16..31 the up rows of the same 16 channels. */
 typedef struct {
-    int       inter;   /* I, a multiple of 32 */
+    int       inter;   /* I of the whole model, a multiple of 32 */
     fm_matrix gate_up; /* [2I, D], interleaved */
     fm_matrix down;    /* [D, I] */
 } fm_mlp_weights;
@@ -49,7 +51,7 @@ typedef struct {
     fm_mlp_weights mlp;      /* dense layer, or the shared expert (inter = 0: none) */
     fm_matrix      router;   /* [E, D] */
     float         *bias;     /* [E] e_score_correction_bias; NULL unless noaux_tc */
-    fm_mlp_weights *expert;  /* [E] */
+    fm_mlp_weights *expert;  /* [E]; those of other ranks are empty */
 } fm_ffn_weights;
 
 typedef struct {
@@ -66,12 +68,14 @@ typedef struct {
 
 typedef struct {
     const fm_model_config *config; /* borrowed */
-    fm_dtype          act;   /* FM_BF16, or FM_F32 in the reference arithmetic */
-    int               n_head; /* of the heads, those this rank has */
-    void             *embed; /* [V, D] rows of type act */
-    fm_layer_weights *layer; /* [n_layer] */
-    float            *norm;  /* [D] */
-    fm_matrix         head;  /* [V, D] */
+    fm_shard          shard;
+    fm_dtype          act;     /* FM_BF16, or FM_F32 in the reference arithmetic */
+    int               n_head;  /* this rank's */
+    int               n_layer; /* this rank's */
+    void             *embed;   /* [V, D] rows of type act; NULL: another rank's */
+    fm_layer_weights *layer;   /* [n_layer] */
+    float            *norm;    /* [D] */
+    fm_matrix         head;    /* [V, D]; n = 0: another rank's */
     fm_mtp_weights   *mtp;   /* [n_mtp_present] */
     int               n_mtp_present;
 
@@ -80,7 +84,7 @@ typedef struct {
 } fm_weights;
 
 /* One thing to fill.  A matrix piece reads rows [row0, row0+n) and columns
- * [col0, col0+k) of its tensor; a rank of a sharded model has other ranges. */
+ * [col0, col0+k) of its tensor. */
 typedef enum {
     FM_PIECE_VECTOR,   /* f32 [n] <- tensor[n] */
     FM_PIECE_TABLE,    /* rows of type act <- tensor [n, k] */
@@ -106,9 +110,11 @@ typedef fm_dtype fm_dtype_of_fn(void *ctx, const char *tensor);
 
 /* Builds the whole structure.  The small arrays (layers, pieces, heads'
  * matrices) are on the heap and owned by *w; every value lies in `slab`.
- * n_mtp_present: how many MTP layers the checkpoint really has. */
-fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, fm_dtype act,
-                            int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx, fm_slab *slab);
+ * shard NULL: the whole model.  n_mtp_present: how many MTP layers the
+ * checkpoint really has. */
+fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, const fm_shard *shard,
+                            fm_dtype act, int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx,
+                            fm_slab *slab);
 void      fm_weights_fini(fm_weights *w); /* {0} is fine; the slab is the caller's */
 
 #endif

@@ -28,6 +28,10 @@ typedef struct {
     int32_t *pos;   /* [n_row] */
     fm_span *span;  /* [n_span] in row order */
     int32_t *out;   /* [n_out] rows whose logits are wanted, ascending */
+
+    /* Where several groups of ranks have rows of their own, what each has in
+     * this pass, this one included; a group may have none.  NULL: one group. */
+    const int32_t *group_rows, *group_outs; /* [n_group] */
 } fm_batch;
 
 #endif

@@ -11,43 +11,56 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
-static int widest_mlp(const fm_model_config *c)
+static int widest_mlp(const fm_model_config *c, const fm_shard *shard)
 {
     const int shared = c->n_shared * c->moe_inter;
     int       w      = shared;
-    for (int l = 0; l < c->n_layer; l++)
+    for (int l = shard->layer.begin; l < shard->layer.end; l++)
         if (!fm_layer_is_moe(c, l)) w = max_int(w, c->dense_inter);
     return w;
 }
 
-static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_run_limits *lim, size_t es,
-                       fm_slab *s)
+static fm_routing carve_routing(fm_slab *s, size_t rows, int top_k)
+{
+    return (fm_routing){fm_slab_take(s, rows * (size_t)top_k * sizeof(int32_t)),
+                        fm_slab_take(s, rows * (size_t)top_k * sizeof(float))};
+}
+
+static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, size_t es, fm_slab *s)
 {
     const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
+    const int    H = fm_range_len(fm_shard_heads(shard, c));
+    const int    D = fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
+    const int    V = fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
 #define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
 #define ACT(rows, n)  ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * es), (n)})
     a->x      = F32S(T, c->hidden);
     a->h      = ACT(T, c->hidden);
     a->cq     = F32S(T, c->q_lora);
     a->cqn    = ACT(T, c->q_lora);
-    a->q      = ACT(T, c->n_head * (c->nope + c->rope));
+    a->q      = ACT(T, H * (c->nope + c->rope));
     a->ckv    = F32S(T, c->kv_lora + c->rope);
-    a->o      = ACT(T, c->n_head * c->v_dim);
-    a->y      = F32S(T, c->hidden);
+    a->o      = ACT(T, H * c->v_dim);
+    a->o_all  = shard->attn.n == 1 ? a->o : ACT(T, c->n_head * c->v_dim);
+    a->y      = F32S(T, D);
     a->score  = F32S(T, c->n_expert);
     a->hl     = ACT(out, c->hidden);
-    a->logits = F32S(out, c->vocab);
+    a->logits = F32S(out, V);
+    a->route  = carve_routing(s, T, c->top_k);
+    a->h_all  = shard->group.n == 1 ? a->h : ACT(T * (size_t)shard->group.n, c->hidden);
 #undef F32S
 #undef ACT
-    a->route.expert = fm_slab_take(s, T * (size_t)c->top_k * sizeof(int32_t));
-    a->route.weight = fm_slab_take(s, T * (size_t)c->top_k * sizeof(float));
+    a->route_all =
+        shard->group.n == 1 ? a->route : carve_routing(s, T * (size_t)shard->group.n, c->top_k);
 }
 
-static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
+static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                      const fm_run_limits *lim, fm_slab *s)
 {
     const size_t rows = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
     const size_t pairs = rows * (size_t)c->top_k;
-    const size_t dense = rows * (size_t)widest_mlp(c), routed = pairs * (size_t)c->moe_inter;
+    const size_t dense = rows * (size_t)widest_mlp(c, shard), routed = pairs * (size_t)c->moe_inter;
     b->middle = fm_slab_take(s, (dense > routed ? dense : routed) * b->act_bytes);
     if (!c->n_expert) return;
     b->pair_out = fm_slab_take(s, pairs * (size_t)c->hidden * sizeof(float));
@@ -57,9 +70,10 @@ static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_run_limits *
     b->block    = fm_slab_take(s, (pairs / FM_TILE_ROWS + (size_t)c->n_expert) * sizeof *b->block);
 }
 
-static void carve_latent(fm_cpu *b, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
+static void carve_latent(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                         const fm_run_limits *lim, fm_slab *s)
 {
-    const size_t H = (size_t)c->n_head, L = (size_t)c->kv_lora;
+    const size_t H = (size_t)fm_range_len(fm_shard_heads(shard, c)), L = (size_t)c->kv_lora;
     b->n_unit    = max_int((lim->max_context + FM_LATENT_PART - 1) / FM_LATENT_PART, FM_LATENT_UNITS);
     b->q_latent  = fm_slab_take(s, FM_LATENT_UNITS * H * (size_t)fm_kv_width(c) * b->act_bytes);
     b->z_latent  = fm_slab_take(s, FM_LATENT_UNITS * H * L * b->act_bytes);
@@ -90,14 +104,16 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     t->out     = fm_slab_take(s, (prompt_out > latent_out ? prompt_out : latent_out) * sizeof(float));
     t->max     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->sum     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
+    t->row     = fm_slab_take(s, (size_t)c->hidden * sizeof(float));
 }
 
 /* Everything but the KV; on a counting slab this is the plan. */
-static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
+static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                  const fm_run_limits *lim, fm_slab *s)
 {
-    carve_acts(a, c, lim, b->act_bytes, s);
-    carve_ffn(b, c, lim, s);
-    carve_latent(b, c, lim, s);
+    carve_acts(a, c, shard, lim, b->act_bytes, s);
+    carve_ffn(b, c, shard, lim, s);
+    carve_latent(b, c, shard, lim, s);
     b->cos = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
     b->sin = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
     b->group    = fm_slab_take(s, (size_t)lim->max_rows * sizeof *b->group);
@@ -109,15 +125,17 @@ static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_run_
     }
 }
 
-fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, fm_dtype act, const fm_run_limits *lim)
+fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                              const fm_run_limits *lim)
 {
     fm_cpu  b = {.act = act, .act_bytes = fm_dtype_bytes(act)};
     fm_acts a;
     fm_slab s = {0};
-    carve(&b, &a, c, lim, &s);
+    carve(&b, &a, c, shard, lim, &s);
     return (fm_run_bytes){
         .workspace = s.used,
-        .kv_page   = (size_t)c->n_layer * (size_t)lim->page_size * (size_t)fm_kv_width(c) * b.act_bytes,
+        .kv_page   = (size_t)fm_range_len(shard->layer) * (size_t)lim->page_size *
+                     (size_t)fm_kv_width(c) * b.act_bytes,
     };
 }
 
@@ -159,28 +177,36 @@ static const fm_ops cpu_ops = {
     .store_kv    = fm__cpu_store_kv,
     .attend      = fm__cpu_attend,
     .route       = fm__cpu_route,
-    .experts     = fm__cpu_experts,
     .mlp         = fm__cpu_mlp,
-    .add         = fm__cpu_add,
+    .experts     = fm__cpu_experts,
+    .gather_act  = fm__cpu_gather_act,
+    .gather_add  = fm__cpu_gather_add,
+    .dispatch    = fm__cpu_dispatch,
+    .pass_on     = fm__cpu_pass_on,
+    .receive     = fm__cpu_receive,
+    .collect     = fm__cpu_collect,
+    .logits      = fm__cpu_logits,
     .destroy     = destroy,
 };
 
 static fm_status allocate(fm_run *r, fm_cpu *b)
 {
     const fm_model_config *c     = r->config;
-    const fm_run_bytes     bytes = fm_run_cpu_bytes(c, b->act, &r->limits);
+    const fm_shard        *shard = &r->weights->shard;
+    const fm_run_bytes     bytes = fm_run_cpu_bytes(c, shard, b->act, &r->limits);
     b->memory_bytes              = bytes.workspace;
     b->kv_bytes                  = bytes.kv_page * (size_t)r->limits.n_page;
-    b->kv_layer                  = b->kv_bytes / (size_t)c->n_layer;
+    b->kv_layer                  = b->kv_bytes / (size_t)r->weights->n_layer;
     FM_TRY(fm_host_alloc(&b->memory, b->memory_bytes, "step workspace"));
     FM_TRY(fm_host_alloc((void **)&b->kv, b->kv_bytes, "KV pages"));
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
-    carve(b, &r->act, c, &r->limits, &s);
+    carve(b, &r->act, c, shard, &r->limits, &s);
     fill_rope(b, c, r->limits.max_context);
     return FM_OK;
 }
 
-fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_comm *tp)
+fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
+                            fm_ranks ranks)
 {
     fm_run *r = calloc(1, sizeof *r);
     fm_cpu *b = calloc(1, sizeof *b);
@@ -191,7 +217,7 @@ fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limi
     }
     *b = (fm_cpu){.gemm = fm_gemm_pick(), .pack = fm_pack_pick(), .n_thread = lim->n_thread,
                   .act = w->act, .act_bytes = fm_dtype_bytes(w->act)};
-    *r = (fm_run){.ops = &cpu_ops, .config = w->config, .weights = w, .limits = *lim, .tp = tp,
+    *r = (fm_run){.ops = &cpu_ops, .config = w->config, .weights = w, .limits = *lim, .ranks = ranks,
                   .backend = b};
     const fm_status rc = allocate(r, b);
     if (rc != FM_OK) {

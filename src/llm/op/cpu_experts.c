@@ -4,9 +4,11 @@
  *     (row, slot) pairs ──sorted by expert──> blocks of up to 64 pairs
  *     phase 1   middle[pair]   = silu(W1 h[row]) * W3 h[row]     unit: block x panel
  *     phase 2   pair_out[pair] = W2 middle[pair]                 unit: block x panel
- *     phase 3   y[row]         = sum over slots, in slot order, of weight * pair_out
+ *     phase 3   y[row]       (+)= sum over slots, in slot order, of weight * pair_out
  *
  * A pair's answer does not depend on how many pairs its expert received. */
+#include <omp.h>
+
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_internal.h"
 
@@ -55,17 +57,20 @@ static void down_unit(const fm_cpu *b, const fm_expert_block *k, const fm_mlp_we
                tile + i * FM_PANEL, FM_PANEL * sizeof(float));
 }
 
-static void combine_row(const fm_cpu *b, float *y, int D, const float *weight, int top_k, int row)
+/* The sum is complete before it meets what y had. */
+static void combine_row(const fm_cpu *b, float *y, int D, const float *weight, int top_k, int row,
+                        float *sum)
 {
-    memset(y, 0, (size_t)D * sizeof *y);
+    memset(sum, 0, (size_t)D * sizeof *sum);
     for (int slot = 0; slot < top_k; slot++) {
         const size_t pair = (size_t)b->pair_of[row * top_k + slot];
-        fm_row_scale_add(y, b->pair_out + pair * (size_t)D, weight[slot], D);
+        fm_row_scale_add(sum, b->pair_out + pair * (size_t)D, weight[slot], D);
     }
+    if (sum != y) fm_row_add(y, sum, D);
 }
 
 static void one_pass(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
-                     int row0, int n_row)
+                     int accumulate, int row0, int n_row)
 {
     fm_cpu       *b       = fm__cpu(r);
     const int     k       = r->config->top_k;
@@ -85,14 +90,18 @@ static void one_pass(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
             down_unit(b, blk, &expert[blk->expert], u % down);
         }
 #pragma omp for schedule(static)
-        for (int i = 0; i < n_row; i++)
-            combine_row(b, y.data + (size_t)(row0 + i) * (size_t)y.width, y.width,
-                        rt.weight + at + (size_t)i * (size_t)k, k, i);
+        for (int i = 0; i < n_row; i++) {
+            float *to = y.data + (size_t)(row0 + i) * (size_t)y.width;
+            combine_row(b, to, y.width, rt.weight + at + (size_t)i * (size_t)k, k, i,
+                        accumulate ? b->scratch[omp_get_thread_num()].row : to);
+        }
     }
 }
 
-void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert)
+void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
+                     int accumulate)
 {
     for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS)
-        one_pass(r, y, h, rt, expert, row, fm__min(r->batch->n_row - row, FM_PASS_ROWS));
+        one_pass(r, y, h, rt, expert, accumulate, row,
+                 fm__min(r->batch->n_row - row, FM_PASS_ROWS));
 }

@@ -30,6 +30,7 @@ typedef struct {
     void  *weight;   /* [FM_QUERY_TILE, FM_PROMPT_KEYS] act: softmax weights */
     float *out;      /* [FM_PROMPT_ROWS, value width] or [FM_LATENT_HEADS, kv_lora] */
     float *max, *sum; /* [FM_PROMPT_ROWS] */
+    float *row;       /* [D] a sum under way */
 } fm_thread_scratch;
 
 /* Rows of one prompt span that share an expansion of the keys. */
@@ -120,15 +121,24 @@ void fm__cpu_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cpu_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cpu_rope_q(fm_run *r, fm_act q);
 void fm__cpu_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
-void fm__cpu_add(fm_run *r, fm_f32s x, fm_f32s y);
+void fm__cpu_add(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, of equal width */
 /* cpu_linear.c */
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
-void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate);
+void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 /* cpu_route.c */
 void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
 /* cpu_experts.c */
-void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert);
+void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
+                     int accumulate);
+/* cpu_exchange.c */
+void      fm__cpu_gather_act(fm_run *r, fm_act all, fm_act mine);
+void      fm__cpu_gather_add(fm_run *r, fm_f32s x, fm_f32s y);
+void      fm__cpu_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route);
+void      fm__cpu_pass_on(fm_run *r, fm_f32s x);
+void      fm__cpu_receive(fm_run *r, fm_f32s x);
+void      fm__cpu_collect(fm_run *r, fm_f32s logits);
+fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all);
 /* cpu_attend*.c */
 void fm__cpu_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);

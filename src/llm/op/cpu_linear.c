@@ -14,7 +14,7 @@ typedef struct {
     const fm_matrix *w;
 } product;
 
-typedef enum { STORE_F32, ADD_F32, STORE_ACT, SWIGLU_ACT } ending;
+typedef enum { STORE_F32, STORE_ACT, SWIGLU_ACT } ending;
 
 static void put_tile(const product *p, ending e, void *y, int ld, int row, int panel, const float *c,
                      int m)
@@ -25,11 +25,8 @@ static void put_tile(const product *p, ending e, void *y, int ld, int row, int p
     const fm_cpu  *b   = p->b;
     if (e == SWIGLU_ACT) fm_tile_swiglu((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m);
     if (e == STORE_ACT) fm_tile_store((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m, n);
-    for (int i = 0; i < m && (e == ADD_F32 || e == STORE_F32); i++, c += FM_PANEL) {
-        const size_t to = at + (size_t)i * (size_t)ld;
-        if (e == ADD_F32) fm_row_add((float *)y + to, c, n);
-        else memcpy((float *)y + to, c, (size_t)n * sizeof *c);
-    }
+    for (int i = 0; i < m && e == STORE_F32; i++, c += FM_PANEL)
+        memcpy((float *)y + at + (size_t)i * (size_t)ld, c, (size_t)n * sizeof *c);
 }
 
 static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
@@ -70,8 +67,8 @@ void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n
     multiply(&p, STORE_ACT, y.data, y.width);
 }
 
-/* y (+)= W2 (silu(W1 h) * W3 h), a pass of rows at a time through the middle */
-void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate)
+/* y = W2 (silu(W1 h) * W3 h), a pass of rows at a time through the middle */
+void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
 {
     const fm_cpu *b = fm__cpu(r);
     for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS) {
@@ -80,7 +77,6 @@ void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int ac
         const product up   = product_of(b, h, &w->gate_up, row, n);
         const product down = product_of(b, mid, &w->down, 0, n);
         multiply(&up, SWIGLU_ACT, mid.data, mid.width);
-        multiply(&down, accumulate ? ADD_F32 : STORE_F32, y.data + (size_t)row * (size_t)y.width,
-                 y.width);
+        multiply(&down, STORE_F32, y.data + (size_t)row * (size_t)y.width, y.width);
     }
 }

@@ -11,3 +11,8 @@ void fm_run_destroy(fm_run *r)
 {
     if (r) r->ops->destroy(r);
 }
+
+fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all)
+{
+    return r->ops->logits(r, b, all);
+}

@@ -5,15 +5,18 @@
  * and fm_run_finish returns the first fault.  Hence one line per equation in
  * model/.
  *
+ * The ranks of a stage run the same ops in the same order, whatever rows they
+ * have; an op is where they meet.
+ *
  * Two levels of dispatch, no more: fm_ops here (cpu, later cuda), and inside
  * a back end the kernel families. */
 #ifndef FM_LLM_OP_RUN_H
 #define FM_LLM_OP_RUN_H
 
 #include "base/slab.h"
-#include "comm/comm.h"
 #include "llm/model/weights.h"
 #include "llm/op/batch.h"
+#include "llm/op/ranks.h"
 
 /* What a step may hold at most; sizes every buffer once. */
 typedef struct {
@@ -23,6 +26,7 @@ typedef struct {
     int page_size;    /* tokens */
     int n_page;       /* pages of the pool */
     int n_thread;
+    int n_lane;       /* passes in flight at once in a pipeline, at least 1 */
 } fm_run_limits;
 
 /* Rows of activations.  `act` buffers hold the run's matrix-input type (bf16,
@@ -42,19 +46,24 @@ typedef struct {
     float   *weight; /* [T, k] */
 } fm_routing;
 
+/* Widths with a prime are this rank's part (model/shard.h).  Where nothing is
+ * divided, o_all is o, and h_all and route_all are h and route. */
 typedef struct {
-    fm_f32s x;    /* [T, D]  residual stream */
-    fm_act  h;    /* [T, D]  normed input of a block */
-    fm_f32s cq;   /* [T, q_lora] */
-    fm_act  cqn;  /* [T, q_lora] normed */
-    fm_act  q;    /* [T, H*(nope+rope)] */
-    fm_f32s ckv;  /* [T, kv_lora+rope] */
-    fm_act  o;    /* [T, H*v_dim] */
-    fm_f32s y;    /* [T, D]  a block's contribution */
-    fm_f32s score; /* [T, E] router logits */
-    fm_routing route;
-    fm_act  hl;     /* [n_out, D] normed rows that need logits */
-    fm_f32s logits; /* [n_out, V] */
+    fm_f32s    x;         /* [T, D]  residual stream */
+    fm_act     h;         /* [T, D]  normed input of a block */
+    fm_f32s    cq;        /* [T, q_lora] */
+    fm_act     cqn;       /* [T, q_lora] normed */
+    fm_act     q;         /* [T, H'*(nope+rope)] */
+    fm_f32s    ckv;       /* [T, kv_lora+rope] */
+    fm_act     o;         /* [T, H'*v_dim] */
+    fm_act     o_all;     /* [T, H*v_dim] */
+    fm_f32s    y;         /* [T, D']  a block's contribution */
+    fm_f32s    score;     /* [T, E] router logits */
+    fm_routing route;     /* [T, k] */
+    fm_act     h_all;     /* [rows of all groups, D] */
+    fm_routing route_all; /* [rows of all groups, k] */
+    fm_act     hl;        /* [n_out, D] normed rows that need logits */
+    fm_f32s    logits;    /* [n_out, V'] */
 } fm_acts;
 
 typedef struct fm_run fm_run;
@@ -70,9 +79,18 @@ typedef struct {
     void (*store_kv)(fm_run *r, int layer, fm_f32s ckv, const float *norm);
     void (*attend)(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
     void (*route)(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
-    void (*experts)(fm_run *r, fm_f32s y, fm_act h, fm_routing route, const fm_mlp_weights *expert);
-    void (*mlp)(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int accumulate);
-    void (*add)(fm_run *r, fm_f32s x, fm_f32s y);
+    void (*mlp)(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
+    void (*experts)(fm_run *r, fm_f32s y, fm_act h, fm_routing route, const fm_mlp_weights *expert,
+                    int accumulate);
+
+    /* Ranks meet.  With groups of one, the first three cost nothing. */
+    void (*gather_act)(fm_run *r, fm_act all, fm_act mine); /* columns, over the attention group */
+    void (*dispatch)(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route);
+    void (*pass_on)(fm_run *r, fm_f32s x); /* to the next stage; goes on without waiting */
+    void (*receive)(fm_run *r, fm_f32s x); /* from the stage before */
+    void (*gather_add)(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, columns of the attention group */
+    void (*collect)(fm_run *r, fm_f32s logits);          /* to rank 0; goes on without waiting */
+    fm_status (*logits)(fm_run *r, const fm_batch *b, const float **all);
     void (*destroy)(fm_run *r);
 } fm_ops;
 
@@ -83,7 +101,7 @@ struct fm_run {
     fm_run_limits          limits;
     const fm_batch        *batch; /* of the pass in flight */
     fm_acts                act;
-    fm_comm               *tp;    /* ranks that share each layer */
+    fm_ranks               ranks;
     fm_status              fault;
     void                  *backend; /* private to ops */
 };
@@ -93,9 +111,12 @@ struct fm_run {
 typedef struct {
     size_t workspace, kv_page;
 } fm_run_bytes;
-fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, fm_dtype act, const fm_run_limits *lim);
+fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                              const fm_run_limits *lim);
 
-fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_comm *tp);
+/* The groups of `ranks` and the weights are borrowed. */
+fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
+                            fm_ranks ranks);
 void      fm_run_destroy(fm_run *r); /* NULL is fine */
 
 static inline void fm_run_start(fm_run *r, const fm_batch *b)
@@ -104,6 +125,11 @@ static inline void fm_run_start(fm_run *r, const fm_batch *b)
     r->fault = FM_OK;
 }
 fm_status fm_run_finish(fm_run *r); /* waits; the first fault of the pass */
+
+/* On the replica's rank 0: logits [outs of all groups in group order, V] of the
+ * oldest finished pass whose logits were not yet taken; waits for the last
+ * stage.  `b` is that pass's batch.  Valid until the n_lane-th next call. */
+fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all);
 
 /* The verbs. */
 #define FM_OP(r, call) do { if ((r)->fault == FM_OK) (r)->ops->call; } while (0)
@@ -118,13 +144,14 @@ static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, rope_q(r, q)); }
 static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, store_kv(r, layer, ckv, norm)); }
 static inline void fm_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w) { FM_OP(r, attend(r, o, q, layer, w)); }
 static inline void fm_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias) { FM_OP(r, route(r, out, score, bias)); }
-static inline void fm_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, experts(r, y, h, rt, e)); }
-static inline void fm_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, mlp(r, y, h, w, 0)); }
-static inline void fm_mlp_add(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, mlp(r, y, h, w, 1)); }
-static inline void fm_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, add(r, x, y)); }
-static inline void fm_allreduce(fm_run *r, fm_f32s y, fm_comm *group)
-{
-    if (r->fault == FM_OK) r->fault = fm_all_reduce_f32(group, y.data, (size_t)r->batch->n_row * (size_t)y.width);
-}
+static inline void fm_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, mlp(r, y, h, w)); }
+static inline void fm_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, experts(r, y, h, rt, e, 0)); }
+static inline void fm_experts_add(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, experts(r, y, h, rt, e, 1)); }
+static inline void fm_gather_act(fm_run *r, fm_act all, fm_act mine) { FM_OP(r, gather_act(r, all, mine)); }
+static inline void fm_gather_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, gather_add(r, x, y)); }
+static inline void fm_dispatch(fm_run *r, fm_act h_all, fm_routing rt_all, fm_act h, fm_routing rt) { FM_OP(r, dispatch(r, h_all, rt_all, h, rt)); }
+static inline void fm_pass_on(fm_run *r, fm_f32s x) { FM_OP(r, pass_on(r, x)); }
+static inline void fm_receive(fm_run *r, fm_f32s x) { FM_OP(r, receive(r, x)); }
+static inline void fm_collect(fm_run *r, fm_f32s logits) { FM_OP(r, collect(r, logits)); }
 
 #endif

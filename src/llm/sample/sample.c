@@ -78,21 +78,6 @@ static void add_bias(float *logits, const fm_sampling *p)
     for (int i = 0; i < p->n_bias; i++) logits[p->bias[i].id] += p->bias[i].bias;
 }
 
-/* The best few, kept sorted while scanning; their distances become
- * log-probabilities at the end. */
-static void report_top(const float *distance, int vocab, int n, double log_z, fm_sampled *out)
-{
-    fm_top_logprob *top = out->top;
-    for (int i = 0; i < vocab; i++) {
-        if (!(distance[i] < INFINITY)) continue;
-        if (out->n_top == n && distance[i] >= top[n - 1].logprob) continue;
-        int at = out->n_top < n ? out->n_top++ : n - 1;
-        for (; at > 0 && distance[i] < top[at - 1].logprob; at--) top[at] = top[at - 1];
-        top[at] = (fm_top_logprob){i, distance[i]};
-    }
-    for (int i = 0; i < out->n_top; i++) top[i].logprob = (float)(-(double)top[i].logprob - log_z);
-}
-
 static int32_t draw(fm_sampler *s, const fm_sampling *p, const float *distance, int position,
                     double z)
 {
@@ -136,6 +121,6 @@ void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t
     if (!greedy) out->id = draw(s, p, logits, n_output, z);
     if (wanted) {
         out->logprob = (float)(-(double)logits[out->id] - log(z));
-        if (p->top_logprobs > 0) report_top(logits, s->vocab, p->top_logprobs, log(z), out);
+        if (p->top_logprobs > 0) fm__report_top(logits, s->vocab, p->top_logprobs, log(z), out);
     }
 }

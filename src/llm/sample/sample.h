@@ -39,4 +39,11 @@ size_t    fm_sampler_bytes(int vocab);
 void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t *output,
                int n_output, const int32_t *eos, int n_eos, fm_sampled *out);
 
+/* Before fm_sample(): only tokens whose bit is set in allowed[] remain possible. */
+void fm_sample_only(float *logits, int vocab, const uint32_t *allowed);
+
+/* The log-probability of token `id` under these logits as they are, at
+ * temperature 1, and the best n_top.  Overwrites `logits`. */
+void fm_score(fm_sampler *s, float *logits, int32_t id, int n_top, fm_sampled *out);
+
 #endif

@@ -45,7 +45,7 @@ fm__cut fm__cut_at(fm_sampler *s, const float *distance, int top_k, double limit
 
 /* One stream of numbers per seed and position (the finaliser of a 64-bit hash),
  * one number in (0,1), never 0 or 1, per token. */
-static inline uint64_t fm__stream(uint64_t seed, int position)
+FM_HD static inline uint64_t fm__stream(uint64_t seed, int position)
 {
     uint64_t h = seed + 0x9e3779b97f4a7c15u * ((uint64_t)(uint32_t)position + 1);
     h          = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
@@ -53,10 +53,14 @@ static inline uint64_t fm__stream(uint64_t seed, int position)
     return h ^ h >> 31;
 }
 
-static inline double fm__uniform(uint64_t stream, int32_t id)
+FM_HD static inline double fm__uniform(uint64_t stream, int32_t id)
 {
     return ((double)fm_rng_u32(stream, (uint64_t)id) + 0.5) * 0x1p-32;
 }
+
+/* The best n, kept sorted while scanning; their distances become
+ * log-probabilities at the end. */
+void fm__report_top(const float *distance, int vocab, int n, double log_z, fm_sampled *out);
 
 typedef struct {
     const float *distance, *weight; /* [n] */

@@ -18,6 +18,8 @@ typedef struct fm_request {
     uint64_t    id;
     int         priority;   /* higher first */
     fm_sampling sampling;
+    const uint32_t *allowed; /* bits of the tokens it may sample next; NULL: all */
+    int32_t     n_score;    /* prompt rows before the last whose logits are wanted, too */
 
     /* prompt then output, one array of capacity n_prompt + max_new_tokens */
     int32_t *token;
@@ -31,6 +33,8 @@ typedef struct fm_request {
     int32_t      n_computed;   /* leading tokens whose KV is in the lease */
     int32_t      n_published;  /* leading tokens offered to the tree */
     int32_t      n_cached;     /* prompt tokens that came from the tree, first admission */
+    int32_t      n_scored;     /* of n_score, how many are done */
+    double       admitted;     /* when it first joined, by the scheduler's clock */
     int32_t      n_preempted;
     int          has_lease;
     fm_kv_lease  lease;
@@ -43,6 +47,18 @@ typedef struct fm_request {
 static inline int32_t fm_request_n_output(const fm_request *r)
 {
     return r->n_token - r->n_prompt;
+}
+
+/* The next prompt position that is scored: what comes before may be cached. */
+static inline int32_t fm_request_next_score(const fm_request *r)
+{
+    return r->n_prompt - 1 - (r->n_score - r->n_scored);
+}
+
+/* An out row at `pos` scores the prompt token after it; otherwise it is sampled. */
+static inline int fm_request_scores(const fm_request *r, int32_t pos)
+{
+    return pos < r->n_prompt - 1;
 }
 
 #endif

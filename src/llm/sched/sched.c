@@ -60,15 +60,26 @@ int fm_sched_max_rows(const fm_sched_options *o)
     return (budget > whole ? budget : whole) + o->max_running;
 }
 
+int fm_sched_max_out(const fm_sched_options *o)
+{
+    return check_options(o) == FM_OK ? o->max_running + FM_SCORE_ROWS : 0;
+}
+
+void fm_sched_set_time(fm_sched *s, double now)
+{
+    s->now = now;
+}
+
 static void carve(fm_sched *s, fm_slab *slab)
 {
     const size_t n_row = (size_t)fm_sched_max_rows(&s->opt), n = (size_t)s->opt.max_running;
+    const size_t n_out = (size_t)fm_sched_max_out(&s->opt);
 
     s->batch.token = fm_slab_take(slab, n_row * sizeof *s->batch.token);
     s->batch.pos   = fm_slab_take(slab, n_row * sizeof *s->batch.pos);
     s->batch.span  = fm_slab_take(slab, 2 * n * sizeof *s->batch.span); /* prompt and generated */
-    s->batch.out   = fm_slab_take(slab, n * sizeof *s->batch.out);
-    s->out         = fm_slab_take(slab, n * sizeof *s->out);
+    s->batch.out   = fm_slab_take(slab, n_out * sizeof *s->batch.out);
+    s->out         = fm_slab_take(slab, n_out * sizeof *s->out);
     s->running     = fm_slab_take(slab, n * sizeof *s->running);
     s->candidate   = fm_slab_take(slab, FM__LPM_MAX * sizeof *s->candidate);
     s->future      = fm_slab_take(slab, n * sizeof *s->future);
@@ -135,6 +146,7 @@ static fm_status check_request(const fm_sched *s, const fm_request *r)
     const char *const of_which   = needs_room ? ", one of them for the answer" : "";
 
     if (r->n_prompt < 1) return fm_fail(FM_E_ARG, "the prompt is empty");
+    FM_BUG_UNLESS(r->n_score >= 0 && r->n_score < r->n_prompt);
     if (r->sampling.max_new_tokens < 0)
         return fm_fail(FM_E_ARG, "max_new_tokens is %d; it cannot be negative",
                        r->sampling.max_new_tokens);
@@ -158,6 +170,8 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->matched_stop = -1;
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
+    r->n_scored = 0;
+    r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);
     return FM_OK;
@@ -213,6 +227,12 @@ fm_request *fm_sched_out(const fm_sched *s, int i)
 {
     FM_BUG_UNLESS(i >= 0 && i < s->batch.n_out);
     return s->out[i];
+}
+
+int32_t fm_sched_out_pos(const fm_sched *s, int i)
+{
+    FM_BUG_UNLESS(i >= 0 && i < s->batch.n_out);
+    return s->batch.pos[s->batch.out[i]];
 }
 
 fm_request *fm_sched_pop_done(fm_sched *s)

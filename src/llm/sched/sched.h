@@ -64,6 +64,15 @@ void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
  * running sequence.  0 for wrong options. */
 int fm_sched_max_rows(const fm_sched_options *opt);
 
+/* The most out rows a step can have: one per running sequence to be sampled,
+ * and FM_SCORE_ROWS prompt rows that are scored.  A prefill that wants the
+ * logits of more is cut. */
+enum { FM_SCORE_ROWS = 128 };
+int fm_sched_max_out(const fm_sched_options *opt);
+
+/* Tells the time: requests that join from now on are stamped with it. */
+void fm_sched_set_time(fm_sched *s, double now);
+
 /* The next step, or NULL when nothing runs or waits.  The batch is the
  * scheduler's and valid until the next plan. */
 const fm_batch *fm_sched_plan(fm_sched *s);
@@ -71,9 +80,11 @@ const fm_batch *fm_sched_plan(fm_sched *s);
 /* Request behind out row i of the planned batch; also after the commit, until
  * the next plan. */
 fm_request *fm_sched_out(const fm_sched *s, int i);
+int32_t     fm_sched_out_pos(const fm_sched *s, int i); /* its position; see fm_request_scores */
 
 /* The step ran and out row i gave token[i]: append, publish, finish by eos,
- * stop ids or length, release. */
+ * stop ids or length, release.  token[i] of a row that scores the prompt is
+ * not looked at. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
 
 /* The planned step did not run, or failed: its rows are planned again.  A new
@@ -86,7 +97,8 @@ fm_request *fm_sched_pop_done(fm_sched *s);
 typedef struct {
     int     n_waiting, n_running;
     int64_t n_step, n_row, n_prefill_row, n_decode_row; /* totals */
-    int64_t n_preemption;
+    int64_t n_preemption, n_admission;
+    int64_t n_output;    /* tokens sampled */
     int64_t sum_running; /* over steps: mean batch = sum_running / n_step */
 } fm_sched_stats;
 fm_sched_stats fm_sched_get_stats(const fm_sched *s);

@@ -7,9 +7,11 @@
 enum { SHARED_MIN = 32 }; /* tokens worth waiting for */
 
 /* Only the prompt is looked up: generated tokens are computed again in their
- * own form.  Where some exist the prompt's last row needs no logits. */
+ * own form.  Where some exist the prompt's last row needs no logits; rows that
+ * are still to be scored need them. */
 static int32_t n_lookup(const fm_request *r)
 {
+    if (r->n_scored < r->n_score) return fm_request_next_score(r) + 1;
     return r->n_prompt + (r->n_token > r->n_prompt);
 }
 
@@ -22,7 +24,11 @@ static void start(fm_sched *s, fm_request *r)
     r->has_lease  = 1;
     r->state      = FM_REQ_RUNNING;
     r->n_computed = r->n_published = r->lease.n_cached;
-    if (!r->n_preempted) r->n_cached = r->lease.n_cached;
+    if (!r->n_preempted) {
+        r->n_cached = r->lease.n_cached;
+        r->admitted = s->now;
+    }
+    s->stats.n_admission++;
     s->running[s->n_running++] = (fm__slot){.r = r, .out = -1, .is_new = 1};
 }
 
@@ -33,11 +39,11 @@ static int try_start(fm_sched *s, fm_request *r)
 
     int32_t       n_idle;
     const int32_t n_cached = fm_kv_probe(s->kv, r->token, n_lookup(r), &n_idle);
-    const int32_t share    = fm__prefill_share(s, r->n_token - n_cached);
+    const int32_t share    = fm__prefill_share(s, r, n_cached);
     if (!share || (s->n_running && !fm__fits(s, r, n_cached, n_idle))) return 0;
 
     start(s, r);
-    s->n_prefill_row += fm__give_rows(s, &s->running[s->n_running - 1], share);
+    fm__give_prefill(s, &s->running[s->n_running - 1], share);
     return 1;
 }
 
@@ -55,8 +61,9 @@ static int better_waits(const fm_sched *s, const fm__candidate *c)
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *r = s->running[i].r;
         if (r->n_computed >= r->n_prompt) continue;
-        int32_t n = shared_prefix(r, c->r);
-        if (n == c->r->n_prompt) n--;
+        const int32_t most = n_lookup(c->r) - 1;
+        int32_t       n    = shared_prefix(r, c->r);
+        if (n > most) n = most;
         if (n - n % s->opt.page_size - c->n_match >= SHARED_MIN) return 1;
     }
     return 0;

@@ -25,6 +25,7 @@ static void append(fm_sched *s, fm_request *r, int32_t id)
         r->matched_stop = id;
     }
     r->token[r->n_token++] = id;
+    s->stats.n_output++;
     if (r->finish == FM_FINISH_NONE && !fm__left(r)) r->finish = FM_FINISH_LENGTH;
 }
 
@@ -41,6 +42,7 @@ static void commit_slot(fm_sched *s, const fm__slot *slot, const int32_t *token)
     fm_request *r = slot->r;
 
     r->n_computed += slot->take;
+    r->n_scored += slot->n_score;
     publish_prompt(s, r);
     if (r->finish != FM_FINISH_NONE) return; /* ended from outside meanwhile */
     if (slot->out >= 0) append(s, r, token[slot->out]);

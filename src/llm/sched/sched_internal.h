@@ -12,7 +12,8 @@ enum { FM__LPM_MAX = 128 };
 typedef struct {
     fm_request *r;
     int32_t     take;   /* rows in the planned step */
-    int32_t     out;    /* index of its out row, or -1 */
+    int32_t     out;    /* index of the out row that is sampled, or -1 */
+    int32_t     n_score; /* rows that score the prompt */
     int         is_new; /* joined while planning this step */
 } fm__slot;
 
@@ -42,10 +43,12 @@ struct fm_sched {
     double ratio;         /* of max_new_tokens that running requests are expected to use */
     int    is_planned;    /* a step is out, neither committed nor given up */
     int    n_prefill_row; /* of the planned step */
+    int    n_score_row;   /* likewise */
+    double now;
     int    n_preempted;   /* while planning this step */
 
     fm_batch       batch;
-    fm_request   **out;       /* [max_running] */
+    fm_request   **out;       /* [max_out] */
     fm__candidate *candidate; /* [FM__LPM_MAX] */
     fm__future    *future;    /* [max_running] */
     fm_sched_stats stats;
@@ -77,10 +80,11 @@ int  fm__prefill_budget(const fm_sched_options *o); /* rows per step */
 void fm__retire(fm_sched *s, fm_request *r);        /* of a request that left `running` */
 void fm__sweep(fm_sched *s);                        /* retires what has a finish reason */
 
-/* sched_plan.c: rows of a prefill of `want` this step may still take. */
-int32_t fm__prefill_share(const fm_sched *s, int32_t want);
-/* Gives the slot up to `want` more rows and the pages for them; what it got. */
-int32_t fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want);
+/* sched_plan.c: rows this step may still take of a prefill that goes on at `from`. */
+int32_t fm__prefill_share(const fm_sched *s, const fm_request *r, int32_t from);
+/* Gives the slot up to `want` more rows and the pages for them. */
+void fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want);
+void fm__give_prefill(fm_sched *s, fm__slot *slot, int32_t want); /* and counts them */
 
 /* sched_admit.c */
 void fm__admit(fm_sched *s);

@@ -45,15 +45,41 @@ static void preempt_one(fm_sched *s)
     s->stats.n_preemption++;
 }
 
-int32_t fm__prefill_share(const fm_sched *s, int32_t want)
+/* Rows of [from, to) that score the prompt. */
+static int32_t n_score(const fm_request *r, int32_t from, int32_t to)
+{
+    const int32_t next = fm_request_next_score(r), last = r->n_prompt - 1;
+    const int32_t n    = (to < last ? to : last) - (from > next ? from : next);
+    return n > 0 ? n : 0;
+}
+
+/* As many of `want` rows as have no more than the step's scores among them. */
+static int32_t cut_by_scores(const fm_sched *s, const fm_request *r, int32_t from, int32_t want)
+{
+    const int32_t left = FM_SCORE_ROWS - s->n_score_row;
+    if (n_score(r, from, from + want) <= left) return want;
+    const int32_t next = fm_request_next_score(r);
+    return (from > next ? from : next) + left - from;
+}
+
+int32_t fm__prefill_share(const fm_sched *s, const fm_request *r, int32_t from)
 {
     const int32_t left = fm__prefill_budget(&s->opt) - s->n_prefill_row;
+    const int32_t want = cut_by_scores(s, r, from, r->n_token - from);
     if (want <= left) return want;
     if (s->opt.chunk > 0) return left;
     return s->n_prefill_row ? 0 : want; /* not cut, so a long text goes alone */
 }
 
-int32_t fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want)
+void fm__give_prefill(fm_sched *s, fm__slot *slot, int32_t want)
+{
+    const int32_t from = slot->r->n_computed;
+    fm__give_rows(s, slot, want);
+    s->n_prefill_row += slot->take;
+    s->n_score_row += n_score(slot->r, from, from + slot->take);
+}
+
+void fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want)
 {
     fm_request   *r    = slot->r;
     const int64_t room = (int64_t)(r->lease.n_page + fm__free_pages(s)) * s->opt.page_size;
@@ -62,7 +88,6 @@ int32_t fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want)
     slot->take            = fit < want ? (int32_t)fit : want;
     const fm_status grown = fm_kv_grow(s->kv, &r->lease, r->n_computed + slot->take);
     FM_BUG_UNLESS(grown == FM_OK);
-    return slot->take;
 }
 
 static void give_decodes(fm_sched *s)
@@ -76,13 +101,12 @@ static void give_decodes(fm_sched *s)
  * fewer rows, or none until they end. */
 static void give_prefills(fm_sched *s)
 {
-    s->n_prefill_row = 0;
+    s->n_prefill_row = s->n_score_row = 0;
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *r  = s->running[i].r;
         s->running[i].is_new = 0;
         if (fm__is_decoding(r)) continue;
-        s->n_prefill_row +=
-            fm__give_rows(s, &s->running[i], fm__prefill_share(s, r->n_token - r->n_computed));
+        fm__give_prefill(s, &s->running[i], fm__prefill_share(s, r, r->n_computed));
     }
 }
 
@@ -104,6 +128,12 @@ static int32_t clamp(int32_t x, int32_t lo, int32_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
+static void add_out(fm_sched *s, fm_request *r, int32_t row)
+{
+    s->out[s->batch.n_out]         = r;
+    s->batch.out[s->batch.n_out++] = row;
+}
+
 static void write_rows(fm_sched *s, fm__slot *slot)
 {
     const fm_request *r    = slot->r;
@@ -113,11 +143,13 @@ static void write_rows(fm_sched *s, fm__slot *slot)
 
     add_span(s, r, from, cut, FM_FORM_PROMPT);
     add_span(s, r, cut, to, FM_FORM_GENERATED);
-    slot->out = -1;
+    slot->out     = -1;
+    slot->n_score = n_score(r, from, to);
+    const int32_t first = from > fm_request_next_score(r) ? from : fm_request_next_score(r);
+    for (int32_t i = 0; i < slot->n_score; i++) add_out(s, slot->r, b->n_row - (to - first) + i);
     if (!slot->take || to < r->n_token || !fm__left(r)) return;
-    slot->out          = b->n_out;
-    s->out[b->n_out]   = slot->r;
-    b->out[b->n_out++] = b->n_row - 1;
+    slot->out = b->n_out;
+    add_out(s, slot->r, b->n_row - 1);
 }
 
 static void write_batch(fm_sched *s)

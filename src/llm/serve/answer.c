@@ -41,6 +41,33 @@ static int is_declared(void *ctx, const char *name)
     return 0;
 }
 
+static void add_logprob(fm__answer *a, fm__logprob lp, const fm_top_logprob *top)
+{
+    if (a->n_lp == a->cap_lp) {
+        a->cap_lp = a->cap_lp ? 2 * a->cap_lp : 16;
+        a->lp     = realloc(a->lp, a->cap_lp * sizeof *a->lp);
+        FM_BUG_UNLESS(a->lp != NULL);
+    }
+    if (a->n_top + (size_t)lp.n_top > a->cap_top) {
+        a->cap_top = 2 * (a->n_top + (size_t)lp.n_top);
+        a->top     = realloc(a->top, a->cap_top * sizeof *a->top);
+        FM_BUG_UNLESS(a->top != NULL);
+    }
+    if (lp.n_top) memcpy(a->top + a->n_top, top, (size_t)lp.n_top * sizeof *a->top);
+    lp.top_at        = a->n_top;
+    a->lp[a->n_lp++] = lp;
+    a->n_top += (size_t)lp.n_top;
+}
+
+/* The first of the prompt's tokens that is reported follows nothing that was. */
+static void begin_prompt_logprobs(fm__answer *a)
+{
+    const fm__prompt *p = &a->ask->prompt[a->prompt];
+    if (p->logprob_from < 0 || (size_t)p->logprob_from >= p->token.n) return;
+    add_logprob(a, (fm__logprob){.id = p->token.id[p->logprob_from], .of_prompt = 1, .is_first = 1},
+                NULL);
+}
+
 void fm__answer_init(fm__answer *a, const fm__ask *ask, int slot, uint64_t id_key)
 {
     *a          = (fm__answer){.ask          = ask,
@@ -57,6 +84,7 @@ void fm__answer_init(fm__answer *a, const fm__ask *ask, int slot, uint64_t id_ke
     if (ask->forced.len) fm_tool_calls_push(&a->tools, ask->forced.text, ask->forced.len);
     if (ask->echo)
         fm_str_add(&a->said, ask->prompt[a->prompt].text.text, ask->prompt[a->prompt].text.len);
+    begin_prompt_logprobs(a);
 }
 
 void fm__answer_fini(fm__answer *a)
@@ -72,7 +100,7 @@ void fm__answer_fini(fm__answer *a)
     fm_ids_fini(&a->token);
     fm_str_fini(&a->thought);
     fm_str_fini(&a->said);
-    for (int i = 0; i < 4; i++) fm_str_fini(&a->so_far[i]);
+    for (int i = 0; i < FM__N_SO_FAR; i++) fm_str_fini(&a->so_far[i]);
     fm_reasoning_fini(&a->reasoning);
     fm_tool_calls_fini(&a->tools);
 }
@@ -98,24 +126,6 @@ static void add_text(fm__answer *a, const char *text, size_t len, int last)
     fm_str_fini(&said);
 }
 
-static void add_logprob(fm__answer *a, const fm__event *ev, const fm__events *from)
-{
-    if (a->n_lp == a->cap_lp) {
-        a->cap_lp = a->cap_lp ? 2 * a->cap_lp : 16;
-        a->lp     = realloc(a->lp, a->cap_lp * sizeof *a->lp);
-        FM_BUG_UNLESS(a->lp != NULL);
-    }
-    if (a->n_top + (size_t)ev->n_top > a->cap_top) {
-        a->cap_top = 2 * (a->n_top + (size_t)ev->n_top);
-        a->top     = realloc(a->top, a->cap_top * sizeof *a->top);
-        FM_BUG_UNLESS(a->top != NULL);
-    }
-    if (ev->n_top)
-        memcpy(a->top + a->n_top, from->top + ev->top_at, (size_t)ev->n_top * sizeof *a->top);
-    a->lp[a->n_lp++] = (fm__logprob){ev->token, ev->logprob, a->n_top, ev->n_top};
-    a->n_top += (size_t)ev->n_top;
-}
-
 void fm__answer_clear_logprobs(fm__answer *a)
 {
     a->n_lp = a->n_top = 0;
@@ -126,17 +136,26 @@ void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from)
     const int thinking =
         a->reasoning.at != FM_REASONING_AFTER &&
         (a->reasoning.at == FM_REASONING_INSIDE || a->ask->reasoning == FM_REASONING_OPEN);
-    a->finish       = ev->finish;
+    const fm__prompt *prompt = &a->ask->prompt[a->prompt];
+    a->finish                = ev->finish;
     a->matched_id   = ev->matched_id;
     a->matched_stop = ev->matched_stop;
     a->n_prompt     = ev->n_prompt;
     a->n_output     = ev->n_output;
     a->n_cached     = ev->n_cached;
+    if (ev->queue_seconds > 0) a->queue_seconds = ev->queue_seconds;
     if (ev->token >= 0) {
         a->n_thought += thinking;
         fm_ids_add(&a->token, ev->token);
-        if (a->ask->logprobs) add_logprob(a, ev, from);
     }
+    if (a->ask->logprobs && (ev->token >= 0 || ev->prompt_at >= 0))
+        add_logprob(a,
+                    (fm__logprob){.id        = ev->prompt_at >= 0 ? prompt->token.id[ev->prompt_at]
+                                                                  : ev->token,
+                                  .logprob   = ev->logprob,
+                                  .n_top     = ev->n_top,
+                                  .of_prompt = ev->prompt_at >= 0},
+                    ev->n_top ? from->top + ev->top_at : NULL);
     const char *text = from->text.text ? from->text.text + ev->text_at : "";
     add_text(a, text, ev->text_len, ev->finish != FM_FINISH_NONE);
 }

@@ -18,7 +18,10 @@ typedef struct {
     float   logprob;
     size_t  top_at;
     int     n_top;
+    int     of_prompt, is_first; /* nothing is known about a prompt's first token */
 } fm__logprob;
+
+enum { FM__N_SO_FAR = 6 };
 
 typedef struct {
     const fm__ask *ask;
@@ -37,13 +40,14 @@ typedef struct {
     int       matched_stop;
     int32_t   n_prompt, n_output, n_cached, n_thought; /* tokens */
     size_t    said_chars; /* of the tokens reported so far, for text_offset */
-    double    last_token; /* when */
+    double    first_token, last_token; /* when */
+    double    queue_seconds;
     int       news;           /* it is in the call's list */
     int       begun, ended;   /* its first and last event were sent */
     int       block;          /* /v1/messages: the open block's kind; see there */
     int       n_block;
 
-    fm_str so_far[4]; /* /generate repeats itself: its text, ids and logprobs as written */
+    fm_str so_far[FM__N_SO_FAR]; /* /generate repeats itself: its text, ids, logprobs as written */
 
     fm_reasoning  reasoning;
     fm_tool_calls tools;

@@ -57,6 +57,7 @@ fm_status fm__add_prompts(fm__ask *a, int n)
     a->prompt = calloc((size_t)n, sizeof *a->prompt);
     if (!a->prompt) return fm_fail(FM_E_OOM, "request");
     a->n_prompt = n;
+    for (int i = 0; i < n; i++) a->prompt[i].logprob_from = -1;
     return FM_OK;
 }
 
@@ -96,6 +97,9 @@ static fm_status check_prompt(const fm__prompt *p, fm__params *q, const fm__fact
             return fm_fail(FM_E_ARG,
                            "request: prompt token %zu is %d, outside the vocabulary of %d", i,
                            (int)p->token.id[i], facts->vocab);
+    if (p->logprob_from > n)
+        return fm_fail(FM_E_ARG, "request: logprob_start_len is %d, and the prompt has %lld tokens",
+                       (int)p->logprob_from, (long long)n);
     if (n >= facts->context)
         return fm_fail(FM_E_ARG,
                        "request: the prompt has %lld tokens, and the context is %d tokens",

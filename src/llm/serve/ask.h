@@ -23,6 +23,7 @@ typedef struct {
     fm_ids token;
     fm_str text; /* as the client gave it, for echo */
     char  *rid;  /* /generate's own name for it, or NULL */
+    int32_t logprob_from; /* log-probabilities of its tokens from here on; -1: none */
 } fm__prompt;
 
 typedef struct {

@@ -17,9 +17,6 @@ static fm_status read_logprobs(fm__ask *a, fm__params *p, const json_t *body)
     a->top_logprobs          = top > 0 ? (int)top : 0;
     p->sampling.logprobs     = a->logprobs;
     p->sampling.top_logprobs = a->top_logprobs;
-    if (a->echo && a->logprobs)
-        return fm_fail(FM_E_NOSUP,
-                       "request: logprobs of the prompt (echo with logprobs) are not supported");
     return FM_OK;
 }
 
@@ -62,6 +59,17 @@ static fm_status read_one(fm__prompt *p, const json_t *v, const json_t *suffix, 
     return fm__encode_text(p, r, json_string_value(v), json_string_length(v), FM_ENCODE_BOS);
 }
 
+/* What echo repeats of a prompt of ids. */
+static void decode_prompt(fm__prompt *p, const fm__reader *r, int keep_special)
+{
+    for (size_t i = 0; r->facts->tokenizer && i < p->token.n; i++) {
+        size_t      n     = 0;
+        const char *bytes = fm_token_bytes(r->facts->tokenizer, p->token.id[i], &n);
+        if (keep_special || !fm_token_is_special(r->facts->tokenizer, p->token.id[i]))
+            fm_str_add(&p->text, bytes, n);
+    }
+}
+
 static fm_status read_prompts(fm__ask *a, const json_t *body, const fm__reader *r)
 {
     const json_t *v = json_object_get(body, "prompt"), *suffix = json_object_get(body, "suffix");
@@ -72,6 +80,10 @@ static fm_status read_prompts(fm__ask *a, const json_t *body, const fm__reader *
     FM_TRY(fm__add_prompts(a, n));
     for (int i = 0; i < n; i++)
         FM_TRY(read_one(&a->prompt[i], many ? json_array_get(v, (size_t)i) : v, suffix, r));
+    for (int i = 0; a->echo && i < n; i++) {
+        if (!a->prompt[i].text.len) decode_prompt(&a->prompt[i], r, a->params->keep_special);
+        if (a->logprobs) a->prompt[i].logprob_from = 0;
+    }
     return FM_OK;
 }
 

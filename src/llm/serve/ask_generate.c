@@ -60,16 +60,28 @@ static fm_status read_params(fm__ask *a, const json_t *body, const fm__reader *r
 
 static fm_status read_logprobs(fm__ask *a, const json_t *body)
 {
-    int64_t       start = -1;
-    const json_t *v     = json_object_get(body, "return_logprob");
+    const json_t *v = json_object_get(body, "return_logprob");
     if (json_is_array(v)) a->logprobs = json_is_true(json_array_get(v, 0));
     else FM_TRY(fm_json_opt_bool(&a->logprobs, body, "return_logprob", fm__at));
-    if (!json_is_array(json_object_get(body, "logprob_start_len")))
-        FM_TRY(fm_json_opt_int(&start, body, "logprob_start_len", -1, INT32_MAX, fm__at));
-    if (a->logprobs && start >= 0)
-        return fm_fail(FM_E_NOSUP,
-                       "request: logprob_start_len: logprobs of the prompt are not supported");
     return fm_json_opt_bool(&a->text_in_logprobs, body, "return_text_in_logprobs", fm__at);
+}
+
+/* One start for all prompts, or one for each; -1: none. */
+static fm_status read_logprob_starts(fm__ask *a, const json_t *body)
+{
+    const json_t *v     = json_object_get(body, "logprob_start_len");
+    int64_t       start = -1;
+    if (!a->logprobs) return FM_OK;
+    if (!json_is_array(v))
+        FM_TRY(fm_json_opt_int(&start, body, "logprob_start_len", -1, INT32_MAX, fm__at));
+    for (int i = 0; i < a->n_prompt; i++) {
+        const json_t *own = json_is_array(v) ? json_array_get(v, (size_t)i) : NULL;
+        if (own && (!json_is_integer(own) || json_integer_value(own) < -1 ||
+                    json_integer_value(own) > INT32_MAX))
+            return fm_fail(FM_E_FORMAT, "request: logprob_start_len[%d] is no position", i);
+        a->prompt[i].logprob_from = (int32_t)(own ? json_integer_value(own) : start);
+    }
+    return FM_OK;
 }
 
 static fm_status read_prompt(fm__prompt *p, const json_t *text, const json_t *ids,
@@ -111,5 +123,6 @@ fm_status fm__read_generate(fm__ask *a, const json_t *body, const fm__reader *r)
         FM_TRY(read_prompt(&a->prompt[i], a->is_list ? for_prompt(text, i) : text,
                            a->is_list && ids ? json_array_get(ids, (size_t)i) : ids, r));
     FM_TRY(read_rids(a, json_object_get(body, "rid")));
+    FM_TRY(read_logprob_starts(a, body));
     return fm__check_lengths(a, r->facts);
 }

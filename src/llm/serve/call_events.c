@@ -9,12 +9,17 @@ static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm__eve
     fm__metrics *m = &s->metrics;
     if (ev->token >= 0) {
         m->n_output_token++;
-        if (a->n_output <= 1) fm__histogram_add(&m->ttft, ev->when - c->began, 1);
-        else fm__histogram_add(&m->itl, ev->when - a->last_token, 1);
+        if (a->n_output <= 1) {
+            a->first_token = ev->when;
+            fm__histogram_add(&m->ttft, ev->when - c->began, 1);
+        } else {
+            fm__histogram_add(&m->itl, ev->when - a->last_token, 1);
+        }
         a->last_token = ev->when;
     }
     if (ev->finish == FM_FINISH_NONE) return;
     fm__histogram_add(&m->e2e, ev->when - c->began, 1);
+    fm__histogram_add(&m->queue_time, a->queue_seconds, 1);
     fm__histogram_add(&m->generation_tokens, a->n_output, 1);
     if (a->index == 0) {
         fm__histogram_add(&m->prompt_tokens, a->n_prompt, 1);
@@ -75,7 +80,7 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
     measure(s, c, a, ev);
     c->n_ended += ev->finish != FM_FINISH_NONE;
     if (c->ask->stream) {
-        note_news(s, c, a);
+        if (ev->prompt_at < 0) note_news(s, c, a); /* the prompt's logprobs come with the answer */
     } else if (c->n_ended == c->n_answer) {
         send_whole(s, c);
     }

@@ -79,7 +79,8 @@ static fm__event *new_event(fm__events *ev)
         FM_BUG_UNLESS(ev->event != NULL);
     }
     ev->event[ev->n] =
-        (fm__event){.token = -1, .matched_id = -1, .matched_stop = -1, .when = fm_now()};
+        (fm__event){.token = -1, .prompt_at = -1, .matched_id = -1, .matched_stop = -1,
+                    .when = fm_now()};
     return &ev->event[ev->n++];
 }
 
@@ -129,7 +130,9 @@ static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a,
                             .keep_stop    = q->keep_stop,
                             .keep_special = q->keep_special,
                             .n            = a->n,
-                            .priority     = a->priority};
+                            .priority     = a->priority,
+                            .prompt_logprobs = a->prompt[i].logprob_from >= 0,
+                            .logprob_from    = a->prompt[i].logprob_from};
     uint64_t          id = 0;
     const fm_status   rc = fm_engine_submit(t->engine, &p, &id);
     if (rc != FM_OK) {
@@ -192,7 +195,8 @@ static void copy_event(fm__engine_thread *t, const fm_event *in, const job *j)
     ev->text_at     = box->text.len;
     ev->text_len    = in->text_len;
     fm_str_add(&box->text, in->text, in->text_len);
-    ev->logprob = in->logprob;
+    ev->logprob   = in->logprob;
+    ev->prompt_at = in->prompt_at;
     if (in->n_top) add_top(box, ev, in->top, in->n_top);
     ev->finish       = in->finish;
     ev->matched_id   = in->matched_id;
@@ -200,6 +204,7 @@ static void copy_event(fm__engine_thread *t, const fm_event *in, const job *j)
     ev->n_prompt     = in->n_prompt;
     ev->n_output     = in->n_output;
     ev->n_cached     = in->n_cached;
+    ev->queue_seconds = in->queue_seconds;
 }
 
 static void collect(fm__engine_thread *t)

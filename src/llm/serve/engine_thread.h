@@ -17,6 +17,7 @@ typedef struct {
     int       prompt, index; /* which prompt of the ask, which of its n answers */
     fm_status failed;        /* not FM_OK: the prompt is over, text says why */
     int32_t   token;         /* -1: none */
+    int32_t   prompt_at;     /* not -1: logprob and top are of the prompt's token here */
     size_t    text_at, text_len, top_at;
     float     logprob;
     int       n_top;
@@ -25,6 +26,7 @@ typedef struct {
     int       matched_stop;
     int32_t   n_prompt, n_output, n_cached;
     double    when; /* fm_now() of the step's end */
+    double    queue_seconds;
 } fm__event;
 
 typedef struct {

@@ -13,6 +13,10 @@ static const double e2e_bound[]  = {0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1,   2,
 static const double itl_bound[]  = {0.0005, 0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02,
                                     0.025,  0.03,  0.035, 0.04,  0.06,  0.08,  0.1,  0.15,  0.2,
                                     0.3,    0.4,   0.5,   0.75,  1,     2,     4,    6,     8};
+static const double queue_bound[] = {0,   0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,  0.5,  1,
+                                     2,   3,     4,     5,    10,   15,   20,  30,   40,   50,
+                                     60,  70,    80,    90,   100,  200,  300, 400,  500,  600,
+                                     700, 800,   900,   1000, 1200, 1400, 1600, 1800, 2000, 2200};
 static const double size_bound[] = {1,    4,    16,   64,   128,   256,   512,  1024,
                                     2048, 4096, 8192, 16384, 32768, 65536, 131072};
 
@@ -23,6 +27,7 @@ void fm__metrics_init(fm__metrics *m)
     *m = (fm__metrics){.ttft              = {BOUNDS(ttft_bound)},
                        .itl               = {BOUNDS(itl_bound)},
                        .e2e               = {BOUNDS(e2e_bound)},
+                       .queue_time        = {BOUNDS(queue_bound)},
                        .prompt_tokens     = {BOUNDS(size_bound)},
                        .generation_tokens = {BOUNDS(size_bound)}};
 }
@@ -147,6 +152,8 @@ void fm__put_metrics(fm_str *out, const fm__metrics *m, const fm__engine_state *
     put_histogram(&p, "inter_token_latency_seconds", "Between tokens of an answer.", &m->itl);
     put_histogram(&p, "e2e_request_latency_seconds", "From a request's arrival to its end.",
                   &m->e2e);
+    put_histogram(&p, "queue_time_seconds", "From a request's submission to its first step.",
+                  &m->queue_time);
     put_histogram(&p, "prompt_tokens_histogram", "Prompt tokens of a request.", &m->prompt_tokens);
     put_histogram(&p, "generation_tokens_histogram", "Output tokens of a request.",
                   &m->generation_tokens);

@@ -31,10 +31,14 @@ static void put_top(fm_str *out, const fm__call *c, const fm__answer *a, const f
     fm_str_puts(out, "}");
 }
 
-static size_t n_char(const fm__call *c, int32_t id)
+/* Characters a token adds to the text. */
+static size_t n_char(const fm__call *c, const fm__answer *a, int32_t id)
 {
     size_t      n = 0, chars = 0;
     const char *text = c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : "";
+    if (n && fm_token_is_special(c->tokenizer, id) &&
+        !fm__ask_params(a->ask, a->prompt)->keep_special)
+        return 0;
     for (size_t i = 0; i < n; i++) chars += ((unsigned char)text[i] & 0xc0) != 0x80;
     return chars;
 }
@@ -53,17 +57,19 @@ static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
     fm_str_puts(out, "],\"token_logprobs\":[");
     for (size_t i = 0; i < a->n_lp; i++) {
         if (i) fm_str_puts(out, ",");
-        fm__put_number(out, a->lp[i].logprob);
+        if (a->lp[i].is_first) fm_str_puts(out, "null");
+        else fm__put_number(out, a->lp[i].logprob);
     }
     fm_str_puts(out, "],\"top_logprobs\":[");
     for (size_t i = 0; i < a->n_lp; i++) {
         if (i) fm_str_puts(out, ",");
-        put_top(out, c, a, &a->lp[i]);
+        if (a->lp[i].is_first) fm_str_puts(out, "null");
+        else put_top(out, c, a, &a->lp[i]);
     }
     fm_str_puts(out, "],\"text_offset\":[");
     for (size_t i = 0; i < a->n_lp; i++) {
         fm_str_printf(out, i ? ",%zu" : "%zu", a->said_chars);
-        a->said_chars += n_char(c, a->lp[i].id);
+        a->said_chars += n_char(c, a, a->lp[i].id);
     }
     fm_str_puts(out, "]}");
     fm__answer_clear_logprobs(a);

@@ -5,13 +5,15 @@
 #include "llm/serve/call.h"
 #include "llm/serve/write.h"
 
-static void put_logprob(fm_str *out, const fm__call *c, int32_t id, double logprob)
+/* [log-probability or null, id, text or null] */
+static void put_logprob(fm_str *out, const fm__call *c, int32_t id, double logprob, int known)
 {
     size_t      n = 0;
     const char *text =
         c->ask->text_in_logprobs && c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : NULL;
     fm_str_puts(out, "[");
-    fm__put_number(out, logprob);
+    if (known) fm__put_number(out, logprob);
+    else fm_str_puts(out, "null");
     fm_str_printf(out, ",%d,", (int)id);
     if (text) fm__put_text(out, text, n);
     else fm_str_puts(out, "null");
@@ -19,26 +21,37 @@ static void put_logprob(fm_str *out, const fm__call *c, int32_t id, double logpr
 }
 
 /* What every event repeats is written once and copied from then on. */
-enum { TEXT, IDS, LOGPROBS, TOPS };
+enum { TEXT, IDS, LOGPROBS, TOPS, INPUT, INPUT_TOPS };
 
 static void put_comma(fm_str *list)
 {
     if (list->len) fm_str_add(list, ",", 1);
 }
 
+static void put_tops(fm_str *out, const fm__call *c, const fm__answer *a, const fm__logprob *lp)
+{
+    put_comma(out);
+    if (lp->is_first) {
+        fm_str_puts(out, "null");
+        return;
+    }
+    fm_str_puts(out, "[");
+    for (int k = 0; k < lp->n_top; k++) {
+        const fm_top_logprob *t = &a->top[lp->top_at + (size_t)k];
+        if (k) fm_str_puts(out, ",");
+        put_logprob(out, c, t->id, t->logprob, 1);
+    }
+    fm_str_puts(out, "]");
+}
+
 static void take_logprobs(const fm__call *c, fm__answer *a)
 {
     for (size_t i = 0; i < a->n_lp; i++) {
-        put_comma(&a->so_far[LOGPROBS]);
-        put_logprob(&a->so_far[LOGPROBS], c, a->lp[i].id, a->lp[i].logprob);
-        put_comma(&a->so_far[TOPS]);
-        fm_str_puts(&a->so_far[TOPS], "[");
-        for (int k = 0; k < a->lp[i].n_top; k++) {
-            const fm_top_logprob *t = &a->top[a->lp[i].top_at + (size_t)k];
-            if (k) fm_str_puts(&a->so_far[TOPS], ",");
-            put_logprob(&a->so_far[TOPS], c, t->id, t->logprob);
-        }
-        fm_str_puts(&a->so_far[TOPS], "]");
+        const fm__logprob *lp   = &a->lp[i];
+        fm_str            *list = &a->so_far[lp->of_prompt ? INPUT : LOGPROBS];
+        put_comma(list);
+        put_logprob(list, c, lp->id, lp->logprob, !lp->is_first);
+        put_tops(&a->so_far[lp->of_prompt ? INPUT_TOPS : TOPS], c, a, lp);
     }
     fm__answer_clear_logprobs(a);
 }
@@ -65,10 +78,11 @@ static void put_so_far(fm_str *out, const char *before, const fm_str *list, cons
 static void put_logprobs(fm_str *out, const fm__answer *a)
 {
     if (!a->ask->logprobs) return;
-    put_so_far(out, ",\"input_token_logprobs\":[],\"output_token_logprobs\":[",
-               &a->so_far[LOGPROBS], "]");
+    put_so_far(out, ",\"input_token_logprobs\":[", &a->so_far[INPUT], "]");
+    put_so_far(out, ",\"output_token_logprobs\":[", &a->so_far[LOGPROBS], "]");
     if (!a->ask->top_logprobs) return;
-    put_so_far(out, ",\"input_top_logprobs\":[],\"output_top_logprobs\":[", &a->so_far[TOPS], "]");
+    put_so_far(out, ",\"input_top_logprobs\":[", &a->so_far[INPUT_TOPS], "]");
+    put_so_far(out, ",\"output_top_logprobs\":[", &a->so_far[TOPS], "]");
 }
 
 static void put_finish(fm_str *out, const fm__answer *a)
@@ -101,6 +115,16 @@ static void put_name(fm_str *out, const fm__call *c, const fm__answer *a)
     fm_str_fini(&name);
 }
 
+/* Seconds; the throughput is of the tokens after the first. */
+static void put_times(fm_str *out, const fm__call *c, const fm__answer *a)
+{
+    const double decoding = a->last_token - a->first_token;
+    fm_str_printf(out, ",\"e2e_latency\":%.6f,\"queue_time\":%.6f", fm_now() - c->began,
+                  a->queue_seconds);
+    if (a->n_output > 1 && decoding > 0)
+        fm_str_printf(out, ",\"decode_throughput\":%.3f", (a->n_output - 1) / decoding);
+}
+
 static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_index)
 {
     take_news(c, a);
@@ -117,8 +141,7 @@ static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_i
                   "\"weight_version\":\"default\"",
                   (int)a->n_prompt, (int)a->n_output, (int)a->n_cached);
     put_logprobs(out, a);
-    if (a->finish != FM_FINISH_NONE)
-        fm_str_printf(out, ",\"e2e_latency\":%.6f", fm_now() - c->began);
+    if (a->finish != FM_FINISH_NONE) put_times(out, c, a);
     fm_str_puts(out, "}}");
 }
 
@@ -129,7 +152,7 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
     put_answer(out, c, a, c->n_answer > 1 || c->ask->is_list);
     fm_str_puts(out, "\n\n");
     a->ended = a->finish != FM_FINISH_NONE;
-    for (int i = 0; c->incremental && i < 4; i++) fm_str_clear(&a->so_far[i]);
+    for (int i = 0; c->incremental && i < FM__N_SO_FAR; i++) fm_str_clear(&a->so_far[i]);
 }
 
 static void finish(fm__call *c, fm_str *out)

@@ -8,12 +8,12 @@
 #include "base/number.h"
 
 /* All ones where x < y: masks instead of branches, so that loops become vectors. */
-static inline uint32_t fm_mask_below(float x, float y)
+FM_HD static inline uint32_t fm_mask_below(float x, float y)
 {
     return -(uint32_t)(x < y);
 }
 
-static inline float fm_exp(float x)
+FM_HD static inline float fm_exp(float x)
 {
     const uint32_t low = fm_mask_below(x, -87.0f), high = fm_mask_below(88.0f, x);
     const uint32_t kept = fm_bits_of_f32(x) & ~(low | high);

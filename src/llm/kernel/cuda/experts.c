@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/kernel/cuda/experts.h"
+
+#include "llm/kernel/cuda/experts_internal.h"
+
+/* Twice the mean fits in one block: with uniform routing few experts then need
+ * a second reading of their weights, which comes from L2. */
+int fm_cuda_experts_block_rows(int n_pair, int n_expert)
+{
+    const int mean = n_pair / n_expert;
+    return mean <= 4 ? 8 : mean <= 8 ? 16 : mean <= 16 ? 32 : mean <= 64 ? 64 : 128;
+}
+
+fm_status fm_cuda_experts_init(void)
+{
+    FM_TRY(fm__cuda_experts_init_up());
+    return fm__cuda_experts_init_down();
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One wrapper per instruction.  Each of these has a twin with the same
+ * contract in tests/cuda/emulator/llm/kernel/cuda/ptx.cuh; instructions that
+ * are not emulated (TMA, mbarrier, wgmma) belong in a header of their own.
+ *
+ * Whole warps call the collectives: shuffles, ldmatrix, mma. */
+#ifndef FM_LLM_KERNEL_CUDA_PTX_CUH
+#define FM_LLM_KERNEL_CUDA_PTX_CUH
+
+#include <stdint.h>
+
+#include "llm/kernel/cuda/launch.cuh"
+
+#define FM_WARP 0xffffffffu
+
+FM_DEVICE uint32_t fm_shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* --- asynchronous copies, 16 bytes, both sides 16-byte aligned -------------- */
+
+/* pred false writes zeros and reads nothing.  Landed only after a wait, and
+ * seen by other threads only after a barrier behind it. */
+FM_DEVICE void fm_cp_async16(void *smem, const void *gmem, bool pred)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                     fm_shared_address(smem)),
+                 "l"(__cvta_generic_to_global(gmem)), "r"(pred ? 16 : 0)
+                 : "memory");
+}
+
+FM_DEVICE void fm_cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until at most N of this thread's committed groups are still in flight. */
+template <int N> FM_DEVICE void fm_cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+/* 16 bytes that are read once, weights: they leave no trace in L1.  Not for
+ * what a kernel that may still run has written. */
+FM_DEVICE uint4 fm_ld_stream16(const void *gmem)
+{
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(__cvta_generic_to_global(gmem)));
+    return v;
+}
+
+/* --- 8x8 matrices of 16-bit elements between shared memory and registers ---- */
+
+/* Lane 8j+i names row i (16 bytes, aligned) of matrix j; r[j] of lane l becomes
+ * elements 2(l%4), 2(l%4)+1 of row l/4; transposed: of column l/4. */
+FM_DEVICE void fm_ldmatrix_x4(uint32_t r[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(fm_shared_address(row))
+                 : "memory");
+}
+
+FM_DEVICE void fm_ldmatrix_x4_trans(uint32_t r[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(fm_shared_address(row))
+                 : "memory");
+}
+
+/* Rows from lanes 0..15; the other lanes' addresses are not used. */
+FM_DEVICE void fm_ldmatrix_x2(uint32_t r[2], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(fm_shared_address(row))
+                 : "memory");
+}
+
+FM_DEVICE void fm_ldmatrix_x2_trans(uint32_t r[2], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(fm_shared_address(row))
+                 : "memory");
+}
+
+/* The inverse of fm_ldmatrix_x4 and of fm_ldmatrix_x4_trans. */
+FM_DEVICE void fm_stmatrix_x4(void *row, const uint32_t r[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     fm_shared_address(row)),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+FM_DEVICE void fm_stmatrix_x4_trans(void *row, const uint32_t r[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     fm_shared_address(row)),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+/* d[16,8] += a[16,16] b[16,8], f32 sums.  With g = lane/4 and t = 2(lane%4):
+ *     a[0] row g,   k t, t+1     a[1] row g+8, k t, t+1
+ *     a[2] row g,   k t+8, t+9   a[3] row g+8, k t+8, t+9
+ *     b[0] k t, t+1, column g    b[1] k t+8, t+9, column g
+ *     d[0], d[1] row g, columns t, t+1     d[2], d[3] row g+8 */
+FM_DEVICE void fm_mma_bf16_16816(float d[4], const uint32_t a[4], const uint32_t b[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* --- within a warp ---------------------------------------------------------- */
+
+FM_DEVICE float fm_shfl_xor(float x, int lanes)
+{
+    return __shfl_xor_sync(FM_WARP, x, lanes);
+}
+
+FM_DEVICE float fm_shfl_down(float x, int lanes)
+{
+    return __shfl_down_sync(FM_WARP, x, lanes);
+}
+
+/* Pairwise, the same order and the same bits in every lane. */
+FM_DEVICE float fm_warp_sum(float x)
+{
+#pragma unroll
+    for (int lanes = 16; lanes; lanes /= 2) x += fm_shfl_xor(x, lanes);
+    return x;
+}
+
+FM_DEVICE float fm_warp_max(float x)
+{
+#pragma unroll
+    for (int lanes = 16; lanes; lanes /= 2) x = fmaxf(x, fm_shfl_xor(x, lanes));
+    return x;
+}
+
+/* --- between warps and grids ------------------------------------------------ */
+
+/* `threads` threads, whole warps, meet at barrier `id` (1..15; 0 is __syncthreads). */
+FM_DEVICE void fm_barrier(int id, int threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/* Until everything before this grid in the stream is finished and visible. */
+FM_DEVICE void fm_grid_wait()
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* The next grid of the stream may begin its part before fm_grid_wait(). */
+FM_DEVICE void fm_grid_release()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/* --- numbers ---------------------------------------------------------------- */
+
+/* lo in bits 0..15; to nearest even */
+FM_DEVICE uint32_t fm_bf16x2_of_f32(float lo, float hi)
+{
+    uint32_t v;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(hi), "f"(lo));
+    return v;
+}
+
+FM_DEVICE float fm_f32_of_bf16_lo(uint32_t v)
+{
+    return __uint_as_float(v << 16);
+}
+
+FM_DEVICE float fm_f32_of_bf16_hi(uint32_t v)
+{
+    return __uint_as_float(v & 0xffff0000u);
+}
+
+FM_DEVICE uint32_t fm_mul_bf16x2(uint32_t a, uint32_t b)
+{
+    uint32_t v;
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+
+/* Four e4m3 bytes, lowest first, exactly; the two NaN codes become +-480.  The
+ * byte's sign and its other bits moved into place are the value * 2^-120. */
+FM_DEVICE void fm_bf16x4_of_e4m3x4(uint32_t bf16x2[2], uint32_t e4m3x4)
+{
+    const uint32_t up = 0x7b807b80u; /* 2^120, twice */
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint32_t v = __byte_perm(e4m3x4, 0, i ? 0x3424 : 0x1404); /* bytes to upper halves */
+        bf16x2[i] = fm_mul_bf16x2((v & 0x80008000u) | (v >> 4 & 0x07f007f0u), up);
+    }
+}
+
+/* To nearest even, at most +-448; lo in bits 0..7. */
+FM_DEVICE uint16_t fm_e4m3x2_of_f32(float lo, float hi)
+{
+    uint16_t v;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(hi), "f"(lo));
+    return v;
+}
+
+/* 2^x to about 2 ulp; -inf gives 0 */
+FM_DEVICE float fm_exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fibre.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+enum { STACK = 256 << 10, GUARD = 4096, MAX_FIBRES = 1024 };
+
+/* Saves what a call must preserve, changes the stack and returns on the other one. */
+extern "C" void fm_fibre_switch(void **save_sp, void *to_sp);
+asm(R"(
+    .text
+    .globl fm_fibre_switch
+    .type fm_fibre_switch, @function
+fm_fibre_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size fm_fibre_switch, . - fm_fibre_switch
+)");
+
+static char     *stack_of[MAX_FIBRES];
+static void     *outside_sp;
+static fm_fibre *entering;
+
+#ifdef __SANITIZE_ADDRESS__
+static const void *outside_stack;
+static size_t      outside_size;
+
+static void leave_for(void **fake, const void *stack, size_t size)
+{
+    __sanitizer_start_switch_fiber(fake, stack, size);
+}
+
+static void arrived_inside(fm_fibre *f)
+{
+    __sanitizer_finish_switch_fiber(f->fake_stack, &outside_stack, &outside_size);
+}
+
+static void arrived_outside(void *fake)
+{
+    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+}
+#else
+static const void  *outside_stack;
+static const size_t outside_size = 0;
+
+static void leave_for(void **, const void *, size_t)
+{
+}
+
+static void arrived_inside(fm_fibre *)
+{
+}
+
+static void arrived_outside(void *)
+{
+}
+#endif
+
+static void first_steps()
+{
+    fm_fibre *f = entering;
+    arrived_inside(f);
+    f->entry(f->arg);
+    leave_for(NULL, outside_stack, outside_size); /* NULL: this fibre does not come back */
+    void *unused;
+    fm_fibre_switch(&unused, outside_sp);
+    abort();
+}
+
+static char *new_stack()
+{
+    char *m = (char *)mmap(NULL, STACK + GUARD, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m == MAP_FAILED || mprotect(m, GUARD, PROT_NONE) != 0) {
+        perror("emulator: stack of a fibre");
+        abort();
+    }
+    return m + GUARD;
+}
+
+void fm_fibre_prepare(fm_fibre *f, int slot, void (*entry)(void *), void *arg)
+{
+    if (slot < 0 || slot >= MAX_FIBRES) abort();
+    if (!stack_of[slot]) stack_of[slot] = new_stack();
+    f->stack      = stack_of[slot];
+    f->entry      = entry;
+    f->arg        = arg;
+    f->fake_stack = NULL;
+    /* Six registers, where to return to, and a word that puts the stack where
+     * the calling convention wants it at a function's first instruction. */
+    void **top = (void **)(f->stack + STACK) - 8;
+    for (int i = 0; i < 8; i++) top[i] = NULL;
+    top[6] = (void *)first_steps;
+    f->sp  = top;
+}
+
+void fm_fibre_enter(fm_fibre *f)
+{
+    void *fake = NULL;
+    entering   = f;
+    leave_for(&fake, f->stack, STACK);
+    fm_fibre_switch(&outside_sp, f->sp);
+    arrived_outside(fake);
+}
+
+void fm_fibre_yield(fm_fibre *f)
+{
+    leave_for(&f->fake_stack, outside_stack, outside_size);
+    fm_fibre_switch(&f->sp, outside_sp);
+    arrived_inside(f);
+}

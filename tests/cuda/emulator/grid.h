@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The execution model: a grid runs block by block, a block's threads are
+ * fibres, and where CUDA makes threads meet (barriers, warp collectives) they
+ * wait for each other here.
+ *
+ *     grid ─> block ─> warps in changing order ─> lanes, forwards or backwards
+ *
+ * The order changes from turn to turn, so that a missing barrier has a chance
+ * to show; it is the same in every run of a program.  Shared memory is filled
+ * with ones before each block (NaN, -1), and guarded behind its end.  What
+ * cannot go on says so in one sentence and aborts. */
+#ifndef FM_TESTS_CUDA_EMULATOR_GRID_H
+#define FM_TESTS_CUDA_EMULATOR_GRID_H
+
+#include <stddef.h>
+
+#include "vector_types.h"
+
+/* Where the running thread is; what threadIdx and its like read. */
+struct fm_emu_place {
+    uint3 thread, block;
+    dim3  block_dim, grid_dim;
+    int   lane;
+};
+extern fm_emu_place fm_emu_here;
+
+void fm_emu_run(const char *kernel, const void *address, dim3 grid, dim3 block, size_t smem_bytes,
+                void (*body)(const void *), const void *arg);
+
+template <class F>
+static inline void fm_emu_launch(const char *kernel, const void *address, dim3 grid, dim3 block,
+                                 size_t smem_bytes, const F &body)
+{
+    fm_emu_run(kernel, address, grid, block, smem_bytes,
+               [](const void *f) { (*static_cast<const F *>(f))(); }, &body);
+}
+
+unsigned char *fm_emu_shared_bytes();
+
+/* Ends the program unless all `bytes` at p are shared memory of this block. */
+void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t alignment);
+
+void fm_emu_barrier(int id, int threads); /* threads 0: the whole block */
+
+/* The lanes of `mask` meet; the last one calls work() with what each brought
+ * (NULL for lanes outside), then all go on.  `op` must be the same everywhere. */
+void fm_emu_meet(const char *op, unsigned mask, void *mine,
+                 void (*work)(void *const *all, unsigned mask));
+
+/* Copies that land at a wait; until then their target is poison. */
+void fm_emu_copy16(void *smem, const void *gmem, bool pred);
+void fm_emu_copy_commit();
+void fm_emu_copy_wait(int n_in_flight);
+
+[[noreturn]] void fm_emu_stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
