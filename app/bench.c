@@ -68,11 +68,12 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The job:", fm_bench_knobs, fm_n_bench_knob, &c->bench},
         {"A running server:", fm_online_knobs, fm_n_online_knob, &c->online},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+        {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
     c->args            = (fm_args){.command = "bench",
                                    .about   = about,
                                    .table   = tables,
-                                   .n_table = 3,
+                                   .n_table = 4,
                                    .word    = take_word,
                                    .ctx     = c};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
@@ -80,11 +81,6 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     FM_TRY(rc);
     FM_TRY(fm_online_wanted(&c->is_online, &c->online));
     if (c->is_online) return FM_OK; /* no engine here */
-    if (c->bench.logprob_start_len != -1)
-        fm_str_printf(&c->args.notes,
-                      "fathom bench: --logprob-start-len %lld: prompts have no "
-                      "log-probabilities here, generated tokens do\n",
-                      (long long)c->bench.logprob_start_len);
     if (!c->engine->model_path) FM_TRY(fm_options_set(c->engine, "model-path", default_model));
     FM_TRY(fm_bench_check_paths(&c->bench));
     FM_TRY(fm_bench_ask_init(&c->ask, &c->bench));
@@ -164,7 +160,9 @@ static fm_status run_one_batch(command *c, fm_engine **e)
     if (rc == FM_OK && c->engine->max_running_requests == 0)
         c->engine->max_running_requests = fm_bench_lists_max_batch(&lists);
     if (rc == FM_OK) rc = fm_start_engine(e, c->engine, &c->args);
-    if (rc == FM_OK) rc = fm_bench_one_batch(*e, c->engine, &c->bench, &lists);
+    if (rc == FM_OK)
+        rc = fm_engine_is_leader(*e) ? fm_bench_one_batch(*e, c->engine, &c->bench, &lists)
+                                     : fm_engine_follow(*e);
     fm_bench_lists_fini(&lists);
     return rc;
 }
@@ -174,6 +172,7 @@ static fm_status run(command *c, fm_engine **e)
     if (c->bench.batch_size || c->bench.input_len || c->bench.output_len)
         return run_one_batch(c, e);
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
+    if (!fm_engine_is_leader(*e)) return fm_engine_follow(*e);
     return run_offline(c, *e);
 }
 

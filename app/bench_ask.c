@@ -163,6 +163,8 @@ fm_status fm_bench_ask_init(fm_ask *ask, const fm_bench_options *b)
     ask->sampling.temperature = 0;
     ask->sampling.ignore_eos  = !b->disable_ignore_eos;
     ask->sampling.logprobs    = b->return_logprob;
+    ask->prompt_logprobs      = b->return_logprob && b->logprob_start_len >= 0;
+    ask->logprob_from         = (int32_t)(ask->prompt_logprobs ? b->logprob_start_len : 0);
     if (!b->extra_request_body || !*b->extra_request_body) return FM_OK;
 
     json_t *body = NULL;

@@ -18,9 +18,9 @@ static void write_ids(FILE *f, const char *key, const int32_t *id, int n)
 }
 
 /* Nine digits bring a float back to the same bits. */
-static void write_logprobs(FILE *f, const float *x, int n)
+static void write_logprobs(FILE *f, const char *key, const float *x, int n)
 {
-    fputs(", \"output_logprobs\": [", f);
+    fprintf(f, ", \"%s\": [", key);
     for (int i = 0; i < n; i++) fprintf(f, "%s%.9g", i ? ", " : "", (double)x[i]);
     fputc(']', f);
 }
@@ -35,7 +35,9 @@ static void write_lines(FILE *f, const fm_dataset *rows, const fm_answers *b)
             write_ids(f, "prompt_ids", rows->row[i].token, rows->row[i].n_prompt);
             write_ids(f, "output_ids", a->token, a->n);
             fprintf(f, ", \"finish_reason\": \"%s\"", fm_finish_name(a->finish));
-            if (a->logprob) write_logprobs(f, a->logprob, a->n);
+            if (a->prompt_logprob)
+                write_logprobs(f, "input_logprobs", a->prompt_logprob, a->n_prompt_logprob);
+            if (a->logprob) write_logprobs(f, "output_logprobs", a->logprob, a->n);
             fputs("}\n", f);
         }
 }

@@ -26,7 +26,7 @@ const fm_knob fm_bench_knobs[] = {
     K(FLAG, disable_ignore_eos, "disable-ignore-eos", NULL, 0, 0, NULL, "answers end at the end-of-text token"),
     K(WORD, extra_request_body, "extra-request-body", NULL, 0, 0, "JSON", "sampling parameters of every request, e.g. {\"temperature\": 0.6}"),
     K(FLAG, return_logprob, "return-logprob", NULL, 0, 0, NULL, "compute the log-probability of each generated token"),
-    K(INT, logprob_start_len, "logprob-start-len", "-1", -1, 1e9, "N", "only -1: log-probabilities of generated tokens"),
+    K(INT, logprob_start_len, "logprob-start-len", "-1", -1, 1e9, "N", "with --return-logprob: of the prompts' tokens after this position, too; -1: none"),
     K(FLAG, skip_warmup, "skip-warmup", NULL, 0, 0, NULL, "do not run the 16 warm-up requests"),
     K(FLAG, do_not_exit, "do-not-exit", NULL, 0, 0, NULL, "stay after the report, until interrupted"),
 

@@ -56,8 +56,9 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     const fm_arg_table tables[] = {
         {"The questions:", knobs, N_KNOB, &c->opt},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+        {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
-    c->args = (fm_args){.command = "eval", .about = about, .table = tables, .n_table = 2};
+    c->args = (fm_args){.command = "eval", .about = about, .table = tables, .n_table = 3};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     FM_TRY(rc);
@@ -199,6 +200,11 @@ static fm_status eval(command *c, int *passed)
     FM_GO(fm_eval_load(&c->set, c->opt.set, c->opt.limit));
     FM_GO(fm_default_model(c->engine));
     FM_GO(fm_start_engine(&e, c->engine, &c->args));
+    if (!fm_engine_is_leader(e)) {
+        *passed = 1; /* the leader says */
+        rc      = fm_engine_follow(e);
+        goto out;
+    }
     if (!fm_engine_tokenizer(e)) FM_GO(fm_fail(FM_E_ARG, "this model has no tokenizer"));
     FM_GO(fm_eval_render(&c->set, fm_engine_tokenizer(e)));
     FM_GO(answer_all(c, e));

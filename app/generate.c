@@ -25,7 +25,9 @@ static fm_status submit_row(fm_engine *e, const fm_data_row *row, const fm_ask *
                    .stop      = (const char *const *)ask->stop,
                    .n_stop    = ask->n_stop,
                    .keep_stop = ask->keep_stop,
-                   .n         = ask->n_sample};
+                   .n         = ask->n_sample,
+                   .prompt_logprobs = ask->prompt_logprobs && ask->logprob_from < row->n_prompt,
+                   .logprob_from    = ask->logprob_from};
     if (!ask->set_max_new) p.sampling.max_new_tokens = row->n_output;
     return fm_engine_submit(e, &p, id);
 }
@@ -74,9 +76,19 @@ static fm_status append(fm_answer *a, int32_t token, float logprob, int with_log
     return FM_OK;
 }
 
+static fm_status append_prompt(fm_answer *a, const fm_event *ev)
+{
+    if (!a->prompt_logprob) a->prompt_logprob = malloc((size_t)ev->n_prompt * sizeof(float));
+    if (!a->prompt_logprob) return fm_fail(FM_E_OOM, "log-probabilities of prompts");
+    FM_BUG_UNLESS(a->n_prompt_logprob < ev->n_prompt);
+    a->prompt_logprob[a->n_prompt_logprob++] = ev->logprob;
+    return FM_OK;
+}
+
 static fm_status take_event(progress *p, const fm_event *ev)
 {
     fm_answer *a = answer_of(p->batch, ev);
+    if (ev->prompt_at >= 0) return append_prompt(a, ev);
     if (ev->token >= 0) {
         if (a->n == 0) p->n_token += ev->n_prompt;
         FM_TRY(append(a, ev->token, ev->logprob, p->ask->sampling.logprobs));
@@ -131,6 +143,7 @@ void fm_answers_fini(fm_answers *b)
     for (int i = 0; b->answer && i < b->n_row * b->n_sample; i++) {
         free(b->answer[i].token);
         free(b->answer[i].logprob);
+        free(b->answer[i].prompt_logprob);
     }
     free(b->answer);
     *b = (fm_answers){0};

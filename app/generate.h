@@ -11,6 +11,8 @@ typedef struct {
     uint64_t  id;      /* the engine's */
     int32_t  *token;   /* [n] owned */
     float    *logprob; /* [n] owned; NULL unless asked for */
+    float    *prompt_logprob; /* [n_prompt_logprob] owned; of the prompt's last tokens */
+    int       n_prompt_logprob;
     int       n, cap;
     fm_finish finish;
 } fm_answer;
@@ -31,6 +33,8 @@ typedef struct {
     char         **stop; /* [n_stop] owned */
     int            n_stop;
     int            keep_stop;
+    int            prompt_logprobs; /* of the prompts, too, */
+    int32_t        logprob_from;    /* of the tokens after this one */
     fm_logit_bias *bias;       /* owned; the sampling borrows it */
     int            quiet;      /* no progress bar */
     int            skip_unfit; /* leave out rows that can never run (warm-up) */

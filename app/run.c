@@ -57,12 +57,13 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     const fm_arg_table tables[] = {
         {"The answer:", fm_talk_knobs, fm_n_talk_knob, &c->talk},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+        {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
     c->args            = (fm_args){.command = "run",
                                    .usage   = "[PROMPT...]",
                                    .about   = about,
                                    .table   = tables,
-                                   .n_table = 2,
+                                   .n_table = 3,
                                    .stored  = take_option,
                                    .word    = take_word,
                                    .ctx     = c};
@@ -116,6 +117,7 @@ static fm_status run(command *c, fm_engine **e)
     if (!chat && !c->prompt.len) FM_TRY(read_stdin(&c->prompt));
     if (!chat) FM_TRY(check_prompt(&c->prompt));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
+    if (!fm_engine_is_leader(*e)) return fm_engine_follow(*e);
     fm_talk_catch_interrupt();
 
     fm_talk   t;

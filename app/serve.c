@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fathom serve: the engine behind HTTP. */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -32,8 +33,9 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     const fm_arg_table tables[] = {
         {"The server:", fm_serve_knobs, fm_n_serve_knob, &c->serve},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+        {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
-    c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 2};
+    c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 3};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     return rc;
@@ -60,13 +62,28 @@ static void log_access(void *ctx, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
+static void log_batch(void *ctx, const char *lines)
+{
+    (void)ctx;
+    fputs(lines, stderr);
+}
+
+/* A signal to all ranks: the leader lets what is under way end, and says so. */
+static fm_status follow(fm_engine *e)
+{
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    return fm_engine_follow(e);
+}
+
 static fm_status run(command *c, fm_serve **s, fm_engine **e)
 {
-    const fm_serve_hooks hooks = {say_ready, log_access, NULL};
+    const fm_serve_hooks hooks = {say_ready, log_access, c->engine->quiet ? NULL : log_batch, NULL};
     raise_file_limit();
     FM_TRY(fm_default_model(c->engine));
     FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
+    if (!fm_engine_is_leader(*e)) return follow(*e);
     return fm_serve_run(*s, *e);
 }
 

@@ -46,8 +46,9 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     const fm_arg_table tables[] = {
         {"What to compare with:", knobs, N_KNOB, &c->opt},
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
+        {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
-    c->args = (fm_args){.command = "verify", .about = about, .table = tables, .n_table = 2};
+    c->args = (fm_args){.command = "verify", .about = about, .table = tables, .n_table = 3};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     FM_TRY(rc);
@@ -121,6 +122,10 @@ static fm_status verify_model(command *c, int *passed)
     FM_GO(fm_golden_load(&g, c->opt.golden));
     c->engine->skip_tokenizer_init = 1;
     FM_GO(fm_start_engine(&e, c->engine, &c->args));
+    if (!fm_engine_is_leader(e)) {
+        rc = fm_engine_follow(e);
+        goto out;
+    }
     FM_GO(fm_golden_check(&g, c->opt.golden, fm_engine_config(e)->vocab));
     if (!(v = calloc((size_t)g.n, sizeof *v))) FM_GO(fm_fail(FM_E_OOM, "golden cases"));
     FM_GO(fm_verify_model(e, &g, is_exact(c->engine), v));

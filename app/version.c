@@ -30,6 +30,6 @@ void fm_print_version(void)
     for (int i = FM_ISA_REF; i <= FM_ISA_AMX; i++)
         if (fm_cpu_detects((fm_isa)i)) printf(" %s", fm_isa_name((fm_isa)i));
     printf("\n  ISA in use   %s\n", fm_isa_name(fm_gemm_pick()->isa));
-    printf("  MPI          %s\n", FM_HAVE_MPI ? "yes (the transport; the engine runs one rank)" : "no");
+    printf("  MPI          %s\n", FM_HAVE_MPI ? "yes" : "no");
     printf("  CUDA         %s\n", FM_HAVE_CUDA ? "yes" : "no");
 }

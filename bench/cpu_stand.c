@@ -22,13 +22,14 @@ static fm_dtype all_bf16(void *ctx, const char *tensor)
 
 static fm_status load(fm_stand *s, fm_source *src)
 {
-    fm_slab measure = {0};
-    FM_TRY(fm_weights_layout(&s->weights, &s->config, NULL, FM_BF16, 0, all_bf16, NULL, &measure));
+    const fm_weights_want want    = {.act = FM_BF16, .dtype_of = all_bf16};
+    fm_slab               measure = {0};
+    FM_TRY(fm_weights_layout(&s->weights, &s->config, &want, &measure));
     fm_weights_fini(&s->weights);
     s->slab_bytes = measure.used;
     FM_TRY(fm_host_alloc(&s->slab, s->slab_bytes, "weights"));
     fm_slab place = {.base = s->slab, .size = s->slab_bytes};
-    FM_TRY(fm_weights_layout(&s->weights, &s->config, NULL, FM_BF16, 0, all_bf16, NULL, &place));
+    FM_TRY(fm_weights_layout(&s->weights, &s->config, &want, &place));
     return fm_weights_fill(&s->weights, src, s->limits.n_thread, 0);
 }
 

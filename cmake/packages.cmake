@@ -41,4 +41,4 @@ if(FM_MPI)
   endif()
 endif()
 
-find_program(FM_NVCC nvcc)
+include(cmake/cuda.cmake)

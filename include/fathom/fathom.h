@@ -45,6 +45,25 @@ FM_API void      fm_options_destroy(fm_options *o); /* NULL is fine */
 FM_API fm_status fm_engine_open(fm_engine **out, const fm_options *o);
 FM_API void      fm_engine_close(fm_engine *e); /* NULL is fine */
 
+/* Many ranks: started by mpirun with sizes in the options ("tp-size", ...),
+ * every process opens an engine, one leads and does all of the below, and the
+ * others follow until it closes; then they close, too.  MPI cannot begin again
+ * after that, so such a process opens one engine. */
+FM_API int       fm_engine_is_leader(const fm_engine *e);
+FM_API fm_status fm_engine_follow(fm_engine *e);
+
+/* What an answer must look like.  A grammar is counted: release it when its
+ * last prompt was submitted.  Those of an engine end before it. */
+typedef struct fm_grammar fm_grammar;
+typedef enum { FM_GRAMMAR_JSON_SCHEMA, FM_GRAMMAR_REGEX } fm_grammar_kind;
+
+/* FM_E_NOSUP: the schema or expression uses something that cannot be followed;
+ * fm_why() names it. */
+FM_API fm_status fm_engine_grammar(fm_grammar **out, fm_engine *e, fm_grammar_kind kind,
+                                   const char *text, size_t len);
+FM_API void      fm_grammar_retain(fm_grammar *g);
+FM_API void      fm_grammar_release(fm_grammar *g); /* NULL is fine */
+
 typedef struct {
     const char    *text;       /* encoded with BOS as the model wants it, or NULL */
     size_t         text_len;
@@ -57,6 +76,8 @@ typedef struct {
     int            keep_special; /* special tokens appear in the text */
     int            n;            /* answers wanted; 0 means 1 */
     int            priority;     /* higher first */
+    fm_grammar    *grammar;      /* or NULL; retained */
+    const char    *grammar_after; /* the grammar begins behind this text, e.g. </think>; or NULL */
     int            prompt_logprobs; /* report the prompt's own log-probabilities, too, */
     int32_t        logprob_from;    /* of the tokens after this position */
 } fm_prompt;

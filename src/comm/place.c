@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the launcher has put this process. */
+#define _POSIX_C_SOURCE 200809L
 #include <hwloc.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/rng.h"
 #include "comm/world_internal.h"
 
 /* The indices of the objects of a kind that touch `mine`: "0", "0,1", "-". */
@@ -30,6 +34,29 @@ static void describe(char *out, size_t bytes, hwloc_topology_t t, hwloc_const_bi
     list_objects(node, sizeof node, t, HWLOC_OBJ_NUMANODE, mine);
     hwloc_bitmap_list_snprintf(cpus, sizeof cpus, mine);
     snprintf(out, bytes, "%-8s %-8s %5d of %-5d %s", socket, node, n, total, cpus);
+}
+
+/* A key of the line of a file that begins with `start`. */
+static uint64_t key_of_line(const char *file, const char *start)
+{
+    char  line[2048];
+    FILE *f = fopen(file, "r");
+    if (!f) return 0;
+    while (fgets(line, sizeof line, f))
+        if (!strncmp(line, start, strlen(start))) {
+            fclose(f);
+            return fm_rng_key(line, 0);
+        }
+    fclose(f);
+    return 0;
+}
+
+void fm__seat_find(fm__seat *mine)
+{
+    *mine = (fm__seat){.boot = key_of_line("/proc/sys/kernel/random/boot_id", ""),
+                       .cpus = key_of_line("/proc/self/status", "Cpus_allowed:")};
+    if (gethostname(mine->host, sizeof mine->host - 1) || !mine->host[0])
+        strcpy(mine->host, "unknown");
 }
 
 void fm__place_text(char *out, size_t bytes)

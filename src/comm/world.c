@@ -115,11 +115,11 @@ static fm_status share_options(fm_world *w)
     return rc;
 }
 
-static fm_status share_hosts(fm_world *w)
+static fm_status share_seats(fm_world *w)
 {
-    char mine[FM__HOST_BYTES] = "";
-    if (gethostname(mine, sizeof mine - 1)) strcpy(mine, "unknown");
-    return fm__world_gather(w, w->host, mine, sizeof mine);
+    fm__seat mine;
+    fm__seat_find(&mine);
+    return fm__world_gather(w, w->seat, &mine, sizeof mine);
 }
 
 static const char *host_of(const void *world, int rank)
@@ -147,21 +147,21 @@ static fm_status start_watch(fm_world *w)
 
 static fm_status open_many(fm_world *w, int rank, int n_rank)
 {
-    w->host  = calloc((size_t)n_rank, sizeof *w->host);
+    w->seat  = calloc((size_t)n_rank, sizeof *w->seat);
     w->bytes = calloc((size_t)n_rank, sizeof *w->bytes);
-    if (!w->host || !w->bytes) return fm_fail(FM_E_OOM, "world");
+    if (!w->seat || !w->bytes) return fm_fail(FM_E_OOM, "world");
     FM_TRY(make_group(w, rank, n_rank));
-    FM_TRY(share_hosts(w));
+    FM_TRY(share_seats(w));
     FM_TRY(share_options(w));
     return start_watch(w);
 }
 
 static fm_status open_one(fm_world *w)
 {
-    w->host  = calloc(1, sizeof *w->host);
+    w->seat  = calloc(1, sizeof *w->seat);
     w->bytes = calloc(1, sizeof *w->bytes);
-    if (!w->host || !w->bytes) return fm_fail(FM_E_OOM, "world");
-    gethostname(w->host[0], sizeof w->host[0] - 1);
+    if (!w->seat || !w->bytes) return fm_fail(FM_E_OOM, "world");
+    fm__seat_find(&w->seat[0]);
     return fm__self_create(&w->comm, w);
 }
 
@@ -170,7 +170,7 @@ static void free_world(fm_world *w)
     fm__watch_close(w->watch);
     fm_comm_close(w->comm);
     fm_knobs_fini(fm_world_knobs, fm_n_world_knob, &w->options);
-    free(w->host);
+    free(w->seat);
     free(w->bytes);
     free(w);
 }
@@ -213,7 +213,36 @@ fm_comm *fm_world_comm(fm_world *w)
 
 const char *fm_world_host(const fm_world *w, int rank)
 {
-    return rank < 0 || rank >= w->comm->n_rank || !w->host[rank][0] ? "unknown" : w->host[rank];
+    return rank < 0 || rank >= w->comm->n_rank ? "unknown" : w->seat[rank].host;
+}
+
+int fm__world_same_host(const fm_world *w, int a, int b)
+{
+    return w->seat[a].boot == w->seat[b].boot && !strcmp(w->seat[a].host, w->seat[b].host);
+}
+
+/* Ranks on this host, those with the same CPUs alone if asked for. */
+static int count_near(const fm_world *w, int same_cpus, int *index)
+{
+    const int me = w->comm->rank;
+    int       n  = 0;
+    for (int i = 0; i < w->comm->n_rank; i++) {
+        if (!fm__world_same_host(w, i, me)) continue;
+        if (same_cpus && w->seat[i].cpus != w->seat[me].cpus) continue;
+        if (i == me) *index = n;
+        n++;
+    }
+    return n;
+}
+
+int fm_world_on_host(const fm_world *w, int *index)
+{
+    return count_near(w, 0, index);
+}
+
+int fm_world_on_cpus(const fm_world *w, int *index)
+{
+    return count_near(w, 1, index);
 }
 
 void fm_world_doing(fm_world *w, const char *fmt, ...)

@@ -50,6 +50,12 @@ void fm_world_close(fm_world *w);
 fm_comm    *fm_world_comm(fm_world *w);                 /* all ranks; borrowed */
 const char *fm_world_host(const fm_world *w, int rank); /* borrowed */
 
+/* How many ranks are on this host, and the how-maniest of them this one is.
+ * Then the same for those of them that may use exactly the CPUs this one may:
+ * one when the launcher has given each rank its own. */
+int fm_world_on_host(const fm_world *w, int *index);
+int fm_world_on_cpus(const fm_world *w, int *index);
+
 /* FM_E_COMM on every rank, naming those that differ and both texts, unless
  * all pass the same hash.  `text` is what a human would compare. */
 fm_status fm_world_agree(fm_world *w, const char *name, uint64_t hash, const char *text);

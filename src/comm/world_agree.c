@@ -45,6 +45,8 @@ fm_status fm_world_agree(fm_world *w, const char *name, uint64_t hash, const cha
     claim mine = {.hash = hash}, *all = calloc((size_t)n, sizeof *all);
     if (!all) return fm_fail(FM_E_OOM, "%s", name);
     snprintf(mine.text, sizeof mine.text, "%s", text);
+    for (char *p = mine.text; *p; p++)
+        if (*p == '\n') *p = ' '; /* the sentence is one line */
     fm_status rc = fm__world_gather(w, all, &mine, sizeof mine);
     for (int i = 0; rc == FM_OK && i < n; i++)
         if (all[i].hash != all[0].hash) rc = complain(w, name, all, i);

@@ -9,12 +9,20 @@
 
 enum { FM__HOST_BYTES = 64, FM__MAX_STATS = 24 };
 
+/* Where a rank sits.  Machines are told apart by name and by boot, since names
+ * repeat and containers of one machine share the boot. */
+typedef struct {
+    char     host[FM__HOST_BYTES];
+    uint64_t boot;
+    uint64_t cpus; /* a key of those it may use */
+} fm__seat;
+
 struct fm_world {
     fm_world_options options;
     fm_comm         *comm;
     fm_wire         *wire;        /* owned; NULL in a world of one */
     fm__watch       *watch;       /* owned; NULL in a world of one */
-    char (*host)[FM__HOST_BYTES]; /* [n_rank] */
+    fm__seat        *seat;        /* [n_rank] */
     size_t       *bytes;          /* [n_rank] counts for gathers of equal pieces */
     double        began;
     char          why[400]; /* the first failure of a group; empty: none */
@@ -33,6 +41,10 @@ fm_status      fm__world_timed_out(const fm_comm *c, const fm_comm_job *job, dou
 
 /* `bytes` of every rank, in rank order, on every rank. */
 fm_status fm__world_gather(fm_world *w, void *all, const void *mine, size_t bytes);
+
+int fm__world_same_host(const fm_world *w, int a, int b);
+
+void fm__seat_find(fm__seat *mine);
 
 /* Where this process may run, one line: "socket 0  numa 0  cores 0-7 (8)". */
 void fm__place_text(char *out, size_t bytes);

@@ -19,6 +19,11 @@ struct fm_threads {
     int              n, pinned;
 };
 
+/* One of several processes on the same cores. */
+typedef struct {
+    int index, n;
+} part;
+
 /* Teams belong to the thread that opens the parallel regions: which one this
  * thread's is pinned for, 0: none. */
 static _Thread_local uint64_t pinned_for;
@@ -53,13 +58,33 @@ static void choose_cores(fm_threads *t)
     if (hwloc_bitmap_iszero(t->chosen)) hwloc_bitmap_copy(t->chosen, t->allowed);
 }
 
-/* `bind` only to cores that the team fills, and not against OMP_PROC_BIND. */
-static void settle_cores(fm_threads *t, int n_thread, int bind)
+/* Keeps of the chosen cores, in the order of the machine, the part's: at least
+ * one, and nobody else's if there are enough. */
+static void keep_part(fm_threads *t, part p)
+{
+    const int n     = hwloc_bitmap_weight(t->chosen);
+    const int begin = (int)((long)n * p.index / p.n), end = (int)((long)n * (p.index + 1) / p.n);
+    hwloc_bitmap_t kept = hwloc_bitmap_alloc();
+    if (!kept) return; /* all of them, then: slower, not wrong */
+    for (int i = begin; i < end || i == begin; i++) {
+        const hwloc_obj_t pu =
+            hwloc_get_obj_inside_cpuset_by_type(t->topology, t->chosen, HWLOC_OBJ_PU, (unsigned)i);
+        if (pu) hwloc_bitmap_set(kept, pu->os_index);
+    }
+    hwloc_bitmap_copy(t->chosen, kept);
+    hwloc_bitmap_free(kept);
+}
+
+/* `bind` only to cores that the team fills and has to itself, and not against
+ * OMP_PROC_BIND. */
+static void settle_cores(fm_threads *t, int n_thread, int bind, part p)
 {
     choose_cores(t);
+    const int is_own = hwloc_bitmap_weight(t->chosen) >= p.n;
+    if (p.n > 1) keep_part(t, p);
     const int n_core = hwloc_bitmap_weight(t->chosen);
     t->n             = n_thread ? n_thread : n_core > 0 ? n_core : 1;
-    if (!bind || t->n != n_core || omp_get_proc_bind() != omp_proc_bind_false)
+    if (!bind || !is_own || t->n != n_core || omp_get_proc_bind() != omp_proc_bind_false)
         hwloc_bitmap_zero(t->chosen);
 }
 
@@ -91,11 +116,11 @@ static fm_status settle_list(fm_threads *t, const char *list, int n_thread)
     return FM_OK;
 }
 
-static fm_status settle(fm_threads *t, const char *how, int n_thread)
+static fm_status settle(fm_threads *t, const char *how, int n_thread, part p)
 {
     FM_TRY(load_topology(t));
     const int is_auto = !strcmp(how, "auto");
-    if (is_auto || !strcmp(how, "none")) settle_cores(t, n_thread, is_auto);
+    if (is_auto || !strcmp(how, "none")) settle_cores(t, n_thread, is_auto, p);
     else FM_TRY(settle_list(t, how, n_thread));
     const hwloc_const_cpuset_t used = hwloc_bitmap_iszero(t->chosen) ? t->allowed : t->chosen;
     hwloc_cpuset_to_nodeset(t->topology, used, t->nodes);
@@ -104,6 +129,12 @@ static fm_status settle(fm_threads *t, const char *how, int n_thread)
 
 fm_status fm_threads_create(fm_threads **out, const char *how, int n_thread)
 {
+    return fm_threads_create_part(out, how, n_thread, 0, 1);
+}
+
+fm_status fm_threads_create_part(fm_threads **out, const char *how, int n_thread, int index, int n)
+{
+    FM_BUG_UNLESS(index >= 0 && index < n);
     if (n_thread < 0 || n_thread > MOST_THREADS)
         return fm_fail(FM_E_ARG, "a team of %d threads: 1 to %d are possible", n_thread,
                        MOST_THREADS);
@@ -111,7 +142,7 @@ fm_status fm_threads_create(fm_threads **out, const char *how, int n_thread)
     fm_threads                 *t = calloc(1, sizeof *t);
     if (!t) return fm_fail(FM_E_OOM, "threads");
     t->id = atomic_fetch_add(&last_id, 1) + 1;
-    const fm_status rc = settle(t, how, n_thread);
+    const fm_status rc = settle(t, how, n_thread, (part){index, n});
     if (rc != FM_OK) {
         fm_threads_destroy(t);
         return rc;

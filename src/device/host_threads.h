@@ -30,6 +30,12 @@ typedef struct fm_threads fm_threads;
  * FM_E_ARG: the list cannot be read, names a CPU this process may not use, or
  * is shorter than the team. */
 fm_status fm_threads_create(fm_threads **out, const char *how, int n_thread);
+
+/* The same for one of `n` processes that may all use the same cores: the
+ * index-th part of them.  With fewer cores than processes a part is one core
+ * that others have, too, and auto binds nothing.  A list is still taken
+ * literally. */
+fm_status fm_threads_create_part(fm_threads **out, const char *how, int n_thread, int index, int n);
 void      fm_threads_destroy(fm_threads *t); /* NULL is fine; unpins what it pinned */
 
 int fm_threads_count(const fm_threads *t);

@@ -6,87 +6,229 @@
 #include "base/alloc_guard.h"
 #include "base/clock.h"
 #include "llm/engine_internal.h"
+#include "llm/engine_replicas.h"
 #include "llm/model/deepseek.h"
 
 /* One row of logits: a token, or how likely the prompt's next one was. */
-static void read_logits(fm_engine *e, fm_sampler *s, int i)
+static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat *seat, int i, float *logits)
 {
-    const fm_model_config *c      = &e->config;
-    const fm_request      *q      = e->row[i];
-    const int32_t          pos    = fm_sched_out_pos(e->sched, i);
-    float                 *logits = e->run->act.logits.data + (size_t)i * (size_t)c->vocab;
+    const fm_model_config *c   = &e->config;
+    const int              at  = seat->row0 + i;
+    const fm_request      *q   = e->row[at];
+    const int32_t          pos = fm_sched_out_pos(seat->sched, i);
 
     if (fm_request_scores(q, pos)) {
-        fm_score(s, logits, q->token[pos + 1], q->sampling.top_logprobs, &e->sampled[i]);
+        fm_score(s, logits, q->token[pos + 1], q->sampling.top_logprobs, &e->sampled[at]);
         return;
     }
     if (q->allowed) fm_sample_only(logits, c->vocab, q->allowed);
     fm_sample(s, &q->sampling, logits, q->token + q->n_prompt, fm_request_n_output(q), c->eos,
-              c->n_eos, &e->sampled[i]);
+              c->n_eos, &e->sampled[at]);
 }
 
-static void sample(fm_engine *e, const fm_batch *b)
+static void sample(fm_engine *e, const fm_seat *seat, float *logits)
 {
-    for (int i = 0; i < b->n_out; i++) e->row[i] = fm_sched_out(e->sched, i);
+    const int n = seat->batch->n_out;
+    for (int i = 0; i < n; i++) e->row[seat->row0 + i] = fm_sched_out(seat->sched, i);
 #pragma omp parallel for schedule(dynamic) num_threads(e->limits.n_thread)
-    for (int i = 0; i < b->n_out; i++) {
-        read_logits(e, e->sampler[omp_get_thread_num()], i);
-        e->token[i] = e->sampled[i].id;
+    for (int i = 0; i < n; i++) {
+        read_logits(e, e->sampler[omp_get_thread_num()], seat, i,
+                    logits + (size_t)(seat->row0 + i) * (size_t)e->config.vocab);
+        e->token[seat->row0 + i] = e->sampled[seat->row0 + i].id;
     }
 }
 
-static fm_status forward(fm_engine *e, const fm_batch *b)
+fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
 {
     fm_run_start(e->run, b);
     fm_deepseek_forward(e->run);
     return fm_run_finish(e->run); /* the only wait, the only error check */
 }
 
+/* Every seat of the lane gets its rows: prefill chunks + decodes, pages
+ * reserved.  0: there is nothing to run. */
+static int plan_rows(fm_engine *e, fm_lane *l)
+{
+    int n_row = 0, n_out = 0;
+    for (int g = 0; g < e->n_group; g++) {
+        fm_seat *s = &l->seat[g];
+        fm_sched_set_time(s->sched, fm_now());
+        s->batch = fm_sched_plan(s->sched);
+        s->row0  = n_out;
+        n_row += s->batch ? s->batch->n_row : 0;
+        n_out += s->batch ? s->batch->n_out : 0;
+    }
+    return n_row;
+}
+
+/* What this rank runs of the planned step; the other ranks are told theirs. */
+static fm_status share_plan(fm_engine *e, fm_lane *l)
+{
+    if (!e->courier) {
+        l->plan.batch = *l->seat[0].batch;
+        return FM_OK;
+    }
+    const fm_batch *batch[e->n_group];
+    for (int g = 0; g < e->n_group; g++) batch[g] = l->seat[g].batch;
+    const fm_step_plan p = {.head  = {FM_PLAN_STEP, (int)(l - e->lane), l->serial},
+                            .batch = batch,
+                            .page0 = l->page0};
+    return fm_courier_send(e->courier, &p, &l->plan);
+}
+
+static fm_status launch(fm_engine *e, fm_lane *l)
+{
+    if (!plan_rows(e, l)) return FM_OK;
+    const double planned = fm_now();
+    l->is_in_flight      = 1;
+    l->serial            = e->n_launched++;
+    fm__engine_doing(e, l);
+    FM_TRY(share_plan(e, l));
+    FM_TRY(fm__engine_forward(e, &l->plan.batch));
+    e->forward_seconds += fm_now() - planned;
+    return FM_OK;
+}
+
+static fm_status finish(fm_engine *e, fm_lane *l)
+{
+    const float *logits = NULL;
+    const double began  = fm_now();
+    FM_TRY(fm_run_logits(e->run, &l->plan.batch, &logits));
+    for (int g = 0; g < e->n_group; g++) /* the sampler works in place: they are nobody else's */
+        if (l->seat[g].batch) sample(e, &l->seat[g], (float *)logits);
+    e->forward_seconds += fm_now() - began;
+    for (int g = 0; g < e->n_group; g++) /* append, publish prefixes, retire */
+        if (l->seat[g].batch) fm_sched_commit(l->seat[g].sched, e->token + l->seat[g].row0);
+    l->is_in_flight = 0;
+    return FM_OK;
+}
+
+static fm_lane *oldest_in_flight(const fm_engine *e)
+{
+    fm_lane *oldest = NULL;
+    for (int i = 0; i < e->n_lane; i++) {
+        fm_lane *l = &e->lane[i];
+        if (l->is_in_flight && (!oldest || (int32_t)(l->serial - oldest->serial) < 0)) oldest = l;
+    }
+    return oldest;
+}
+
+static fm_lane *idle_with_work(const fm_engine *e)
+{
+    for (int i = 0; i < e->n_lane; i++)
+        if (!e->lane[i].is_in_flight && fm__lane_busy(e, &e->lane[i])) return &e->lane[i];
+    return NULL;
+}
+
+static void post(fm_engine *e, fm_lane *l) /* text and events for whoever polls */
+{
+    for (int g = 0; g < e->n_group; g++)
+        fm__engine_post(e, &l->seat[g], l->seat[g].batch ? l->seat[g].batch->n_out : 0);
+}
+
+void fm__engine_give_up(fm_engine *e)
+{
+    for (int i = 0; i < e->n_lane; i++) {
+        e->lane[i].is_in_flight = 0;
+        for (int g = 0; g < e->n_group; g++) fm_sched_give_up(e->lane[i].seat[g].sched);
+    }
+}
+
+/* Other ranks cannot be asked to try again: their news is the end of the job. */
+static fm_status failed(fm_engine *e, fm_status why)
+{
+    if (fm_world_comm(e->world)->n_rank > 1) fm_world_abort(e->world, "%s", fm_why());
+    fm__engine_give_up(e);
+    return why;
+}
+
+static fm_status guarded(fm_engine *e, fm_status (*part)(fm_engine *e, fm_lane *l), fm_lane *l)
+{
+    fm_alloc_guard_begin();
+    const fm_status rc = part(e, l);
+    fm_alloc_guard_end();
+    return rc == FM_OK ? FM_OK : failed(e, rc);
+}
+
+/* The oldest pass ends and its lane goes on; but first every idle lane that
+ * has work gets a pass into flight. */
+static fm_status advance(fm_engine *e)
+{
+    fm_lane *l = idle_with_work(e);
+    if (l) FM_TRY(guarded(e, launch, l));
+    if (e->n_lane > 1 && idle_with_work(e)) return FM_OK;
+    if (!(l = oldest_in_flight(e))) return FM_OK;
+    FM_TRY(guarded(e, finish, l));
+    post(e, l);
+    return e->n_lane > 1 ? guarded(e, launch, l) : FM_OK;
+}
+
+fm_status fm__engine_step_own(fm_engine *e)
+{
+    const double  began    = fm_now();
+    const int64_t n_before = fm__lanes_stats(e).n_output;
+    fm_threads_pin(e->threads);
+    FM_TRY(advance(e));
+    const double n_new = (double)(fm__lanes_stats(e).n_output - n_before);
+    if (n_new > 0) e->last_gen_throughput = n_new / (fm_now() - began);
+    return FM_OK;
+}
+
+fm_status fm__engine_drain(fm_engine *e)
+{
+    for (fm_lane *l; (l = oldest_in_flight(e));) {
+        FM_TRY(guarded(e, finish, l));
+        post(e, l);
+    }
+    return FM_OK;
+}
+
+int fm__engine_busy_own(const fm_engine *e)
+{
+    for (int i = 0; i < e->n_lane; i++)
+        if (e->lane[i].is_in_flight || fm__lane_busy(e, &e->lane[i])) return 1;
+    return 0;
+}
+
 fm_status fm_engine_step(fm_engine *e)
 {
-    const double began = fm_now();
-    fm_threads_pin(e->threads);
-    fm_alloc_guard_begin();
-    fm_sched_set_time(e->sched, began);
-    const fm_batch *b  = fm_sched_plan(e->sched); /* prefill chunks + decodes, pages reserved */
-    const int       n  = b ? b->n_out : 0;
-    const int64_t   n_before = fm_sched_get_stats(e->sched).n_output;
-    const double    planned = fm_now();
-    fm_status       rc      = b ? forward(e, b) : FM_OK;
-    if (b && rc == FM_OK) {
-        sample(e, b);
-        e->forward_seconds += fm_now() - planned;
-        fm_sched_commit(e->sched, e->token); /* append, publish prefixes, retire */
-    } else if (b) {
-        fm_sched_give_up(e->sched);
-    }
-    fm_alloc_guard_end();
-    FM_TRY(rc);
-
-    const double took = fm_now() - began;
-    const double n_new = (double)(fm_sched_get_stats(e->sched).n_output - n_before);
-    if (n_new > 0) e->last_gen_throughput = n_new / took;
-    fm__engine_post(e, n); /* text and events for whoever polls */
-    return FM_OK;
+    return e->replicas ? fm__replicas_step(e) : fm__engine_step_own(e);
 }
 
 int fm_engine_busy(const fm_engine *e)
 {
-    const fm_sched_stats s = fm_sched_get_stats(e->sched);
-    return s.n_running + s.n_waiting > 0;
+    return fm__engine_busy_own(e) || (e->replicas && fm__replicas_busy(e->replicas));
+}
+
+fm_engine_info fm__engine_info_own(const fm_engine *e)
+{
+    const int      n_seat = e->n_lane * e->n_group;
+    fm_engine_info info   = {.plan                = e->plan,
+                             .sched               = fm__lanes_stats(e),
+                             .n_thread            = e->limits.n_thread,
+                             .load_seconds        = e->load_seconds,
+                             .forward_seconds     = e->forward_seconds,
+                             .last_gen_throughput = e->last_gen_throughput};
+    info.plan.n_page      = 0;
+    for (int i = 0; i < n_seat; i++) {
+        const fm_seat    *s = fm__seat(e, i);
+        const fm_kv_stats k = fm_kv_get_stats(s->kv);
+        info.kv.hit_tokens += k.hit_tokens;
+        info.kv.asked_tokens += k.asked_tokens;
+        info.kv.evicted_pages += k.evicted_pages;
+        info.n_free_page += fm_kv_free_pages(s->kv);
+        info.n_idle_page += fm_kv_evictable_pages(s->kv);
+        info.plan.n_page += fm_kv_get_options(s->kv)->n_page;
+    }
+    info.plan.max_tokens = (int64_t)info.plan.n_page * info.plan.page_size;
+    return info;
 }
 
 fm_engine_info fm_engine_get_info(const fm_engine *e)
 {
-    return (fm_engine_info){.plan                = e->plan,
-                            .sched               = fm_sched_get_stats(e->sched),
-                            .kv                  = fm_kv_get_stats(e->kv),
-                            .n_free_page         = fm_kv_free_pages(e->kv),
-                            .n_idle_page         = fm_kv_evictable_pages(e->kv),
-                            .n_thread            = e->limits.n_thread,
-                            .load_seconds        = e->load_seconds,
-                            .forward_seconds     = e->forward_seconds,
-                            .last_gen_throughput = e->last_gen_throughput};
+    fm_engine_info info = fm__engine_info_own(e);
+    if (e->replicas) fm__replicas_add_info(e->replicas, &info);
+    return info;
 }
 
 const fm_model_config *fm_engine_config(const fm_engine *e)
@@ -104,7 +246,13 @@ int fm_engine_context(const fm_engine *e)
     return e->limits.max_context;
 }
 
+void fm__engine_flush_own(fm_engine *e)
+{
+    for (int i = 0; i < e->n_lane * e->n_group; i++) fm_kv_flush(fm__seat(e, i)->kv);
+}
+
 void fm_engine_flush_cache(fm_engine *e)
 {
-    fm_kv_flush(e->kv);
+    fm__engine_flush_own(e);
+    if (e->replicas) fm__replicas_flush(e->replicas);
 }

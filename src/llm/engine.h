@@ -4,6 +4,7 @@
 #define FM_LLM_ENGINE_H
 
 #include "fathom/fathom.h"
+#include "llm/grammar/grammar.h"
 #include "llm/kv/kv_cache.h"
 #include "llm/model/config.h"
 #include "llm/options.h"
@@ -11,11 +12,17 @@
 #include "llm/sched/sched.h"
 #include "llm/text/tokenizer.h"
 
-/* Like fm_engine_open, and tells what it is doing: `show_plan` is called once
- * the plan is made, before anything is loaded, and loading draws a progress
- * bar.  NULL: silent. */
-typedef void fm_show_plan_fn(const fm_plan *plan, const char *model);
-fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, fm_show_plan_fn *show_plan);
+/* What an engine tells while it opens and closes, on rank 0 alone. */
+typedef struct {
+    /* Once the plan is made, before anything is loaded; loading then draws a
+     * progress bar.  `ranks` is a table of ranks and layout; NULL: there is
+     * one rank. */
+    void (*plan)(const fm_plan *plan, const char *model, const char *ranks);
+    void (*comm_report)(const char *text); /* at the end, if options ask for it */
+} fm_engine_hooks;
+
+/* Like fm_engine_open.  NULL hooks: silent; NULL members, too. */
+fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, const fm_engine_hooks *hooks);
 
 typedef struct {
     fm_plan        plan;
@@ -32,6 +39,7 @@ fm_engine_info         fm_engine_get_info(const fm_engine *e);
 const fm_model_config *fm_engine_config(const fm_engine *e);
 const fm_tokenizer    *fm_engine_tokenizer(const fm_engine *e); /* NULL: ids alone */
 int                    fm_engine_context(const fm_engine *e);   /* tokens of one sequence */
+fm_grammars           *fm_engine_grammars(fm_engine *e); /* any thread may use them; NULL: ids alone */
 void                   fm_engine_flush_cache(fm_engine *e);
 
 /* Logits of one text's positions, each computed as it would be when the first

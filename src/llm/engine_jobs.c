@@ -6,11 +6,13 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "llm/engine_internal.h"
+#include "llm/engine_replicas.h"
 
 static void free_job(fm_job *j)
 {
     if (!j) return;
     fm_stop_fini(&j->stop);
+    fm_matcher_destroy(j->matcher);
     free(j->bias);
     free(j->request.token);
     free(j);
@@ -50,6 +52,14 @@ static fm_status make_job(fm_engine *e, const fm_prompt *p, const int32_t *token
     j->stopped = -1;
     fm_stop_init(&j->stop, p->stop, p->n_stop, p->keep_stop);
     if (e->tokenizer) j->detok = fm_detokenizer_begin(e->tokenizer, p->keep_special);
+    if (p->grammar) {
+        const fm_status rc = fm_matcher_create(&j->matcher, p->grammar, p->grammar_after);
+        if (rc != FM_OK) {
+            free_job(j);
+            return rc;
+        }
+        r->allowed = fm_matcher_allowed(j->matcher);
+    }
     r->id = j->id = e->next_id;
     r->n_prompt = r->n_token = n;
     r->priority              = p->priority;
@@ -73,6 +83,16 @@ static fm_status check_tokens(const fm_engine *e, const int32_t *token, int32_t 
     return FM_OK;
 }
 
+static fm_status submit_job(fm_engine *e, fm_job *j)
+{
+    const fm_request *r = &j->request;
+    j->seat             = fm__lanes_deal(e, r->token, r->n_prompt);
+    FM_TRY(fm_sched_submit(j->seat->sched, &j->request));
+    j->load = (int64_t)r->n_prompt + r->sampling.max_new_tokens;
+    j->seat->load += j->load;
+    return FM_OK;
+}
+
 static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n)
 {
     FM_TRY(check_tokens(e, token, n));
@@ -81,10 +101,15 @@ static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *
         return fm_fail(FM_E_ARG, "logprob_start_len is %d, and the prompt has %d tokens",
                        (int)p->logprob_from, (int)n);
     if (p->n_stop && !e->tokenizer) return fm_fail(FM_E_ARG, "stop strings need a tokenizer");
+    if (e->replicas && !p->grammar) { /* a grammar lives in this process */
+        int is_sent = 0;
+        FM_TRY(fm__replicas_submit(e, p, token, n, &is_sent));
+        if (is_sent) return FM_OK;
+    }
     for (int i = 0; i < (p->n > 1 ? p->n : 1); i++) {
         fm_job *j = NULL;
         FM_TRY(make_job(e, p, token, n, i, &j));
-        const fm_status rc = fm_sched_submit(e->sched, &j->request);
+        const fm_status rc = submit_job(e, j);
         if (rc != FM_OK) { /* the first of n fails or none does: they are alike */
             free_job(j);
             return rc;
@@ -113,10 +138,23 @@ fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id)
     return FM_OK;
 }
 
+fm_grammars *fm_engine_grammars(fm_engine *e)
+{
+    return e->grammars;
+}
+
+fm_status fm_engine_grammar(fm_grammar **out, fm_engine *e, fm_grammar_kind kind, const char *text,
+                            size_t len)
+{
+    if (!e->grammars) return fm_fail(FM_E_ARG, "a grammar needs a tokenizer");
+    return fm_grammars_get(out, e->grammars, kind, text, len, 0);
+}
+
 void fm_engine_cancel(fm_engine *e, uint64_t id)
 {
+    if (e->replicas) fm__replicas_cancel(e->replicas, id);
     for (fm_job *j = e->jobs; j; j = j->next)
-        if (j->id == id && j->request.state != FM_REQ_DONE) fm_sched_cancel(e->sched, &j->request);
+        if (j->id == id && j->request.state != FM_REQ_DONE) fm_sched_cancel(j->seat->sched, &j->request);
 }
 
 static fm_posted *new_post(fm_outbox *box)
@@ -129,36 +167,52 @@ static fm_posted *new_post(fm_outbox *box)
     return &box->post[box->n++];
 }
 
+static void finish(fm_job *j, fm_finish why)
+{
+    if (j->request.finish == FM_FINISH_NONE) fm_sched_finish(j->seat->sched, &j->request, why);
+    j->request.finish = why;
+}
+
+/* The token moves the grammar on; where it allows nothing more, the text ends. */
+static void follow_grammar(fm_job *j, int32_t token)
+{
+    if (!j->matcher || token < 0) return;
+    if (fm_matcher_take(j->matcher, token) != FM_OK) finish(j, FM_FINISH_ABORT);
+    else if (fm_matcher_is_over(j->matcher)) finish(j, FM_FINISH_STOP);
+    j->request.allowed = fm_matcher_allowed(j->matcher);
+}
+
 /* The job's next piece of text; may end the request at a stop string. */
 static void write_text(fm_engine *e, fm_job *j, int32_t token)
 {
     fm_request *r = &j->request;
     if (!e->tokenizer) return;
-    fm_str fresh = {0};
-    if (token >= 0 && r->finish != FM_FINISH_STOP) fm_detokenizer_push(&j->detok, token, &fresh);
+    fm_str    fresh   = {0};
+    const int is_text = token >= 0 && r->finish != FM_FINISH_STOP;
+    if (is_text) follow_grammar(j, token);
+    if (is_text) fm_detokenizer_push(&j->detok, token, &fresh);
     if (r->finish != FM_FINISH_NONE) fm_detokenizer_end(&j->detok, &fresh);
     const int hit = fm_stop_push(&j->stop, fresh.text ? fresh.text : "", fresh.len, &e->outbox.text);
     fm_str_fini(&fresh);
     if (hit >= 0) {
         j->stopped = hit;
-        if (r->finish == FM_FINISH_NONE) fm_sched_finish(e->sched, r, FM_FINISH_STOP);
-        r->finish = FM_FINISH_STOP;
+        finish(j, FM_FINISH_STOP);
     } else if (r->finish != FM_FINISH_NONE) {
         fm_stop_end(&j->stop, &e->outbox.text);
     }
 }
 
 /* What the row at out position i says about the prompt. */
-static void post_score(fm_engine *e, fm_job *j, int i)
+static void post_score(fm_engine *e, const fm_seat *s, fm_job *j, int i)
 {
     const fm_request *r  = &j->request;
     fm_posted        *at = new_post(&e->outbox);
     at->text_at          = e->outbox.text.len;
-    at->sampled          = e->sampled[i];
+    at->sampled          = e->sampled[s->row0 + i];
     at->ev               = (fm_event){.id           = j->id,
                                       .index        = j->index,
                                       .token        = -1,
-                                      .prompt_at    = fm_sched_out_pos(e->sched, i) + 1,
+                                      .prompt_at    = fm_sched_out_pos(s->sched, i) + 1,
                                       .logprob      = at->sampled.logprob,
                                       .n_top        = at->sampled.n_top,
                                       .matched_id   = -1,
@@ -193,6 +247,7 @@ static void post(fm_engine *e, fm_job *j, const fm_sampled *s)
 
 static void drop_job(fm_engine *e, fm_job *j)
 {
+    j->seat->load -= j->load;
     for (fm_job **at = &e->jobs; *at; at = &(*at)->next)
         if (*at == j) {
             *at = j->next;
@@ -201,29 +256,48 @@ static void drop_job(fm_engine *e, fm_job *j)
     free_job(j);
 }
 
-void fm__engine_post(fm_engine *e, int n_out)
+static void clear_if_read(fm_outbox *box)
 {
-    if (e->outbox.next == e->outbox.n) {
-        e->outbox.n = e->outbox.next = 0;
-        fm_str_clear(&e->outbox.text);
-    }
+    if (box->next < box->n) return;
+    box->n = box->next = 0;
+    fm_str_clear(&box->text);
+}
+
+void fm__engine_post(fm_engine *e, fm_seat *s, int n_out)
+{
+    clear_if_read(&e->outbox);
     for (int i = 0; i < n_out; i++) {
-        fm_job *j = e->row[i]->user;
+        fm_job *j = e->row[s->row0 + i]->user;
         if (j->reported) continue;
-        if (fm_request_scores(&j->request, fm_sched_out_pos(e->sched, i))) post_score(e, j, i);
-        else post(e, j, &e->sampled[i]);
+        if (fm_request_scores(&j->request, fm_sched_out_pos(s->sched, i))) post_score(e, s, j, i);
+        else post(e, j, &e->sampled[s->row0 + i]);
     }
-    for (fm_request *r; (r = fm_sched_pop_done(e->sched));) {
+    for (fm_request *r; (r = fm_sched_pop_done(s->sched));) {
         fm_job *j = r->user;
         if (!j->reported) post(e, j, NULL); /* cancelled, or nothing was asked for */
         drop_job(e, j);
     }
 }
 
+void fm__engine_post_event(fm_engine *e, const fm_event *ev)
+{
+    clear_if_read(&e->outbox);
+    fm_posted *at = new_post(&e->outbox);
+    at->ev        = *ev;
+    at->text_at   = e->outbox.text.len;
+    if (ev->n_top) memcpy(at->sampled.top, ev->top, (size_t)ev->n_top * sizeof *ev->top);
+    fm_str_add(&e->outbox.text, ev->text, ev->text_len);
+}
+
+static void post_cancelled(fm_engine *e) /* since the last step */
+{
+    for (int i = 0; i < e->n_lane * e->n_group; i++) fm__engine_post(e, fm__seat(e, i), 0);
+}
+
 int fm_engine_poll(fm_engine *e, fm_event *ev)
 {
     fm_outbox *box = &e->outbox;
-    if (box->next == box->n) fm__engine_post(e, 0); /* cancelled since the last step */
+    if (box->next == box->n) post_cancelled(e);
     if (box->next == box->n) return 0;
     const fm_posted *at = &box->post[box->next++];
     *ev                 = at->ev;

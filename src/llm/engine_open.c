@@ -1,36 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options to a loaded engine: find, plan, load, allocate. */
+/* From options to a loaded engine: find, divide, plan, load, allocate.  After
+ * each of these the ranks of a job hear whether all have got there. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/rng.h"
 #include "device/host.h"
+#include "llm/engine_agree.h"
 #include "llm/engine_internal.h"
+#include "llm/engine_layers.h"
+#include "llm/engine_replicas.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/load/weights_fill.h"
 
-enum { DEFAULT_RUNNING = 256 };
+enum { DEFAULT_RUNNING = 256, MAX_PLAN_BYTES = 1 << 30 };
 
 typedef struct {
-    fm_engine        *e;
-    const fm_options *o;
-    fm_model_path     path;
-    fm_dtype          act;
-    int               dummy;
-    fm_sched_options  sched;
-    fm_source_types   types;
+    fm_engine             *e;
+    const fm_options      *o;
+    const fm_engine_hooks *hooks;
+    fm_model_path          path;
+    fm_dtype               act;
+    int                    dummy;
+    fm_sched_options       sched; /* of one seat */
+    fm_source_types        types;
+    fm_range              *stage; /* [pp] layers of each */
+    fm_courier_options     courier;
+    uint64_t               checkpoint; /* a number for its content */
 } opening;
+
+static int n_rank(const fm_engine *e)
+{
+    return fm_world_comm(e->world)->n_rank;
+}
+
+static int shows(const opening *p)
+{
+    return p->hooks && p->hooks->plan && fm_world_comm(p->e->world)->rank == 0;
+}
+
+/* --- find ------------------------------------------------------------------ */
 
 static fm_status check_words(opening *p)
 {
     const fm_options *o = p->o;
-    const int64_t ranks = o->tp_size * o->pp_size * o->dp_size * o->ep_size;
-    if (ranks != 1)
-        return fm_fail(FM_E_NOSUP, "--tp-size, --pp-size, --dp-size and --ep-size must be 1: this "
-                                   "version runs a model on one rank");
     if (strcmp(o->device, "cpu"))
         return fm_fail(FM_E_NOSUP, "--device %s: this build computes on cpu", o->device);
     if (!strcmp(o->dtype, "float32") || !strcmp(o->dtype, "float")) p->act = FM_F32;
@@ -59,31 +76,76 @@ static fm_status read_config(opening *p)
     return fm_config_read(&p->e->config, file, p->o->json_model_override_args);
 }
 
+static fm_status make_layout(opening *p)
+{
+    const fm_options   *o    = p->o;
+    const fm_comm      *w    = fm_world_comm(p->e->world);
+    const fm_rank_sizes size = {.tp           = (int)o->tp_size,
+                                .pp           = (int)o->pp_size,
+                                .dp           = (int)o->dp_size,
+                                .ep           = (int)o->ep_size,
+                                .dp_attention = o->enable_dp_attention};
+    return fm_layout_make(&p->e->layout, &size, &p->e->config, w->rank, w->n_rank);
+}
+
+static fm_status find(opening *p)
+{
+    FM_TRY(check_words(p));
+    FM_TRY(read_config(p));
+    return make_layout(p);
+}
+
+/* --- divide ---------------------------------------------------------------- */
+
 static fm_status open_source(opening *p)
 {
-    if (p->dummy) return fm_source_open_dummy(&p->e->source, &p->e->config, (uint64_t)p->o->seed);
-    return fm_source_open_files(&p->e->source, p->path.dir);
+    fm_engine *e = p->e;
+    FM_TRY(p->dummy ? fm_source_open_dummy(&e->source, &e->config, (uint64_t)p->o->seed)
+                    : fm_source_open_files(&e->source, p->path.dir));
+    p->types = (fm_source_types){e->source, p->act};
+    return FM_OK;
 }
 
 static fm_status open_tokenizer(opening *p)
 {
     const char *dir = p->o->tokenizer_path ? p->o->tokenizer_path : p->path.dir;
+    if (!p->e->layout.is_leader) return FM_OK;
     if (p->o->skip_tokenizer_init || !*dir) return FM_OK;
     if (!p->o->tokenizer_path && !fm_tokenizer_exists(dir)) return FM_OK; /* ids alone */
     FM_TRY(fm_tokenizer_open(&p->e->tokenizer, dir));
-    return fm_tokenizer_scratch_create(&p->e->scratch, p->e->tokenizer);
+    FM_TRY(fm_tokenizer_scratch_create(&p->e->scratch, p->e->tokenizer));
+    return fm_grammars_create(&p->e->grammars, p->e->tokenizer, p->e->config.vocab, p->e->config.eos,
+                              p->e->config.n_eos);
 }
 
+static fm_status start_threads(opening *p)
+{
+    fm_engine *e     = p->e;
+    int        index = 0;
+    const int  n     = fm_world_on_cpus(e->world, &index);
+    FM_TRY(fm_threads_create_part(&e->threads, p->o->cpu_bind, (int)p->o->threads, index, n));
+    fm_threads_pin(e->threads);
+    return FM_OK;
+}
+
+static int part_of(int64_t n, int parts)
+{
+    return (int)((n + parts - 1) / parts);
+}
+
+/* Seats divide the running requests, groups the prompt tokens of a step. */
 static fm_status set_limits(opening *p)
 {
-    const fm_options *o = p->o;
-    fm_engine        *e = p->e;
-    const int         most = e->config.max_position;
-    fm_sched_options *s    = &p->sched;
+    const fm_options *o       = p->o;
+    fm_engine        *e       = p->e;
+    const int         most    = e->config.max_position;
+    const int         n_group = e->layout.n_group, n_lane = e->layout.size.pp;
+    const int64_t     running = o->max_running_requests ? o->max_running_requests : DEFAULT_RUNNING;
+    fm_sched_options *s       = &p->sched;
     s->max_context = o->context_length && o->context_length < most ? (int)o->context_length : most;
-    s->max_running = o->max_running_requests ? (int)o->max_running_requests : DEFAULT_RUNNING;
-    s->chunk       = o->chunked_prefill_size > 0 ? (int)o->chunked_prefill_size : 0;
-    s->max_prefill = (int)o->max_prefill_tokens;
+    s->max_running = part_of(running, n_lane * n_group);
+    s->chunk       = o->chunked_prefill_size > 0 ? part_of(o->chunked_prefill_size, n_group) : 0;
+    s->max_prefill = part_of(o->max_prefill_tokens, n_group);
     s->page_size   = (int)o->page_size;
     s->n_page      = 1; /* until the plan says how many */
     s->deterministic    = o->deterministic;
@@ -95,106 +157,237 @@ static fm_status set_limits(opening *p)
                                 .max_context = s->max_context,
                                 .page_size   = s->page_size,
                                 .n_thread    = fm_threads_count(e->threads),
-                                .n_lane      = 1};
+                                .n_lane      = n_lane};
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 
-static fm_status layout(opening *p, fm_slab *slab)
+/* The same on every rank: by the costs of the first of each kind. */
+static fm_status cut_stages(opening *p)
 {
-    fm_engine *e = p->e;
-    p->types     = (fm_source_types){e->source, p->act};
-    return fm_weights_layout(&e->weights, &e->config, &e->shard, p->act, fm_source_mtp_layers(e->source, &e->config),
-                             fm_source_dtype_of, &p->types, slab);
-}
-
-static fm_status make_plan(opening *p, size_t weights)
-{
-    fm_engine         *e     = p->e;
-    const fm_options  *o     = p->o;
-    const fm_run_bytes bytes = fm_run_cpu_bytes(&e->config, &e->shard, p->act, &e->limits);
-    const fm_plan_request q  = {.total            = fm_host_total(),
-                                .available        = fm_host_available(),
-                                .mem_fraction     = o->mem_fraction_static,
-                                .max_total_tokens = o->max_total_tokens,
-                                .page_size        = e->limits.page_size,
-                                .max_running      = p->sched.max_running,
-                                .max_context      = p->sched.max_context,
-                                .weights          = weights,
-                                .workspace        = bytes.workspace,
-                                .kv_page          = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size)};
-    FM_TRY(fm_plan_make(&e->plan, &q));
-    e->limits.n_page = p->sched.n_page = e->plan.n_page;
+    fm_engine *e  = p->e;
+    const int  pp = e->layout.size.pp;
+    fm_shard   s  = e->layout.shard;
+    if (!(p->stage = calloc((size_t)pp, sizeof *p->stage))) return fm_fail(FM_E_OOM, "stages");
+    s.attn.index = s.group.index = s.expert.index = s.channel.index = 0;
+    const fm__layer_costs costs = {&e->config, &s, &p->types, p->sched.max_running};
+    if (p->o->pp_layer_partition)
+        FM_TRY(fm_layout_read_layers(p->stage, pp, p->o->pp_layer_partition, e->config.n_layer));
+    else if (pp > 1)
+        FM_TRY(fm__cut_by_cost(p->stage, pp, &costs));
+    else
+        p->stage[0] = e->layout.shard.layer;
+    e->layout.shard.layer = p->stage[e->layout.stage];
     return FM_OK;
 }
 
-static fm_status load(opening *p, int show)
+static fm_status lay_out(opening *p, fm_slab *slab)
 {
-    fm_engine *e = p->e;
-    FM_TRY(fm_host_alloc(&e->slab, e->slab_bytes, "weights"));
-    fm_threads_spread(e->threads, e->slab, e->slab_bytes);
-    fm_slab place = {.base = e->slab, .size = e->slab_bytes};
+    fm_engine            *e    = p->e;
+    const fm_weights_want want = {.shard         = &e->layout.shard,
+                                  .act           = p->act,
+                                  .n_mtp_present = fm_source_mtp_layers(e->source, &e->config),
+                                  .dtype_of      = fm_source_dtype_of,
+                                  .ctx           = &p->types};
+    return fm_weights_layout(&e->weights, &e->config, &want, slab);
+}
+
+static fm_status divide(opening *p)
+{
+    fm_engine *e       = p->e;
+    fm_slab    measure = {0};
+    FM_TRY(open_tokenizer(p));
+    FM_TRY(open_source(p));
+    FM_TRY(start_threads(p));
+    FM_TRY(set_limits(p));
+    FM_TRY(cut_stages(p));
+    FM_TRY(lay_out(p, &measure));
+    FM_TRY(fm_weights_check(&e->weights, e->source));
+    e->slab.bytes = measure.used;
+    return FM_OK;
+}
+
+/* --- plan ------------------------------------------------------------------ */
+
+/* What the messages between ranks may hold. */
+static fm_status set_courier(opening *p)
+{
+    const fm_engine *e     = p->e;
+    const int        pages = part_of(e->limits.max_context, e->limits.page_size);
+    const int64_t    most  = (int64_t)p->sched.max_running * pages;
+    if (most * e->layout.n_group > MAX_PLAN_BYTES / (int64_t)sizeof(int32_t))
+        return fm_fail(FM_E_ARG,
+                       "%d sequences of %d tokens make step plans too long to send: lower "
+                       "--max-running-requests or --context-length",
+                       p->sched.max_running, e->limits.max_context);
+    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->limits.n_lane,
+                                                    .n_group        = e->layout.n_group,
+                                                    .max_rows       = e->limits.max_rows,
+                                                    .max_spans      = 2 * p->sched.max_running,
+                                                    .max_outs       = e->limits.max_out,
+                                                    .max_pages      = (int)most,
+                                                    .max_span_pages = pages,
+                                                    .page_size      = e->limits.page_size,
+                                                    .n_page         = INT_MAX,
+                                                    .vocab          = e->config.vocab},
+                                      .plan      = e->groups.plan,
+                                      .heads     = e->groups.heads,
+                                      .group     = e->layout.shard.group.index,
+                                      .is_leader = e->layout.is_leader};
+    return FM_OK;
+}
+
+static fm_status make_plan(opening *p, size_t total, size_t available, int64_t max_tokens)
+{
+    fm_engine         *e     = p->e;
+    const fm_run_bytes bytes = fm_run_cpu_bytes(&e->config, &e->layout.shard, p->act, &e->limits);
+    const fm_plan_request q = {
+        .total            = total,
+        .available        = available,
+        .mem_fraction     = p->o->mem_fraction_static,
+        .max_total_tokens = max_tokens,
+        .page_size        = e->limits.page_size,
+        .max_running      = p->sched.max_running * e->limits.n_lane,
+        .max_context      = p->sched.max_context,
+        .weights          = e->slab.bytes,
+        .workspace = bytes.workspace + (n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0),
+        .kv_page   = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size)};
+    return fm_plan_make(&e->plan, &q);
+}
+
+static uint64_t content_of(const opening *p)
+{
+    char            text[512];
+    const fm_shard *s = &p->e->layout.shard;
+    snprintf(text, sizeof text, "%s %d %d/%d %d/%d %d/%d %d-%d %lld", p->path.name, (int)p->act,
+             s->attn.index, s->attn.n, s->expert.index, s->expert.n, s->channel.index, s->channel.n,
+             s->layer.begin, s->layer.end, (long long)p->o->seed);
+    return fm_rng_key(text, p->checkpoint);
+}
+
+/* First as if the host were this rank's alone, so that what cannot fit is said
+ * before memory is asked for; then with its part of it. */
+static fm_status plan_memory(opening *p)
+{
+    fm_engine    *e     = p->e;
+    const size_t  bytes = e->slab.bytes;
+    fm_status     rc    = set_courier(p);
+    if (rc == FM_OK)
+        rc = make_plan(p, fm_host_total(), fm_host_available(), p->o->max_total_tokens);
+    FM_TRY(fm__agree_all_well(e->world, rc));
+    if ((rc = fm_shared_open(&e->slab, e->world, content_of(p), bytes, "weights")) != FM_OK &&
+        n_rank(e) > 1)
+        fm_world_abort(e->world, "%s", fm_why());
+    FM_TRY(rc);
+    if (n_rank(e) == 1) return FM_OK;
+    rc = make_plan(p, e->slab.total, e->slab.available, p->o->max_total_tokens);
+    FM_TRY(fm__agree_all_well(e->world, rc));
+    int64_t n_page = e->plan.n_page;
+    FM_TRY(fm__agree_least(e->world, &n_page));
+    return make_plan(p, e->slab.total, e->slab.available, n_page * e->limits.page_size);
+}
+
+static fm_status share_pages(opening *p)
+{
+    fm_engine *e              = p->e;
+    e->limits.n_page          = e->plan.n_page;
+    p->courier.limits.n_page  = e->plan.n_page;
+    p->sched.n_page           = e->plan.n_page / e->limits.n_lane;
+    if (p->sched.n_page < 1)
+        return fm_fail(FM_E_ARG, "%d pages of %d tokens are too few for %d passes in flight",
+                       e->plan.n_page, e->limits.page_size, e->limits.n_lane);
+    return FM_OK;
+}
+
+static fm_status show(opening *p)
+{
+    fm_engine *e     = p->e;
+    fm_str     ranks = {0};
+    fm_status  rc    = FM_OK;
+    if (n_rank(e) > 1) {
+        rc = fm_world_placement(e->world, &ranks);
+        fm_layout_print(&e->layout, p->stage, &e->config, &ranks);
+    }
+    if (rc == FM_OK && shows(p)) p->hooks->plan(&e->plan, p->path.name, ranks.text);
+    fm_str_fini(&ranks);
+    return rc;
+}
+
+/* --- load ------------------------------------------------------------------ */
+
+static fm_status load(opening *p)
+{
+    fm_engine *e     = p->e;
+    fm_slab    place = {.base = e->slab.base, .size = e->slab.bytes};
+    if (e->slab.fills) fm_threads_spread(e->threads, e->slab.base, e->slab.bytes);
     fm_weights_fini(&e->weights);
-    FM_TRY(layout(p, &place));
+    FM_TRY(lay_out(p, &place));
     const double began = fm_now();
-    FM_TRY(fm_weights_fill(&e->weights, e->source, e->limits.n_thread, show));
+    if (e->slab.fills) FM_TRY(fm_weights_fill(&e->weights, e->source, e->limits.n_thread, shows(p)));
     e->load_seconds = fm_now() - began;
     fm_source_close(e->source);
     e->source = NULL;
     return FM_OK;
 }
 
+/* --- allocate -------------------------------------------------------------- */
+
+static fm_status build_leader(opening *p)
+{
+    fm_engine   *e = p->e;
+    const size_t n = (size_t)e->limits.max_out * (size_t)e->layout.n_group;
+    FM_TRY(fm__lanes_create(e, &p->sched, !p->o->disable_radix_cache));
+    e->sampler = calloc((size_t)e->limits.n_thread, sizeof *e->sampler);
+    e->sampled = calloc(n, sizeof *e->sampled);
+    e->row     = calloc(n, sizeof(fm_request *));
+    e->token   = calloc(n, sizeof *e->token);
+    if (!e->sampler || !e->sampled || !e->row || !e->token) return fm_fail(FM_E_OOM, "engine");
+    for (int i = 0; i < e->limits.n_thread; i++)
+        FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
+    return e->layout.n_replica > 1 && fm_engine_is_leader(e) ? fm__replicas_create(&e->replicas, e)
+                                                             : FM_OK;
+}
+
 static fm_status build_rooms(opening *p)
 {
-    fm_engine          *e  = p->e;
-    const fm_kv_options kv = {.n_page      = e->plan.n_page,
-                              .page_size   = e->limits.page_size,
-                              .max_lease   = p->sched.max_running + 1, /* one for scoring */
-                              .max_context = p->sched.max_context,
-                              .share       = !p->o->disable_radix_cache};
-    e->world = fm_comm_self();
-    FM_TRY(fm_run_create_cpu(&e->run, &e->weights, &e->limits, fm_ranks_self(&e->world)));
-    FM_TRY(fm_kv_create(&e->kv, &kv));
-    FM_TRY(fm_sched_create(&e->sched, &p->sched, e->kv));
-    const size_t n = (size_t)e->limits.max_out;
-    e->sampler     = calloc((size_t)e->limits.n_thread, sizeof *e->sampler);
-    e->sampled     = calloc(n, sizeof *e->sampled);
-    e->row         = calloc(n, sizeof(fm_request *));
-    e->token       = calloc(n, sizeof *e->token);
-    if (!e->sampler || !e->sampled || !e->row || !e->token) return fm_fail(FM_E_OOM, "engine");
-    for (int i = 0; i < e->limits.n_thread; i++) FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
-    return FM_OK;
+    fm_engine *e = p->e;
+    FM_TRY(fm_run_create_cpu(&e->run, &e->weights, &e->limits, e->groups.ranks));
+    if (e->groups.ranks.replica->n_rank > 1) FM_TRY(fm_courier_create(&e->courier, &p->courier));
+    return e->layout.is_leader ? build_leader(p) : FM_OK;
 }
 
-static fm_status open_all(opening *p, fm_show_plan_fn *show_plan)
+static fm_status open_all(opening *p)
 {
-    fm_engine *e       = p->e;
-    fm_slab    measure = {0};
-    e->seed            = (uint64_t)p->o->seed;
-    FM_TRY(check_words(p));
-    FM_TRY(read_config(p));
-    e->shard = fm_shard_whole(&e->config);
-    FM_TRY(open_tokenizer(p));
-    FM_TRY(open_source(p));
-    FM_TRY(fm_threads_create(&e->threads, p->o->cpu_bind, (int)p->o->threads));
-    fm_threads_pin(e->threads);
-    FM_TRY(set_limits(p));
-    FM_TRY(layout(p, &measure));
-    FM_TRY(fm_weights_check(&e->weights, e->source));
-    e->slab_bytes = measure.used;
-    FM_TRY(make_plan(p, measure.used));
-    if (show_plan) show_plan(&e->plan, p->path.name);
-    FM_TRY(load(p, show_plan != NULL));
-    FM_TRY(build_rooms(p));
+    fm_engine *e = p->e;
+    e->seed      = (uint64_t)p->o->seed;
+    FM_TRY(fm_world_open(&e->world, &p->o->world));
+    FM_TRY(fm_broadcast(fm_world_comm(e->world), &e->reports, sizeof e->reports, 0));
+    fm_world_doing(e->world, "opening the model");
+    FM_TRY(fm__agree_all_well(e->world, find(p)));
+    FM_TRY(fm__agree_start(e->world, p->o, &p->path));
+    FM_TRY(fm__agree_checkpoint(e->world, &p->path, &p->checkpoint));
+    FM_TRY(fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world)));
+    FM_TRY(fm__agree_all_well(e->world, divide(p)));
+    FM_TRY(plan_memory(p));
+    FM_TRY(fm__agree_all_well(e->world, share_pages(p)));
+    FM_TRY(show(p));
+    fm_world_doing(e->world, "loading");
+    FM_TRY(fm__agree_all_well(e->world, load(p)));
+    FM_TRY(fm_shared_ready(&e->slab, e->limits.n_thread));
+    FM_TRY(fm__agree_all_well(e->world, build_rooms(p)));
     fm_threads_roam(e->threads); /* threads made from here on are not bound; a step pins again */
+    e->is_open = 1;
     return FM_OK;
 }
 
-fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, fm_show_plan_fn *show_plan)
+fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, const fm_engine_hooks *hooks)
 {
     fm_engine *e = calloc(1, sizeof *e);
     if (!e) return fm_fail(FM_E_OOM, "engine");
-    opening         p  = {.e = e, .o = o};
-    const fm_status rc = open_all(&p, show_plan);
+    opening p = {.e = e, .o = o, .hooks = hooks};
+    e->reports = o->world.comm_report;
+    if (hooks) e->comm_report = hooks->comm_report;
+    const fm_status rc = open_all(&p);
+    free(p.stage);
     if (rc != FM_OK) {
         fm_engine_close(e);
         return rc;
@@ -206,30 +399,4 @@ fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, fm_show_pla
 fm_status fm_engine_open(fm_engine **out, const fm_options *o)
 {
     return fm_engine_open_shown(out, o, NULL);
-}
-
-void fm_engine_close(fm_engine *e)
-{
-    if (!e) return;
-    while (e->sched && e->jobs) { /* give back their pages first */
-        for (fm_job *j = e->jobs; j; j = j->next)
-            if (j->request.state != FM_REQ_DONE) fm_sched_cancel(e->sched, &j->request);
-        fm__engine_post(e, 0);
-    }
-    fm__engine_free_jobs(e);
-    fm_sched_destroy(e->sched);
-    fm_kv_destroy(e->kv);
-    fm_run_destroy(e->run);
-    fm_weights_fini(&e->weights);
-    fm_host_free(e->slab, e->slab_bytes);
-    fm_source_close(e->source);
-    for (int i = 0; e->sampler && i < e->limits.n_thread; i++) fm_sampler_destroy(e->sampler[i]);
-    free(e->sampler);
-    free(e->sampled);
-    free(e->row);
-    free(e->token);
-    fm_tokenizer_scratch_destroy(e->scratch);
-    fm_tokenizer_close(e->tokenizer);
-    fm_threads_destroy(e->threads);
-    free(e);
 }

@@ -34,10 +34,12 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, schedule_policy, "schedule-policy", "fcfs", 0, 0, "P", "fcfs, or lpm (longest cached prefix first)"),
     K(REAL, schedule_conservativeness, "schedule-conservativeness", "1", 0, 100, "F", "larger: expect longer outputs at admission"),
 
-    K(INT, tp_size, "tp-size", "1", 1, 65536, "N", "tensor-parallel ranks"),
-    K(INT, pp_size, "pp-size", "1", 1, 65536, "N", "pipeline stages"),
-    K(INT, dp_size, "dp-size", "1", 1, 65536, "N", "data-parallel replicas"),
-    K(INT, ep_size, "ep-size", "1", 1, 65536, "N", "expert-parallel ranks"),
+    K(INT, tp_size, "tp-size", "1", 1, 65536, "N", "ranks that divide each layer; start tp x pp x dp ranks by mpirun"),
+    K(INT, pp_size, "pp-size", "1", 1, 65536, "N", "stages of consecutive layers"),
+    K(INT, dp_size, "dp-size", "1", 1, 65536, "N", "replicas; with --enable-dp-attention groups of the tp ranks"),
+    K(INT, ep_size, "ep-size", "1", 1, 65536, "N", "sets of whole experts among the tp ranks"),
+    K(FLAG, enable_dp_attention, "enable-dp-attention", NULL, 0, 0, NULL, "each of dp groups of the tp ranks has sequences of its own"),
+    K(WORD, pp_layer_partition, "pp-layer-partition", NULL, 0, 0, "LIST", "layers of each stage, such as 30,31; by cost if not given"),
 
     K(FLAG, skip_tokenizer_init, "skip-tokenizer-init", NULL, 0, 0, NULL, "work on token ids alone"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "no plan table, no progress bars"),
@@ -49,7 +51,8 @@ fm_status fm_options_create(fm_options **out)
 {
     fm_options *o = calloc(1, sizeof *o);
     if (!o) return fm_fail(FM_E_OOM, "options");
-    const fm_status rc = fm_knobs_init(fm_engine_knobs, fm_n_engine_knob, o);
+    fm_status rc = fm_knobs_init(fm_engine_knobs, fm_n_engine_knob, o);
+    if (rc == FM_OK) rc = fm_knobs_init(fm_world_knobs, fm_n_world_knob, &o->world);
     if (rc != FM_OK) {
         fm_options_destroy(o);
         return rc;
@@ -61,13 +64,16 @@ fm_status fm_options_create(fm_options **out)
 fm_status fm_options_set(fm_options *o, const char *name, const char *value)
 {
     const fm_knob *k = fm_knob_find(fm_engine_knobs, fm_n_engine_knob, name);
-    if (!k) return fm_fail(FM_E_ARG, "there is no option \"%s\"", name);
-    return fm_knob_set(k, o, value);
+    if (k) return fm_knob_set(k, o, value);
+    k = fm_knob_find(fm_world_knobs, fm_n_world_knob, name);
+    if (k) return fm_knob_set(k, &o->world, value);
+    return fm_fail(FM_E_ARG, "there is no option \"%s\"", name);
 }
 
 void fm_options_destroy(fm_options *o)
 {
     if (!o) return;
     fm_knobs_fini(fm_engine_knobs, fm_n_engine_knob, o);
+    fm_knobs_fini(fm_world_knobs, fm_n_world_knob, &o->world);
     free(o);
 }

@@ -78,3 +78,15 @@ same drawn --extra-request-body "$body"
 same drawn_chunks --extra-request-body "$body" --chunked-prefill-size 7 --threads 2
 same drawn_small_pool --extra-request-body "$body" --max-total-tokens 128 --page-size 4 \
     --schedule-conservativeness 0
+
+# The prompts' own log-probabilities.
+job="--dataset-name random --random-input-len 300 --random-output-len 6 --num-prompts 8 --logprob-start-len 5"
+details alone $alone
+grep -q '"input_logprobs": \[-' "$work/alone.jsonl" || fail "no log-probabilities of the prompts"
+same scored
+same scored_chunk7 --chunked-prefill-size 7
+same scored_page4 --page-size 4 --schedule-policy lpm --threads 1
+same scored_few --max-running-requests 2
+job="--dataset-name random --random-input-len 20 --random-output-len 100 --num-prompts 12 --logprob-start-len 0"
+details alone $alone --disable-ignore-eos
+preempted scored_preempted $small_pool --page-size 4 --chunked-prefill-size 7

@@ -29,7 +29,8 @@ static void use(const fm_model_config *c)
     for (int i = 0; i < c->rope / 2; i++) FM_BUG_UNLESS(isfinite(freq[i]));
     FM_BUG_UNLESS(fm_param_active(c) > 0 && fm_param_active(c) <= fm_param_count(c));
     if ((int64_t)c->n_layer * (c->n_expert + c->n_head) > 4096) return; /* slow, not wrong */
-    if (fm_weights_layout(&w, c, NULL, FM_BF16, 0, bf16, NULL, &s) != FM_OK) return;
+    const fm_weights_want want = {.act = FM_BF16, .dtype_of = bf16};
+    if (fm_weights_layout(&w, c, &want, &s) != FM_OK) return;
     FM_BUG_UNLESS(s.used / 2 >= (size_t)fm_param_count(c));
     fm_weights_fini(&w);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public interface on a small dummy model with a tokenizer. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -270,6 +271,51 @@ static void long_answers_are_cut_to_the_context(void **state)
     assert_int_equal(ev.finish, FM_FINISH_LENGTH);
 }
 
+static double log_softmax(const float *x, int n, int32_t id)
+{
+    double max = x[0], sum = 0;
+    for (int i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
+    for (int i = 0; i < n; i++) sum += exp(x[i] - max);
+    return x[id] - max - log(sum);
+}
+
+/* Row k of the text, computed as a prompt that ends there, says the same. */
+static void prompt_logprobs_are_those_of_the_logits(void **state)
+{
+    (void)state;
+    enum { N = 20 };
+    const int V = fm_engine_config(engine)->vocab;
+    float    *logits = malloc((size_t)V * sizeof *logits);
+    int32_t   token[N];
+    fm_prompt p = greedy("");
+    fm_event  ev;
+    int       n_seen = 0;
+    for (int i = 0; i < N; i++) token[i] = 37 * i % V;
+    p.text                    = NULL;
+    p.token                   = token;
+    p.n_token                 = N;
+    p.sampling.max_new_tokens = 0;
+    p.sampling.top_logprobs   = 1;
+    p.prompt_logprobs         = 1;
+    p.logprob_from            = 3;
+    submit(&p);
+    while (fm_engine_busy(engine)) {
+        assert_int_equal(fm_engine_step(engine), FM_OK);
+        while (fm_engine_poll(engine, &ev)) {
+            assert_int_equal(ev.token, -1);
+            if (ev.prompt_at < 0) continue; /* the end */
+            assert_int_equal(ev.prompt_at, 4 + n_seen++);
+            assert_int_equal(ev.n_top, 1);
+            const fm_top_logprob best = ev.top[0];
+            assert_int_equal(fm_engine_score(engine, token, ev.prompt_at, ev.prompt_at, logits), FM_OK);
+            assert_float_equal(ev.logprob, log_softmax(logits, V, token[ev.prompt_at]), 1e-4);
+            assert_float_equal(best.logprob, log_softmax(logits, V, best.id), 1e-4);
+        }
+    }
+    assert_int_equal(n_seen, N - 4);
+    free(logits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +328,7 @@ int main(void)
         cmocka_unit_test(cancelling_frees_everything),
         cmocka_unit_test(what_cannot_run_is_refused),
         cmocka_unit_test(long_answers_are_cut_to_the_context),
+        cmocka_unit_test(prompt_logprobs_are_those_of_the_logits),
     };
     return cmocka_run_group_tests(tests, open_engine, close_engine);
 }

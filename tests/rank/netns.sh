@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# netns.sh BUILD: two "hosts", each a network namespace with its own host name,
+# netns.sh BUILD PROGRAM: two "hosts", each a network namespace with its own host name,
 # joined by one cable; the launcher reaches the other by `ip netns exec` in
 # place of ssh, and ranks on different hosts have only TCP between them.
 # 77: this machine allows no namespaces.
-build=$1
+build=$1 fathom=$2
 here=$(cd "$(dirname "$0")" && pwd)
 id=$$
 a=fm-a-$id b=fm-b-$id
@@ -81,6 +81,18 @@ launch "$build/rank_collectives" >"$work/out" 2>&1 || { cat "$work/out"; echo "F
 want=$("$build/rank_leaves")
 got=$(launch "$build/rank_leaves" 7000)
 [ "$got" = "$want" ] || { echo "FAILED: sum $got over two hosts, $want on one rank"; exit 1; }
+
+# The model in the box, divided over both: stages, columns or replicas meet on
+# the cable, and the answers are those of one rank.
+box="bench --quiet --skip-warmup --model-path $here/../../models/fathom-tiny --dataset-name random
+    --random-input-len 90 --random-output-len 16 --num-prompts 8 --chunked-prefill-size 32
+    --page-size 4 --threads 1 --return-logprob --output-details"
+"$fathom" $box "$work/alone" >"$work/out" 2>&1 || { cat "$work/out"; echo "FAILED: one rank"; exit 1; }
+for layout in "--tp 2 --pp 2" "--tp 2 --dp 2" "--tp 4 --ep 2 --dp 2 --enable-dp-attention"; do
+    launch "$fathom" $box "$work/many" $layout >"$work/out" 2>&1 && cmp "$work/alone" "$work/many" ||
+        { cat "$work/out"; echo "FAILED: two hosts with $layout"; exit 1; }
+    rm "$work/many"
+done
 
 for how in kill stop; do
     launch "$build/rank_fault" $how 3 >"$work/out" 2>&1 && { echo "FAILED: $how ended well"; exit 1; }

@@ -33,6 +33,15 @@ static void fingerprints(const fm_comm *c)
     CHECK(w, fm_world_agree(w, "build", 2, "v1") == FM_OK); /* a mismatch breaks nothing */
 }
 
+/* All ranks of this test are on one host, and nobody has bound them. */
+static void neighbours(const fm_comm *c)
+{
+    int index = -1;
+    CHECK(w, fm_world_on_host(w, &index) == c->n_rank && index == c->rank);
+    index = -1;
+    CHECK(w, fm_world_on_cpus(w, &index) == c->n_rank && index == c->rank);
+}
+
 static void report(fm_comm *c)
 {
     fm_str   text   = {0};
@@ -56,6 +65,7 @@ int main(void)
     w          = rank_open();
     fm_comm *c = fm_world_comm(w);
     placement(c);
+    neighbours(c);
     fingerprints(c);
     report(c);
     fm_world_close(w);

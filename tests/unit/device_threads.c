@@ -165,6 +165,35 @@ static void spread_memory_can_be_used(void **state)
     fm_threads_destroy(NULL);
 }
 
+/* Three processes on the eight cores, then twelve. */
+static void processes_divide_the_cores(void **state)
+{
+    (void)state;
+    setenv("HWLOC_SYNTHETIC", "node:2 core:4 pu:2", 1);
+    int taken[16] = {0};
+    for (int i = 0; i < 3; i++) {
+        fm_threads *t = NULL;
+        assert_int_equal(fm_threads_create_part(&t, "auto", 0, i, 3), FM_OK);
+        assert_int_equal(fm_threads_count(t), i ? 3 : 2);
+        assert_true(fm_threads_bound(t));
+        for (int k = 0; k < fm_threads_count(t); k++) taken[fm_threads_cpu(t, k)]++;
+        fm_threads_destroy(t);
+    }
+    for (int cpu = 0; cpu < 16; cpu++) assert_int_equal(taken[cpu], cpu % 2 == 0);
+    for (int i = 0; i < 12; i++) {
+        fm_threads *t = NULL;
+        assert_int_equal(fm_threads_create_part(&t, "auto", 0, i, 12), FM_OK);
+        assert_int_equal(fm_threads_count(t), 1);
+        assert_false(fm_threads_bound(t)); /* two on one core would wait for each other */
+        fm_threads_destroy(t);
+    }
+    fm_threads *t = NULL;
+    assert_int_equal(fm_threads_create_part(&t, "0-7", 0, 1, 2), FM_OK);
+    assert_int_equal(fm_threads_count(t), 8);
+    fm_threads_destroy(t);
+    unsetenv("HWLOC_SYNTHETIC");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_narrow_process_is_not_widened),
         cmocka_unit_test(bad_lists_say_so),
         cmocka_unit_test(one_place_per_core_over_nodes),
+        cmocka_unit_test(processes_divide_the_cores),
         cmocka_unit_test(spread_memory_can_be_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

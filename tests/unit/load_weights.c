@@ -24,6 +24,7 @@ typedef struct {
     fm_model_config config;
     fm_source      *source;
     fm_weights      w;
+    fm_packing      packing;
     char           *slab;
     size_t          bytes;
 } model;
@@ -31,15 +32,19 @@ typedef struct {
 static fm_status lay_out(model *m, fm_dtype act)
 {
     fm_source_types types = {m->source, act};
-    const int       n_mtp = fm_source_mtp_layers(m->source, &m->config);
     fm_slab         s     = {0};
-    FM_TRY(fm_weights_layout(&m->w, &m->config, NULL, act, n_mtp, fm_source_dtype_of, &types, &s));
+    const fm_weights_want want = {.packing       = m->packing,
+                                  .act           = act,
+                                  .n_mtp_present = fm_source_mtp_layers(m->source, &m->config),
+                                  .dtype_of      = fm_source_dtype_of,
+                                  .ctx           = &types};
+    FM_TRY(fm_weights_layout(&m->w, &m->config, &want, &s));
     fm_weights_fini(&m->w);
     m->bytes = s.used;
     m->slab  = aligned_alloc(64, m->bytes);
     memset(m->slab, 0xa5, m->bytes);
     s = (fm_slab){.base = m->slab, .size = m->bytes};
-    return fm_weights_layout(&m->w, &m->config, NULL, act, n_mtp, fm_source_dtype_of, &types, &s);
+    return fm_weights_layout(&m->w, &m->config, &want, &s);
 }
 
 static fm_status load(model *m, fm_dtype act, int n_thread)
@@ -65,8 +70,33 @@ static void read_config(model *m, const char *dir)
 
 /* --- reading back --------------------------------------------------------- */
 
+static float stored(const fm_matrix *m, size_t i)
+{
+    return m->dtype == FM_F32    ? ((const float *)m->panels)[i]
+           : m->dtype == FM_BF16 ? fm_f32_of_bf16(((const fm_bf16 *)m->panels)[i])
+                                 : fm_f32_of_fp8(((const fm_fp8 *)m->panels)[i]);
+}
+
+/* The same of rows; `pair`: 16 rows of gate, 16 of up. */
+static float *expand_rows(const fm_matrix *m, int pair)
+{
+    const int n_block = (m->k + 127) / 128, n_gate = (m->n / 2 + 127) / 128 * n_block;
+    float    *w = calloc((size_t)(m->n + 31) / 32 * 32 * (size_t)m->k, sizeof *w);
+    for (int j = 0; j < m->n; j++) {
+        const int    row   = pair ? j / 32 * 16 + j % 16 : j;
+        const float *scale = m->scale ? m->scale + (pair && j % 32 >= 16 ? n_gate : 0) +
+                                            row / 128 * n_block
+                                      : NULL;
+        for (int c = 0; c < m->k; c++) {
+            const size_t i = (size_t)j * (size_t)m->k + (size_t)c;
+            w[i]           = stored(m, i) * (scale ? scale[c / 128] : 1);
+        }
+    }
+    return w;
+}
+
 /* [panels * 32][k]: row j is what output j does to unit vectors. */
-static float *expand(const fm_matrix *m)
+static float *expand_panels(const fm_matrix *m)
 {
     const int    n = (m->n + 31) / 32 * 32, k = m->k;
     const size_t size = m->dtype == FM_F32 ? 4 : 2;
@@ -91,6 +121,11 @@ static float *expand(const fm_matrix *m)
     free(x);
     free(c);
     return w;
+}
+
+static float *expand(const fm_weights *w, const fm_matrix *m, int pair)
+{
+    return w->packing == FM_PACK_ROWS ? expand_rows(m, pair) : expand_panels(m);
 }
 
 typedef struct {
@@ -130,9 +165,10 @@ static void check_padding(const fm_matrix *m, const float *w)
         for (int c = 0; c < m->k; c++) assert_true(w[(size_t)r * (size_t)m->k + (size_t)c] == 0);
 }
 
-static void check_matrix(const fm_matrix *m, truth t, const char *tensor, int64_t row0)
+static void check_matrix(const fm_weights *of, const fm_matrix *m, truth t, const char *tensor,
+                         int64_t row0)
 {
-    float *w = expand(m);
+    float *w = expand(of, m, 0);
     check_rows(m, w, t, tensor, row0, m->n, 32, 0);
     check_padding(m, w);
     free(w);
@@ -143,9 +179,10 @@ static void check_heads(const fm_weights *w, const fm_piece *p, truth t)
     const fm_model_config *c = w->config;
     for (int h = 0; h < c->n_head; h++) {
         const int64_t row0 = (int64_t)h * (c->nope + c->v_dim);
-        check_matrix(&p->attn->k_up[h], t, p->tensor, row0);
-        check_matrix(&p->attn->v_up[h], t, p->tensor, row0 + c->nope);
-        float *u = expand(&p->attn->k_up_t[h]);
+        check_matrix(w, &p->attn->k_up[h], t, p->tensor, row0);
+        check_matrix(w, &p->attn->v_up[h], t, p->tensor, row0 + c->nope);
+        if (w->packing == FM_PACK_ROWS) continue; /* no transposed copy there */
+        float *u = expand(w, &p->attn->k_up_t[h], 0);
         for (int l = 0; l < c->kv_lora; l++)
             for (int d = 0; d < c->nope; d++)
                 expect(u[l * c->nope + d], t.value(t.ctx, p->tensor, row0 + d, l), w->act,
@@ -170,9 +207,9 @@ static void check_piece(const fm_weights *w, const fm_piece *p, truth t)
                    i / p->cols, i % p->cols);
         }
         break;
-    case FM_PIECE_MATRIX: check_matrix(p->matrix, t, p->tensor, 0); break;
+    case FM_PIECE_MATRIX: check_matrix(w, p->matrix, t, p->tensor, 0); break;
     case FM_PIECE_GATE_UP:
-        m = expand(p->matrix);
+        m = expand(w, p->matrix, 1);
         check_rows(p->matrix, m, t, p->tensor, 0, (int)p->rows, 16, 0);
         check_rows(p->matrix, m, t, p->tensor2, 0, (int)p->rows, 16, 16);
         check_padding(p->matrix, m);
@@ -193,10 +230,12 @@ static float in_file(void *ctx, const char *tensor, int64_t row, int64_t col)
 }
 
 /* Everything in dir/model.safetensors, in one arithmetic. */
-static void check_dir(const char *config_dir, const char *dir, st_reader *file, fm_dtype act)
+static void check_dir(const char *config_dir, const char *dir, st_reader *file, fm_dtype act,
+                      fm_packing packing)
 {
     model m;
     read_config(&m, config_dir);
+    m.packing = packing;
     if (fm_source_open_files(&m.source, dir) != FM_OK || load(&m, act, 2) != FM_OK)
         fail_msg("%s", fm_why());
     check_all(&m.w, (truth){in_file, file});
@@ -210,8 +249,10 @@ static void check_checkpoint(const char *name)
     snprintf(dir, sizeof dir, FM_TEST_DATA "/%s", name);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     st_open(&r, path);
-    check_dir(dir, dir, &r, FM_BF16);
-    check_dir(dir, dir, &r, FM_F32);
+    for (fm_packing packing = FM_PACK_PANELS; packing <= FM_PACK_ROWS; packing++) {
+        check_dir(dir, dir, &r, FM_BF16, packing);
+        check_dir(dir, dir, &r, FM_F32, packing);
+    }
     st_close(&r);
 }
 
@@ -305,8 +346,8 @@ static void check_rewritten(const char *from, rewrite_fn *fn)
     snprintf(path, sizeof path, "%s/model.safetensors", d.path);
     snprintf(config_dir, sizeof config_dir, FM_TEST_DATA "/%s", from);
     st_open(&r, path);
-    check_dir(config_dir, d.path, &r, FM_BF16);
-    check_dir(config_dir, d.path, &r, FM_F32);
+    check_dir(config_dir, d.path, &r, FM_BF16, FM_PACK_PANELS);
+    check_dir(config_dir, d.path, &r, FM_F32, FM_PACK_PANELS);
     st_close(&r);
     temp_dir_remove(&d);
 }

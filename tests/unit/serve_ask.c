@@ -31,12 +31,15 @@ static int open_tokenizer(void **state)
                         .vocab      = 4128,
                         .context    = 1000,
                         .model      = "served"};
+    const int32_t eos = 1;
+    if (fm_grammars_create(&facts.grammars, tokenizer, facts.vocab, &eos, 1) != FM_OK) fail_msg("%s", fm_why());
     return fm_tokenizer_scratch_create(&reader.scratch, tokenizer);
 }
 
 static int close_tokenizer(void **state)
 {
     (void)state;
+    fm_grammars_destroy(facts.grammars);
     fm_tokenizer_scratch_destroy(reader.scratch);
     fm_tokenizer_close(tokenizer);
     return 0;

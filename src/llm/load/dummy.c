@@ -168,7 +168,8 @@ static fm_status add_all(dummy *d, const fm_model_config *c)
 {
     fm_weights w = {0};
     fm_slab    s = {0};
-    FM_TRY(fm_weights_layout(&w, c, NULL, FM_BF16, 0, quantised, (void *)c, &s));
+    FM_TRY(fm_weights_layout(
+        &w, c, &(fm_weights_want){.act = FM_BF16, .dtype_of = quantised, .ctx = (void *)c}, &s));
     fm_status rc = FM_OK;
     for (int i = 0; rc == FM_OK && i < w.n_piece; i++) rc = add_piece(d, &w.piece[i], c);
     fm_weights_fini(&w);

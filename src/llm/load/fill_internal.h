@@ -6,6 +6,7 @@
 
 #include "llm/kernel/gemm/gemm.h"
 #include "llm/load/source.h"
+#include "llm/load/weights_fill.h"
 #include "llm/model/weights.h"
 
 typedef struct {
@@ -16,6 +17,9 @@ typedef struct {
     float *wide;   /* one row in f32 */
     float *scale;  /* one row of block scales */
     void  *turned; /* a head's keys, transposed */
+    void  *staged; /* 32 rows side by side, before they go to their place */
+    const fm_weights_sink *sink; /* NULL: the weights are in this process's memory */
+    int                    thread;
 } fm__fill;
 
 fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *source);

@@ -106,32 +106,73 @@ static void *panel_at(const fm_matrix *m, int panel)
     return (char *)m->panels + (size_t)panel * fm_panel_bytes(m->dtype, m->k);
 }
 
+/* --- rows, not panels ----------------------------------------------------- */
+
+static void put(const fm__fill *f, void *dst, const void *src, size_t bytes)
+{
+    if (f->sink) f->sink->put(f->sink->ctx, f->thread, dst, src, bytes);
+    else memcpy(dst, src, bytes);
+}
+
+/* The 32 rows that would be panel i. */
+static void put_rows(const fm__fill *f, const fm_matrix *m, int i, const void *const row[FM_PANEL])
+{
+    const size_t bytes = (size_t)m->k * fm_dtype_bytes(m->dtype);
+    int          n     = 0;
+    for (; n < FM_PANEL && row[n]; n++) memcpy((char *)f->staged + (size_t)n * bytes, row[n], bytes);
+    put(f, panel_at(m, i), f->staged, (size_t)n * bytes);
+}
+
+/* Scales of all of a piece's rows; blocks begin with the piece. */
+static void put_scales(const fm__fill *f, const operand *x, const fm_piece *p, float *to)
+{
+    const int64_t n_row = (p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK,
+                  n_col = (p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+    FM_BUG_UNLESS(p->row0 % FM_FP8_BLOCK == 0);
+    for (int64_t r = 0; r < n_row; r++) {
+        fm_source_read(f->source, &x->scale, p->row0 / FM_FP8_BLOCK + r, 1, 0, n_col, FM_F32, f->scale);
+        put(f, to + r * n_col, f->scale, (size_t)n_col * sizeof *f->scale);
+    }
+}
+
+static int is_rows(const fm__fill *f)
+{
+    return f->w->packing == FM_PACK_ROWS;
+}
+
 /* --- pieces --------------------------------------------------------------- */
 
 void fm__fill_vector(fm__fill *f, const fm_piece *p)
 {
     const operand x = find(f, p->tensor);
-    fm_source_read(f->source, &x.t, 0, 1, p->col0, p->k, FM_F32, p->vector);
+    fm_source_read(f->source, &x.t, 0, 1, p->col0, p->k, FM_F32, f->wide);
+    put(f, p->vector, f->wide, (size_t)p->k * sizeof(float));
 }
 
 void fm__fill_table(fm__fill *f, const fm_piece *p, int begin, int end)
 {
     const operand x     = find(f, p->tensor);
     const size_t  bytes = (size_t)p->k * fm_dtype_bytes(f->w->act);
-    for (int i = begin; i < end; i++)
-        read_row(f, &x, p->row0 + i, p->col0, p->k, f->w->act,
-                 (char *)p->table + (size_t)i * bytes);
+    for (int i = begin; i < end; i++) {
+        read_row(f, &x, p->row0 + i, p->col0, p->k, f->w->act, f->staged);
+        put(f, (char *)p->table + (size_t)i * bytes, f->staged, bytes);
+    }
 }
 
 void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end)
 {
     const fm_matrix *m = p->matrix;
     const operand    x = find(f, p->tensor);
+    if (is_rows(f) && m->scale && begin == 0) put_scales(f, &x, p, m->scale);
     for (int i = begin; i < end; i++) {
         const void   *row[FM_PANEL] = {0};
         const int64_t first         = p->row0 + (int64_t)i * FM_PANEL;
         const int     n             = at_most(p->row0 + p->n - first, FM_PANEL);
         gather(f, &x, first, n, p->col0, p->k, m->dtype, 0, row);
+        if (is_rows(f)) {
+            put_rows(f, m, i, row);
+            continue;
+        }
         fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
         for (int half = 0; m->scale && half < 2; half++)
             half_scales(f, &x, first + half * (FM_PANEL / 2), p, panel_scale(m, i), half);
@@ -141,17 +182,23 @@ void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end)
 void fm__fill_gate_up(fm__fill *f, const fm_piece *p, int begin, int end)
 {
     enum { HALF = FM_PANEL / 2 };
-    const fm_matrix *m    = p->matrix;
-    const operand    x[2] = {find(f, p->tensor), find(f, p->tensor2)};
+    const fm_matrix *m      = p->matrix;
+    const operand    x[2]   = {find(f, p->tensor), find(f, p->tensor2)};
+    const int        panels = !is_rows(f);
+    const int64_t    n_scale = (p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK *
+                            ((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
+    for (int half = 0; !panels && m->scale && begin == 0 && half < 2; half++)
+        put_scales(f, &x[half], p, m->scale + half * n_scale);
     for (int i = begin; i < end; i++) {
         const void   *row[FM_PANEL] = {0};
         const int64_t first         = p->row0 + (int64_t)i * HALF;
         const int     n             = at_most(p->row0 + p->n - first, HALF);
         for (int half = 0; half < 2; half++) {
             gather(f, &x[half], first, n, p->col0, p->k, m->dtype, half * HALF, row + half * HALF);
-            if (m->scale) half_scales(f, &x[half], first, p, panel_scale(m, i), half);
+            if (panels && m->scale) half_scales(f, &x[half], first, p, panel_scale(m, i), half);
         }
-        fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
+        if (panels) fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
+        else put_rows(f, m, i, row);
     }
 }
 
@@ -188,6 +235,10 @@ void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end)
         for (int r = 0; r < rows; r++)
             read_row(f, &x, p->row0 + (int64_t)h * rows + r, 0, c->kv_lora, f->w->act,
                      head + (size_t)r * row_bytes);
+        if (is_rows(f)) {
+            put(f, p->attn->k_up[h].panels, head, (size_t)rows * row_bytes);
+            continue;
+        }
         pack_rows(&p->attn->k_up[h], head);
         pack_rows(&p->attn->v_up[h], head + (size_t)c->nope * row_bytes);
         transpose(f->turned, head, c->nope, c->kv_lora, f->w->act);
@@ -212,7 +263,8 @@ fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *sourc
     f->wide   = malloc(cols * sizeof(float));
     f->scale  = malloc((cols / FM_FP8_BLOCK + 2) * sizeof(float));
     f->turned = malloc((size_t)c->nope * (size_t)c->kv_lora * sizeof(float));
-    if (f->rows && f->wide && f->scale && f->turned) return FM_OK;
+    f->staged = malloc(FM_PANEL * cols * sizeof(float));
+    if (f->rows && f->wide && f->scale && f->turned && f->staged) return FM_OK;
     fm__fill_fini(f);
     return fm_fail(FM_E_OOM, "no memory to load weights");
 }
@@ -223,5 +275,6 @@ void fm__fill_fini(fm__fill *f)
     free(f->wide);
     free(f->scale);
     free(f->turned);
+    free(f->staged);
     *f = (fm__fill){0};
 }

@@ -124,11 +124,16 @@ static void work(fm__fill *f, shared_work *s, int thread, int n_thread)
 
 /* Scratch for every thread comes before the first unit: afterwards nothing
  * can fail. */
-static fm_status run(fm_weights *w, const fm_source *src, int n_thread, shared_work *s)
+static fm_status run(fm_weights *w, const fm_source *src, int n_thread, shared_work *s,
+                     const fm_weights_sink *sink)
 {
     fm__fill *f  = calloc((size_t)n_thread, sizeof *f);
     fm_status rc = f ? FM_OK : fm_fail(FM_E_OOM, "no memory to load weights");
-    for (int t = 0; rc == FM_OK && t < n_thread; t++) rc = fm__fill_init(&f[t], w, src);
+    for (int t = 0; rc == FM_OK && t < n_thread; t++) {
+        rc          = fm__fill_init(&f[t], w, src);
+        f[t].sink   = sink;
+        f[t].thread = t;
+    }
     if (rc == FM_OK) {
 #pragma omp parallel num_threads(n_thread)
         work(&f[omp_get_thread_num()], s, omp_get_thread_num(), n_thread);
@@ -140,6 +145,13 @@ static fm_status run(fm_weights *w, const fm_source *src, int n_thread, shared_w
 
 fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int show_progress)
 {
+    return fm_weights_fill_to(w, s, n_thread, show_progress, NULL);
+}
+
+fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, int show_progress,
+                             const fm_weights_sink *sink)
+{
+    FM_BUG_UNLESS(!sink || w->packing == FM_PACK_ROWS);
     unit_list l = {0};
     FM_TRY(fm_weights_check(w, s));
     fm_status rc = list_units(&l, w);
@@ -148,7 +160,7 @@ fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int s
         shared_work what = {.list = &l, .bar = show_progress ? &bar : NULL};
         char        note[32];
         snprintf(note, sizeof note, "%.2f GB", (double)l.bytes * 1e-9);
-        rc = run(w, s, n_thread > 0 ? n_thread : 1, &what);
+        rc = run(w, s, n_thread > 0 ? n_thread : 1, &what, sink);
         if (show_progress) fm_progress_end(&bar, note);
     }
     free(l.unit);

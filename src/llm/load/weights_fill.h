@@ -19,6 +19,15 @@ fm_dtype fm_source_dtype_of(void *ctx, const char *tensor);
 fm_status fm_weights_check(const fm_weights *w, const fm_source *s);
 fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int show_progress);
 
+/* Into memory this process cannot write: `put` copies `bytes` of src, which it
+ * may not keep, to dst.  Called by several threads at once. */
+typedef struct {
+    void (*put)(void *ctx, int thread, void *dst, const void *src, size_t bytes);
+    void *ctx;
+} fm_weights_sink;
+fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, int show_progress,
+                             const fm_weights_sink *sink);
+
 /* How many MTP layers the source has, counting from config->n_layer on. */
 int fm_source_mtp_layers(const fm_source *s, const fm_model_config *c);
 

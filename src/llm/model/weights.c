@@ -12,12 +12,16 @@ typedef struct {
     fm_weights            *w;
     const fm_model_config *c;
     const fm_shard        *shard;
-    fm_dtype_of_fn        *dtype_of;
-    void                  *ctx;
+    const fm_weights_want *want;
     fm_slab               *slab;
     fm_status              rc;
     char                   prefix[64]; /* "model.layers.3.self_attn." */
 } layout;
+
+static fm_dtype dtype_of(const layout *l, const char *tensor)
+{
+    return l->want->dtype_of(l->want->ctx, tensor);
+}
 
 static void *heap(layout *l, size_t n, size_t size)
 {
@@ -61,13 +65,40 @@ static float *vector(layout *l, const char *name, int n)
     return v;
 }
 
+static size_t blocks(int n)
+{
+    return ((size_t)n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+}
+
+/* Numbers of a matrix's memory; `pair`: gate and up in one. */
+typedef struct {
+    size_t bytes, scales;
+} extent;
+
+static extent extent_of(const layout *l, const fm_matrix *m, int pair)
+{
+    const size_t n_panel = ((size_t)m->n + FM_PANEL - 1) / FM_PANEL, n = (size_t)m->n;
+    const int    fp8     = m->dtype == FM_FP8;
+    if (l->want->packing == FM_PACK_PANELS)
+        return (extent){n_panel * fm_panel_bytes(m->dtype, m->k),
+                        fp8 ? n_panel * (size_t)fm_panel_scales(m->k) : 0};
+    return (extent){n * (size_t)m->k * fm_dtype_bytes(m->dtype),
+                    !fp8   ? 0
+                    : pair ? 2 * blocks(m->n / 2) * blocks(m->k)
+                           : blocks(m->n) * blocks(m->k)};
+}
+
+static void place(layout *l, fm_matrix *m, int pair)
+{
+    const extent e = extent_of(l, m, pair);
+    m->panels      = fm_slab_take(l->slab, e.bytes);
+    if (e.scales) m->scale = fm_slab_take(l->slab, e.scales * sizeof *m->scale);
+}
+
 static void carve(layout *l, fm_matrix *m, int n, int k, fm_dtype dtype)
 {
-    const size_t n_panel = ((size_t)n + FM_PANEL - 1) / FM_PANEL;
-    *m                   = (fm_matrix){.n = n, .k = k, .dtype = dtype};
-    m->panels            = fm_slab_take(l->slab, n_panel * fm_panel_bytes(dtype, k));
-    if (dtype == FM_FP8)
-        m->scale = fm_slab_take(l->slab, n_panel * (size_t)fm_panel_scales(k) * sizeof *m->scale);
+    *m = (fm_matrix){.n = n, .k = k, .dtype = dtype};
+    place(l, m, 0);
 }
 
 /* A matrix kept in the type of the activations: never FP8. */
@@ -78,16 +109,23 @@ static void plain(layout *l, fm_matrix *m, const char *name, int n, int k, fm_ra
     if (p) p->matrix = m;
 }
 
-static void linear(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
+/* A product whose type the checkpoint decides; not yet placed. */
+static void want_linear(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
 {
     fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k, part);
     if (!p) return;
     p->matrix = m;
-    carve(l, m, fm_range_len(part), k, l->dtype_of(l->ctx, p->tensor));
+    *m        = (fm_matrix){.n = fm_range_len(part), .k = k, .dtype = dtype_of(l, p->tensor)};
     if (m->dtype == FM_FP8 && part.begin % FM_SHARD_CHANNELS)
         l->rc = fm_fail(FM_E_NOSUP,
-                        "%s: rows from %d on cannot be had from FP8 blocks; use fewer ranks", p->tensor,
-                        part.begin);
+                        "%s: rows from %d on cannot be had from FP8 blocks; use fewer ranks",
+                        p->tensor, part.begin);
+}
+
+static void linear(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
+{
+    want_linear(l, m, name, n, k, part);
+    place(l, m, 0);
 }
 
 static fm_range whole(int n)
@@ -96,7 +134,7 @@ static fm_range whole(int n)
 }
 
 /* `name` is "mlp." or "mlp.experts.7."; `by`: the ranks that divide it. */
-static void mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, fm_share by)
+static void want_mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, fm_share by)
 {
     const int      D       = l->c->hidden;
     const fm_range channel = fm_share_of(by, inter, FM_SHARD_CHANNELS);
@@ -107,14 +145,47 @@ static void mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, fm_sh
     fm_piece *p = add_piece(l, FM_PIECE_GATE_UP, full, inter, D, channel);
     if (!p) return;
     snprintf(p->tensor2, sizeof p->tensor2, "%s%sup_proj.weight", l->prefix, name);
-    p->matrix = &m->gate_up;
-    carve(l, &m->gate_up, 2 * fm_range_len(channel), D, l->dtype_of(l->ctx, p->tensor));
+    p->matrix  = &m->gate_up;
+    m->gate_up = (fm_matrix){
+        .n = 2 * fm_range_len(channel), .k = D, .dtype = dtype_of(l, p->tensor)};
 
     snprintf(full, sizeof full, "%sdown_proj.weight", name);
-    linear(l, &m->down, full, D, inter, fm_shard_outputs(by, D));
+    want_linear(l, &m->down, full, D, inter, fm_shard_outputs(by, D));
 }
 
-/* Each head's part of kv_b_proj, in the three shapes attention wants. */
+static void mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, fm_share by)
+{
+    want_mlp(l, m, name, inter, by);
+    place(l, &m->gate_up, 1);
+    place(l, &m->down, 0);
+}
+
+static void kv_up_panels(layout *l, fm_attn_weights *a, size_t h)
+{
+    const fm_model_config *c = l->c;
+    carve(l, &a->k_up[h], c->nope, c->kv_lora, l->w->act);
+    carve(l, &a->k_up_t[h], c->kv_lora, c->nope, l->w->act);
+    carve(l, &a->v_up[h], c->v_dim, c->kv_lora, l->w->act);
+}
+
+static void kv_up_rows(layout *l, fm_attn_weights *a, size_t n_head)
+{
+    const fm_model_config *c   = l->c;
+    const size_t           row = (size_t)c->kv_lora * fm_dtype_bytes(l->w->act);
+    fm_matrix              all;
+    carve(l, &all, (int)n_head * (c->nope + c->v_dim), c->kv_lora, l->w->act);
+    for (size_t h = 0; h < n_head; h++) {
+        char *at   = (char *)all.panels;
+        at         = at ? at + h * (size_t)(c->nope + c->v_dim) * row : NULL;
+        a->k_up[h] = (fm_matrix){.n = c->nope, .k = c->kv_lora, .dtype = all.dtype, .panels = at};
+        a->v_up[h] = (fm_matrix){.n      = c->v_dim,
+                                 .k      = c->kv_lora,
+                                 .dtype  = all.dtype,
+                                 .panels = at ? at + (size_t)c->nope * row : NULL};
+    }
+}
+
+/* Each head's part of kv_b_proj, in the shapes attention wants. */
 static void kv_up(layout *l, fm_attn_weights *a)
 {
     const fm_model_config *c    = l->c;
@@ -130,11 +201,8 @@ static void kv_up(layout *l, fm_attn_weights *a)
     p->attn   = a;
     a->k_up_t = a->k_up + H;
     a->v_up   = a->k_up + 2 * H;
-    for (size_t h = 0; h < H; h++) {
-        carve(l, &a->k_up[h], c->nope, c->kv_lora, l->w->act);
-        carve(l, &a->k_up_t[h], c->kv_lora, c->nope, l->w->act);
-        carve(l, &a->v_up[h], c->v_dim, c->kv_lora, l->w->act);
-    }
+    if (l->want->packing == FM_PACK_ROWS) kv_up_rows(l, a, H);
+    for (size_t h = 0; h < H && l->want->packing == FM_PACK_PANELS; h++) kv_up_panels(l, a, h);
 }
 
 static void attention(layout *l, fm_attn_weights *a)
@@ -161,23 +229,68 @@ static void attention(layout *l, fm_attn_weights *a)
            fm_shard_outputs(l->shard->attn, D));
 }
 
+/* One array of all experts' matrices, one of all their scales. */
+static void place_array(layout *l, fm_mlp_weights *expert, int n, fm_matrix *(*of)(fm_mlp_weights *),
+                        int pair)
+{
+    const extent each  = n ? extent_of(l, of(expert), pair) : (extent){0, 0};
+    char        *bytes = fm_slab_take(l->slab, (size_t)n * each.bytes);
+    float       *scale = fm_slab_take(l->slab, (size_t)n * each.scales * sizeof *scale);
+    for (int e = 0; e < n && bytes; e++) {
+        fm_matrix *m = of(&expert[e]);
+        m->panels    = bytes + (size_t)e * each.bytes;
+        m->scale     = each.scales ? scale + (size_t)e * each.scales : NULL;
+    }
+}
+
+static fm_matrix *gate_up_of(fm_mlp_weights *m)
+{
+    return &m->gate_up;
+}
+
+static fm_matrix *down_of(fm_mlp_weights *m)
+{
+    return &m->down;
+}
+
+static fm_status alike(const fm_mlp_weights *expert, fm_range mine)
+{
+    for (int e = mine.begin; e < mine.end; e++)
+        if (expert[e].gate_up.dtype != expert[mine.begin].gate_up.dtype ||
+            expert[e].down.dtype != expert[mine.begin].down.dtype)
+            return fm_fail(FM_E_NOSUP, "experts %d and %d of a layer are of different types",
+                           mine.begin, e);
+    return FM_OK;
+}
+
+static void experts(layout *l, fm_mlp_weights *expert)
+{
+    const fm_range mine = fm_shard_experts(l->shard, l->c);
+    const int      one_by_one = l->want->packing == FM_PACK_PANELS;
+    char           name[32];
+
+    for (int e = mine.begin; l->rc == FM_OK && e < mine.end; e++) {
+        snprintf(name, sizeof name, "mlp.experts.%d.", e);
+        if (one_by_one) mlp(l, &expert[e], name, l->c->moe_inter, l->shard->channel);
+        else want_mlp(l, &expert[e], name, l->c->moe_inter, l->shard->channel);
+    }
+    if (one_by_one || l->rc != FM_OK) return;
+    l->rc = alike(expert, mine);
+    place_array(l, expert + mine.begin, fm_range_len(mine), gate_up_of, 1);
+    place_array(l, expert + mine.begin, fm_range_len(mine), down_of, 0);
+}
+
 static void moe(layout *l, fm_ffn_weights *f)
 {
-    const fm_model_config *c    = l->c;
-    const fm_range         mine = fm_shard_experts(l->shard, c);
-    char                   name[32];
+    const fm_model_config *c = l->c;
 
     plain(l, &f->router, "mlp.gate.weight", c->n_expert, c->hidden, whole(c->n_expert));
     if (c->route == FM_ROUTE_NOAUX_TC)
         f->bias = vector(l, "mlp.gate.e_score_correction_bias", c->n_expert);
     if (c->n_shared)
         mlp(l, &f->mlp, "mlp.shared_experts.", c->n_shared * c->moe_inter, l->shard->attn);
-
     f->expert = heap(l, (size_t)c->n_expert, sizeof *f->expert);
-    for (int e = mine.begin; f->expert && e < mine.end; e++) {
-        snprintf(name, sizeof name, "mlp.experts.%d.", e);
-        mlp(l, &f->expert[e], name, c->moe_inter, l->shard->channel);
-    }
+    if (f->expert) experts(l, f->expert);
 }
 
 static void layer(layout *l, fm_layer_weights *w, int i, int is_moe)
@@ -225,27 +338,21 @@ static void head(layout *l)
           fm_shard_outputs(l->shard->attn, c->vocab));
 }
 
-fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, const fm_shard *shard,
-                            fm_dtype act, int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx,
-                            fm_slab *slab)
+fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config,
+                            const fm_weights_want *want, fm_slab *slab)
 {
-    const fm_shard all = fm_shard_whole(config);
-    if (!shard) shard = &all;
-    layout l = {.w        = w,
-                .c        = config,
-                .shard    = shard,
-                .dtype_of = dtype_of,
-                .ctx      = ctx,
-                .slab     = slab,
-                .rc       = FM_OK};
+    const fm_shard  all   = fm_shard_whole(config);
+    const fm_shard *shard = want->shard ? want->shard : &all;
+    layout l = {.w = w, .c = config, .shard = shard, .want = want, .slab = slab, .rc = FM_OK};
 
     const int n_layer = fm_range_len(shard->layer);
-    const int n_mtp   = fm_shard_is_last(shard, config) ? n_mtp_present : 0;
+    const int n_mtp   = fm_shard_is_last(shard, config) ? want->n_mtp_present : 0;
 
-    *w       = (fm_weights){.config = config,
-                            .shard  = *shard,
-                            .act    = act,
-                            .n_head = fm_range_len(fm_shard_heads(shard, config))};
+    *w       = (fm_weights){.config  = config,
+                            .packing = want->packing,
+                            .shard   = *shard,
+                            .act     = want->act,
+                            .n_head  = fm_range_len(fm_shard_heads(shard, config))};
     w->layer = heap(&l, (size_t)n_layer, sizeof *w->layer);
     w->mtp   = heap(&l, (size_t)n_mtp, sizeof *w->mtp);
     if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp_present = n_mtp;

@@ -16,12 +16,19 @@
 #include "llm/model/config.h"
 #include "llm/model/shard.h"
 
-/* y[T,n] = x[T,k] w[n,k]^T with w in panels of 32 outputs (kernel/gemm/gemm.h). */
+/* How the values of a matrix lie:
+ *   panels  of 32 outputs, for the CPU (kernel/gemm/gemm.h)
+ *   rows    [n][k], for the GPU; all experts of a layer are one array, kv_b is
+ *           kept whole and k_up, v_up point into it, k_up_t is empty */
+typedef enum { FM_PACK_PANELS, FM_PACK_ROWS } fm_packing;
+
+/* y[T,n] = x[T,k] w[n,k]^T */
 typedef struct {
     int      n, k;
     fm_dtype dtype;  /* BF16, FP8, or F32 in the reference arithmetic */
-    void    *panels; /* [ceil(n/32)] panels */
-    float   *scale;  /* FP8: [ceil(n/32)][ceil(k/128)][2]; else NULL */
+    void    *panels; /* [ceil(n/32)] panels, or rows */
+    float   *scale;  /* FP8, else NULL.  Panels: [ceil(n/32)][ceil(k/128)][2].  Rows:
+                      * [ceil(n/128)][ceil(k/128)]; of gate_up, those of gate, then of up */
 } fm_matrix;
 
 typedef struct {
@@ -68,6 +75,7 @@ typedef struct {
 
 typedef struct {
     const fm_model_config *config; /* borrowed */
+    fm_packing        packing;
     fm_shard          shard;
     fm_dtype          act;     /* FM_BF16, or FM_F32 in the reference arithmetic */
     int               n_head;  /* this rank's */
@@ -108,13 +116,19 @@ typedef struct fm_piece {
  * caller's. */
 typedef fm_dtype fm_dtype_of_fn(void *ctx, const char *tensor);
 
+typedef struct {
+    const fm_shard *shard; /* NULL: the whole model */
+    fm_packing      packing;
+    fm_dtype        act;
+    int             n_mtp_present; /* how many MTP layers the checkpoint really has */
+    fm_dtype_of_fn *dtype_of;
+    void           *ctx;
+} fm_weights_want;
+
 /* Builds the whole structure.  The small arrays (layers, pieces, heads'
- * matrices) are on the heap and owned by *w; every value lies in `slab`.
- * shard NULL: the whole model.  n_mtp_present: how many MTP layers the
- * checkpoint really has. */
-fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config, const fm_shard *shard,
-                            fm_dtype act, int n_mtp_present, fm_dtype_of_fn *dtype_of, void *ctx,
-                            fm_slab *slab);
+ * matrices) are on the heap and owned by *w; every value lies in `slab`. */
+fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config,
+                            const fm_weights_want *want, fm_slab *slab);
 void      fm_weights_fini(fm_weights *w); /* {0} is fine; the slab is the caller's */
 
 #endif

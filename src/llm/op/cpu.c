@@ -31,8 +31,6 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
 {
     const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
     const int    H = fm_range_len(fm_shard_heads(shard, c));
-    const int    D = fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
-    const int    V = fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
 #define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
 #define ACT(rows, n)  ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * es), (n)})
     a->x      = F32S(T, c->hidden);
@@ -41,12 +39,8 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
     a->cqn    = ACT(T, c->q_lora);
     a->q      = ACT(T, H * (c->nope + c->rope));
     a->ckv    = F32S(T, c->kv_lora + c->rope);
-    a->o      = ACT(T, H * c->v_dim);
-    a->o_all  = shard->attn.n == 1 ? a->o : ACT(T, c->n_head * c->v_dim);
-    a->y      = F32S(T, D);
     a->score  = F32S(T, c->n_expert);
     a->hl     = ACT(out, c->hidden);
-    a->logits = F32S(out, V);
     a->route  = carve_routing(s, T, c->top_k);
     a->h_all  = shard->group.n == 1 ? a->h : ACT(T * (size_t)shard->group.n, c->hidden);
 #undef F32S
@@ -58,50 +52,49 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
 static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s)
 {
-    const size_t rows = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
-    const size_t pairs = rows * (size_t)c->top_k;
-    const size_t dense = rows * (size_t)widest_mlp(c, shard), routed = pairs * (size_t)c->moe_inter;
-    b->middle = fm_slab_take(s, (dense > routed ? dense : routed) * b->act_bytes);
-    if (!c->n_expert) return;
-    b->pair_out = fm_slab_take(s, pairs * (size_t)c->hidden * sizeof(float));
-    b->pair_row = fm_slab_take(s, pairs * sizeof(int32_t));
-    b->pair_of  = fm_slab_take(s, pairs * sizeof(int32_t));
-    b->count    = fm_slab_take(s, ((size_t)c->n_expert + 1) * sizeof(int32_t));
-    b->block    = fm_slab_take(s, (pairs / FM_TILE_ROWS + (size_t)c->n_expert) * sizeof *b->block);
+    fm_exchange *x      = &b->exchange;
+    const size_t rows   = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
+    const size_t middle = rows * (size_t)widest_mlp(c, shard) * b->act_bytes;
+    x->mlp              = fm__pieces_of((fm_columns){shard->attn.n, 0, FM_SHARD_CHANNELS, 1}, b->act_bytes, s);
+    x->mlp_room         = shard->attn.n > 1 ? fm_slab_take(s, middle) : NULL;
+    b->mlp_middle       = fm_slab_take(s, middle);
+    if (c->n_expert) fm__carve_experts(b, c, shard, lim, s);
 }
 
 static void carve_latent(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                          const fm_run_limits *lim, fm_slab *s)
 {
     const size_t H = (size_t)fm_range_len(fm_shard_heads(shard, c)), L = (size_t)c->kv_lora;
-    b->n_unit    = max_int((lim->max_context + FM_LATENT_PART - 1) / FM_LATENT_PART, FM_LATENT_UNITS);
-    b->q_latent  = fm_slab_take(s, FM_LATENT_UNITS * H * (size_t)fm_kv_width(c) * b->act_bytes);
-    b->z_latent  = fm_slab_take(s, FM_LATENT_UNITS * H * L * b->act_bytes);
-    b->part      = fm_slab_take(s, (size_t)b->n_unit * H * (L + 2) * sizeof(float));
-    b->unit_row  = fm_slab_take(s, (size_t)b->n_unit * sizeof(int32_t));
-    b->unit_part = fm_slab_take(s, (size_t)b->n_unit * sizeof(int32_t));
-    b->gen_row   = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
-    b->gen_span  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    const size_t lanes = fm_round_up(H, FM_LATENT_LANES);
+    b->n_unit = max_int((lim->max_context + FM_LATENT_KEYS - 1) / FM_LATENT_KEYS, FM_LATENT_UNITS);
+    const size_t units = (size_t)b->n_unit;
+    b->q_latent   = fm_slab_take(s, FM_LATENT_UNITS * H * (size_t)fm_kv_width(c) * b->act_bytes);
+    b->z_latent   = fm_slab_take(s, FM_LATENT_UNITS * H * L * b->act_bytes);
+    b->part       = fm_slab_take(s, units * lanes * L * sizeof(float));
+    b->part_stat  = fm_slab_take(s, units * lanes * 2 * sizeof(float));
+    b->unit_row   = fm_slab_take(s, units * sizeof(int32_t));
+    b->first_unit = fm_slab_take(s, FM_LATENT_UNITS * sizeof(int32_t));
+    b->gen_row    = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    b->gen_span   = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
 }
 
 static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_config *c, fm_slab *s)
 {
     const size_t key_w   = fm_round_up((size_t)(c->nope + c->rope), FM_PANEL);
     const size_t value_w = fm_round_up((size_t)c->v_dim, FM_PANEL);
-    const size_t kv_w = (size_t)fm_kv_width(c), L = (size_t)c->kv_lora, es = b->act_bytes;
-    const size_t keys = FM_PROMPT_KEYS, latents = FM_LATENT_KEYS;
-    const size_t k_panel = keys * key_w > latents * kv_w ? keys * key_w : latents * kv_w;
-    const size_t v_panel = keys * value_w > latents * L ? keys * value_w : latents * L;
-    const size_t prompt_out = FM_PROMPT_ROWS * value_w, latent_out = FM_LATENT_HEADS * L;
+    const size_t keys = FM_PROMPT_KEYS, es = b->act_bytes;
+    _Static_assert(FM_QUERY_TILE * FM_PROMPT_KEYS >= FM_LATENT_KEYS * FM_LATENT_LANES,
+                   "scores and weights serve both forms");
     t->tile    = fm_slab_take(s, keys * FM_PANEL * sizeof(float));
     t->query   = fm_slab_take(s, FM_QUERY_TILE * key_w * es);
     t->key     = fm_slab_take(s, keys * key_w * es);
     t->value   = fm_slab_take(s, keys * value_w * es);
-    t->k_panel = fm_slab_take(s, k_panel * es);
-    t->v_panel = fm_slab_take(s, v_panel * es);
+    t->k_panel = fm_slab_take(s, keys * key_w * es);
+    t->v_panel = fm_slab_take(s, keys * value_w * es);
     t->score   = fm_slab_take(s, FM_QUERY_TILE * keys * sizeof(float));
     t->weight  = fm_slab_take(s, FM_QUERY_TILE * keys * es);
-    t->out     = fm_slab_take(s, (prompt_out > latent_out ? prompt_out : latent_out) * sizeof(float));
+    t->out     = fm_slab_take(s, FM_PROMPT_ROWS * value_w * sizeof(float));
+    t->lanes   = fm_slab_take(s, FM_LATENT_LANES * (size_t)fm_kv_width(c) * es);
     t->max     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->sum     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->row     = fm_slab_take(s, (size_t)c->hidden * sizeof(float));
@@ -112,6 +105,8 @@ static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shar
                   const fm_run_limits *lim, fm_slab *s)
 {
     carve_acts(a, c, shard, lim, b->act_bytes, s);
+    fm__carve_exchange(b, a, c, shard, lim, s);
+    fm__carve_stages(b, a, c, shard, lim, s);
     carve_ffn(b, c, shard, lim, s);
     carve_latent(b, c, shard, lim, s);
     b->cos = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
@@ -159,6 +154,7 @@ static void destroy(fm_run *r)
 {
     fm_cpu *b = r->backend;
     if (b) {
+        fm__exchange_fini(b);
         fm_host_free(b->memory, b->memory_bytes);
         fm_host_free(b->kv, b->kv_bytes);
         free(b);
@@ -197,6 +193,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     b->memory_bytes              = bytes.workspace;
     b->kv_bytes                  = bytes.kv_page * (size_t)r->limits.n_page;
     b->kv_layer                  = b->kv_bytes / (size_t)r->weights->n_layer;
+    FM_TRY(fm__check_ranks(r));
     FM_TRY(fm_host_alloc(&b->memory, b->memory_bytes, "step workspace"));
     FM_TRY(fm_host_alloc((void **)&b->kv, b->kv_bytes, "KV pages"));
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
@@ -215,8 +212,8 @@ fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limi
         free(b);
         return fm_fail(FM_E_OOM, "run");
     }
-    *b = (fm_cpu){.gemm = fm_gemm_pick(), .pack = fm_pack_pick(), .n_thread = lim->n_thread,
-                  .act = w->act, .act_bytes = fm_dtype_bytes(w->act)};
+    *b = (fm_cpu){.gemm = fm_gemm_pick(), .pack = fm_pack_pick(), .latent = fm_latent_pick(),
+                  .n_thread = lim->n_thread, .act = w->act, .act_bytes = fm_dtype_bytes(w->act)};
     *r = (fm_run){.ops = &cpu_ops, .config = w->config, .weights = w, .limits = *lim, .ranks = ranks,
                   .backend = b};
     const fm_status rc = allocate(r, b);

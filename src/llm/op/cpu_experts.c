@@ -1,107 +1,237 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routed experts as a grouped product.
  *
- *     (row, slot) pairs ──sorted by expert──> blocks of up to 64 pairs
+ *     (row, slot) pairs of own experts ──sorted by expert──> blocks of up to 64 pairs
  *     phase 1   middle[pair]   = silu(W1 h[row]) * W3 h[row]     unit: block x panel
  *     phase 2   pair_out[pair] = W2 middle[pair]                 unit: block x panel
  *     phase 3   y[row]       (+)= sum over slots, in slot order, of weight * pair_out
  *
- * A pair's answer does not depend on how many pairs its expert received. */
-#include <omp.h>
-
+ * A pair's answer does not depend on how many pairs its expert received.
+ *
+ * Ranks of a set divide channels and outputs of its experts and gather the
+ * middle; the rows are those of all groups, and phase 2 writes the answers in
+ * the order in which they travel (cpu_experts_answers.c). */
 #include "llm/kernel/rows/rows.h"
-#include "llm/op/cpu_internal.h"
+#include "llm/op/cpu_experts_internal.h"
 
-/* Counting sort of the pass's pairs by expert; returns the number of blocks. */
-static int group_pairs(fm_cpu *b, const fm_model_config *c, const int32_t *expert, int n_row)
+/* --- memory ---------------------------------------------------------------- */
+
+static fm_answer_way way_of(const fm_shard *s)
 {
-    const int n_pair = n_row * c->top_k;
-    memset(b->count, 0, ((size_t)c->n_expert + 1) * sizeof *b->count);
-    for (int i = 0; i < n_pair; i++) b->count[expert[i] + 1]++;
-    int n_block = 0;
-    for (int e = 0; e < c->n_expert; e++) {
-        const int n = b->count[e + 1], first = b->count[e];
-        for (int at = 0; at < n; at += FM_TILE_ROWS)
-            b->block[n_block++] = (fm_expert_block){e, first + at, fm__min(n - at, FM_TILE_ROWS)};
+    if (s->expert.n > 1) return FM_ANSWERS_AS_PAIRS;
+    return s->group.n > 1 ? FM_ANSWERS_AS_ROWS : FM_ANSWERS_STAY;
+}
+
+/* `rows`: of a pass, own ones and all. */
+static void carve_travel(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
+                         size_t own_rows, size_t rows, fm_slab *s)
+{
+    const size_t n = (size_t)(shard->attn.n * shard->group.n), k = (size_t)c->top_k;
+    const size_t D_mine = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    const size_t D_want = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
+    const size_t items  = x->way == FM_ANSWERS_AS_PAIRS ? own_rows * k : own_rows;
+    x->received         = fm_slab_take(s, items * D_want * sizeof(float));
+    x->row_answer = x->way == FM_ANSWERS_AS_ROWS ? fm_slab_take(s, rows * D_mine * sizeof(float)) : NULL;
+    x->slot_item  = fm_slab_take(s, items * sizeof *x->slot_item);
+    x->set_items  = fm_slab_take(s, (size_t)shard->expert.n * sizeof *x->set_items);
+    x->send_bytes = fm_slab_take(s, n * sizeof *x->send_bytes);
+    x->recv_bytes = fm_slab_take(s, n * sizeof *x->recv_bytes);
+    x->from       = fm_slab_take(s, n * sizeof *x->from);
+    x->seen       = fm_slab_take(s, (size_t)shard->channel.n * sizeof *x->seen);
+}
+
+void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, fm_slab *s)
+{
+    fm_exchange     *x        = &b->exchange;
+    const int        E        = fm_range_len(fm_shard_experts(shard, c));
+    const size_t     groups   = (size_t)shard->group.n, T = (size_t)lim->max_rows;
+    const size_t     own_rows = T < FM_PASS_ROWS ? T : FM_PASS_ROWS;
+    const size_t     rows     = T * groups < FM_PASS_ROWS ? T * groups : FM_PASS_ROWS;
+    const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
+    const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    const fm_columns channel  = {shard->channel.n, c->moe_inter, FM_SHARD_CHANNELS, 1};
+    const size_t     middle   = pairs * (size_t)c->moe_inter * b->act_bytes;
+
+    x->way         = way_of(shard);
+    x->middle      = fm__pieces_of(channel, b->act_bytes, s);
+    x->middle_room = shard->channel.n > 1 ? fm_slab_take(s, middle) : NULL;
+    x->first_item  = fm_slab_take(s, (groups + 1) * sizeof *x->first_item);
+    b->middle      = fm_slab_take(s, middle);
+    b->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
+    b->pair        = fm_slab_take(s, pairs * sizeof *b->pair);
+    b->count       = fm_slab_take(s, ((size_t)E + 1) * sizeof *b->count);
+    b->block       = fm_slab_take(s, (pairs / FM_TILE_ROWS + (size_t)E) * sizeof *b->block);
+    if (x->way != FM_ANSWERS_STAY) carve_travel(x, c, shard, own_rows, rows, s);
+}
+
+/* --- pairs ----------------------------------------------------------------- */
+
+fm_range fm__rows_in_pass(const fm_expert_pass *p, int group)
+{
+    int first = -p->row0;
+    for (int g = 0; g < group; g++) first += fm__rows_of_group(p->r->batch, g);
+    const int end = first + fm__rows_of_group(p->r->batch, group);
+    return (fm_range){fm__min(first > 0 ? first : 0, p->n_row), fm__min(end > 0 ? end : 0, p->n_row)};
+}
+
+static int is_own(const fm_expert_pass *p, int expert)
+{
+    return expert >= p->set.begin && expert < p->set.end;
+}
+
+static void count_pairs(fm_expert_pass *p)
+{
+    fm_cpu   *b = p->b;
+    const int E = fm_range_len(p->set), n = p->n_row * p->r->config->top_k;
+    memset(b->count, 0, ((size_t)E + 1) * sizeof *b->count);
+    for (int i = 0; i < n; i++)
+        if (is_own(p, p->chosen[i])) b->count[p->chosen[i] - p->set.begin + 1]++;
+    p->n_block = 0;
+    for (int e = 0; e < E; e++) {
+        const int m = b->count[e + 1], first = b->count[e];
+        for (int at = 0; at < m; at += FM_TILE_ROWS)
+            b->block[p->n_block++] = (fm_expert_block){p->set.begin + e, first + at,
+                                                       fm__min(m - at, FM_TILE_ROWS)};
         b->count[e + 1] += first;
     }
-    for (int i = 0; i < n_pair; i++) {
-        const int pair    = b->count[expert[i]]++;
-        b->pair_row[pair] = i / c->top_k;
-        b->pair_of[i]     = pair;
+    p->n_pair = b->count[E];
+}
+
+/* Counting sort of the pass's pairs by expert.  Where pairs travel, they do so
+ * by group; otherwise all are one group's. */
+static void sort_pairs(fm_expert_pass *p)
+{
+    fm_cpu   *b       = p->b;
+    const int k       = p->r->config->top_k;
+    const int n_group = b->exchange.way == FM_ANSWERS_AS_PAIRS ? p->r->weights->shard.group.n : 1;
+    int32_t   place   = 0;
+    count_pairs(p);
+    for (int g = 0; g < n_group; g++) {
+        const fm_range rows = n_group > 1 ? fm__rows_in_pass(p, g) : (fm_range){0, p->n_row};
+        b->exchange.first_item[g] = place;
+        for (int i = rows.begin * k; i < rows.end * k; i++)
+            if (is_own(p, p->chosen[i]))
+                b->pair[b->count[p->chosen[i] - p->set.begin]++] = (fm_pair){i / k, place++, g};
     }
-    return n_block;
+    b->exchange.first_item[n_group] = place;
 }
 
-static void gate_up_unit(const fm_cpu *b, const fm_expert_block *k, const fm_mlp_weights *w,
-                         fm_act h, int row0, int panel)
+/* --- products -------------------------------------------------------------- */
+
+static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel, char *out)
 {
-    float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
-    const void *x[FM_TILE_ROWS];
-    for (int i = 0; i < k->n; i++) x[i] = fm__act_at(b, h, row0 + b->pair_row[k->pair0 + i]);
+    const fm_cpu         *b = p->b;
+    const fm_mlp_weights *w = &p->expert[k->expert];
+    const size_t          n = (size_t)w->gate_up.n / 2; /* own channels */
+    float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const void           *x[FM_TILE_ROWS];
+    for (int i = 0; i < k->n; i++) x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
     fm__panel(b, tile, x, &w->gate_up, panel, k->n);
-    const size_t at = (size_t)k->pair0 * (size_t)w->inter + (size_t)panel * (FM_PANEL / 2);
-    fm_tile_swiglu((char *)b->middle + at * b->act_bytes, b->act, (size_t)w->inter, tile, k->n);
+    const size_t at = (size_t)k->pair0 * n + (size_t)panel * (FM_PANEL / 2);
+    fm_tile_swiglu(out + at * b->act_bytes, b->act, n, tile, k->n);
 }
 
-static void down_unit(const fm_cpu *b, const fm_expert_block *k, const fm_mlp_weights *w, int panel)
+/* A panel of outputs goes to one rank of each group: both divide by 32. */
+static fm_range home_of(const fm_expert_pass *p, int panel)
 {
-    float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
-    const void *x[FM_TILE_ROWS];
-    const int   D = w->down.n;
+    if (p->b->exchange.way != FM_ANSWERS_AS_PAIRS) return (fm_range){0, fm_range_len(p->col)};
+    return fm__wanted(p, fm__part_of(p->b->exchange.y.col, p->col.begin + panel * FM_PANEL));
+}
+
+static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel)
+{
+    const fm_cpu         *b = p->b;
+    const fm_mlp_weights *w = &p->expert[k->expert];
+    const int32_t        *first = b->exchange.first_item;
+    const fm_range        seg   = home_of(p, panel);
+    float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const void           *x[FM_TILE_ROWS];
     for (int i = 0; i < k->n; i++)
         x[i] = (char *)b->middle + (size_t)(k->pair0 + i) * (size_t)w->inter * b->act_bytes;
     fm__panel(b, tile, x, &w->down, panel, k->n);
-    for (int i = 0; i < k->n; i++)
-        memcpy(b->pair_out + (size_t)(k->pair0 + i) * (size_t)D + (size_t)panel * FM_PANEL,
-               tile + i * FM_PANEL, FM_PANEL * sizeof(float));
-}
-
-/* The sum is complete before it meets what y had. */
-static void combine_row(const fm_cpu *b, float *y, int D, const float *weight, int top_k, int row,
-                        float *sum)
-{
-    memset(sum, 0, (size_t)D * sizeof *sum);
-    for (int slot = 0; slot < top_k; slot++) {
-        const size_t pair = (size_t)b->pair_of[row * top_k + slot];
-        fm_row_scale_add(sum, b->pair_out + pair * (size_t)D, weight[slot], D);
+    for (int i = 0; i < k->n; i++) {
+        const fm_pair q = b->pair[k->pair0 + i];
+        float *to = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
+                                  first[q.group + 1] - first[q.group], seg, q.place);
+        memcpy(to + panel * FM_PANEL - seg.begin, tile + i * FM_PANEL, FM_PANEL * sizeof(float));
     }
-    if (sum != y) fm_row_add(y, sum, D);
 }
 
-static void one_pass(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
-                     int accumulate, int row0, int n_row)
+/* These two by all threads of a team. */
+static void gate_up_phase(const fm_expert_pass *p, char *out)
 {
-    fm_cpu       *b       = fm__cpu(r);
-    const int     k       = r->config->top_k;
-    const size_t  at      = (size_t)row0 * (size_t)k;
-    const int     n_block = group_pairs(b, r->config, rt.expert + at, n_row);
-    const int     up      = fm__panels(&expert->gate_up), down = fm__panels(&expert->down);
-#pragma omp parallel num_threads(b->n_thread)
+    const int n = p->n_block ? fm__panels(&p->expert[p->set.begin].gate_up) : 0;
+#pragma omp for schedule(dynamic, 2)
+    for (int u = 0; u < p->n_block * n; u++) gate_up_unit(p, &p->b->block[u / n], u % n, out);
+}
+
+static void down_phase(const fm_expert_pass *p)
+{
+    const int n = p->n_block ? fm__panels(&p->expert[p->set.begin].down) : 0;
+#pragma omp for schedule(dynamic, 2)
+    for (int u = 0; u < p->n_block * n; u++) down_unit(p, &p->b->block[u / n], u % n);
+}
+
+/* --- passes ---------------------------------------------------------------- */
+
+static void pass_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
+{
+#pragma omp parallel num_threads(p->b->n_thread)
     {
-#pragma omp for schedule(dynamic, 2)
-        for (int u = 0; u < n_block * up; u++) {
-            const fm_expert_block *blk = &b->block[u / up];
-            gate_up_unit(b, blk, &expert[blk->expert], h, row0, u % up);
-        }
-#pragma omp for schedule(dynamic, 2)
-        for (int u = 0; u < n_block * down; u++) {
-            const fm_expert_block *blk = &b->block[u / down];
-            down_unit(b, blk, &expert[blk->expert], u % down);
-        }
-#pragma omp for schedule(static)
-        for (int i = 0; i < n_row; i++) {
-            float *to = y.data + (size_t)(row0 + i) * (size_t)y.width;
-            combine_row(b, to, y.width, rt.weight + at + (size_t)i * (size_t)k, k, i,
-                        accumulate ? b->scratch[omp_get_thread_num()].row : to);
-        }
+        gate_up_phase(p, p->b->middle);
+        down_phase(p);
+        fm__sum_here(p, y, accumulate);
     }
+}
+
+/* The shared expert ends while the middle is on its way. */
+static int gathered_middle(const fm_expert_pass *p)
+{
+    fm_run      *r       = p->r;
+    fm_exchange *x       = &p->b->exchange;
+    fm_comm     *channel = r->ranks.channel;
+    char        *own     = p->b->middle;
+    if (channel->n_rank > 1) own = fm__own_piece(&x->middle, x->middle_room, channel->rank, p->n_pair);
+#pragma omp parallel num_threads(p->b->n_thread)
+    gate_up_phase(p, own);
+    if (channel->n_rank > 1) fm__start_gather(r, &x->middle, channel, own, p->n_pair);
+    fm__finish_mlp(r);
+    return channel->n_rank == 1 ? r->fault == FM_OK : fm__finish_gather(r, &x->middle, p->b->middle);
+}
+
+static void pass_among_ranks(const fm_expert_pass *p, fm_f32s y, int accumulate)
+{
+    const int stay = p->b->exchange.way == FM_ANSWERS_STAY;
+    if (!gathered_middle(p)) return;
+#pragma omp parallel num_threads(p->b->n_thread)
+    {
+        down_phase(p);
+        if (stay) fm__sum_here(p, y, accumulate);
+    }
+    if (!stay) fm__send_home(p, y, accumulate);
 }
 
 void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                      int accumulate)
 {
-    for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS)
-        one_pass(r, y, h, rt, expert, accumulate, row,
-                 fm__min(r->batch->n_row - row, FM_PASS_ROWS));
+    const fm_shard *s = &r->weights->shard;
+    const int       n = fm__rows_of_all(r), is_alone = r->ranks.stage->n_rank == 1;
+    fm__finish_dispatch(r, rt);
+    for (int row = 0; r->fault == FM_OK && row < n; row += FM_PASS_ROWS) {
+        const size_t   at = (size_t)row * (size_t)r->config->top_k;
+        fm_expert_pass p  = {.r      = r,
+                             .b      = fm__cpu(r),
+                             .h      = h,
+                             .chosen = rt.expert + at,
+                             .weight = rt.weight + at,
+                             .expert = expert,
+                             .row0   = row,
+                             .n_row  = fm__min(n - row, FM_PASS_ROWS),
+                             .set    = fm_shard_experts(s, r->config),
+                             .col    = fm_shard_outputs(s->channel, r->config->hidden)};
+        sort_pairs(&p);
+        if (is_alone) pass_here(&p, y, accumulate);
+        else pass_among_ranks(&p, y, accumulate);
+    }
 }

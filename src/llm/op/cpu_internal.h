@@ -4,6 +4,8 @@
 #define FM_LLM_OP_CPU_INTERNAL_H
 
 #include "llm/kernel/gemm/gemm.h"
+#include "llm/kernel/latent/latent.h"
+#include "llm/op/cpu_exchange_internal.h"
 #include "llm/op/run.h"
 
 enum {
@@ -12,10 +14,7 @@ enum {
     FM_PROMPT_KEYS  = 128,  /* keys of a block in the expanded form, counted from position 0 */
     FM_PROMPT_ROWS  = 2048, /* queries that share one expansion of the keys */
     FM_QUERY_TILE   = 32,   /* queries scored at once */
-    FM_LATENT_KEYS  = 64,   /* keys of a block in the absorbed form */
-    FM_LATENT_PART  = 256,  /* keys whose partial result is one unit of work */
-    FM_LATENT_HEADS = 16,   /* heads that share one reading of the latents */
-    FM_LATENT_UNITS = 256,  /* partial results kept at once, at least */
+    FM_LATENT_UNITS = 256,  /* partial results of the absorbed form kept at once, at least */
 };
 
 /* The private memory of one thread. */
@@ -26,9 +25,10 @@ typedef struct {
     void  *value;    /* expanded values [FM_PROMPT_KEYS, value width] act */
     void  *k_panel;  /* the keys as panels */
     void  *v_panel;  /* the values as panels */
-    float *score;    /* [FM_PROMPT_KEYS/32][FM_QUERY_TILE, 32] */
-    void  *weight;   /* [FM_QUERY_TILE, FM_PROMPT_KEYS] act: softmax weights */
-    float *out;      /* [FM_PROMPT_ROWS, value width] or [FM_LATENT_HEADS, kv_lora] */
+    float *score;    /* [FM_PROMPT_KEYS/32][FM_QUERY_TILE, 32] or [FM_LATENT_KEYS, 16] */
+    void  *weight;   /* as many act: softmax weights */
+    float *out;      /* [FM_PROMPT_ROWS, value width] */
+    void  *lanes;    /* 16 queries in the latent space as latent.h wants them */
     float *max, *sum; /* [FM_PROMPT_ROWS] */
     float *row;       /* [D] a sum under way */
 } fm_thread_scratch;
@@ -38,17 +38,25 @@ typedef struct {
     int32_t span, row0, n_row;
 } fm_prompt_group;
 
+/* A row and one of the experts it goes to. */
+typedef struct {
+    int32_t row;   /* of the pass */
+    int32_t place; /* among the pairs of this rank's experts, by row and slot */
+    int32_t group; /* of ranks that wants the answer */
+} fm_pair;
+
 /* A block of rows of one expert. */
 typedef struct {
     int32_t expert, pair0, n;
 } fm_expert_block;
 
 typedef struct {
-    const fm_gemm *gemm;
-    const fm_pack *pack;
-    int            n_thread;
-    fm_dtype       act;
-    size_t         act_bytes; /* of one element */
+    const fm_gemm   *gemm;
+    const fm_pack   *pack;
+    const fm_latent *latent;
+    int              n_thread;
+    fm_dtype         act;
+    size_t           act_bytes; /* of one element */
 
     char  *kv;        /* [n_layer][n_page*page_size][kv_width] act */
     size_t kv_layer;  /* bytes of one layer */
@@ -56,21 +64,25 @@ typedef struct {
 
     int32_t *row_span; /* [max_rows] which span a row of this pass belongs to */
 
-    void            *middle;   /* FFN: [FM_PASS_ROWS * top_k or 1, widest inter] act */
-    float           *pair_out; /* [FM_PASS_ROWS * top_k, D] experts' answers before the sum */
-    int32_t         *pair_row; /* [FM_PASS_ROWS * top_k] row of each (row, slot), by expert */
-    int32_t         *pair_of;  /* the inverse: [row, slot] -> pair */
-    int32_t         *count;    /* [E + 1] */
+    void            *mlp_middle; /* FFN: [FM_PASS_ROWS, widest inter] act */
+    void            *middle;     /* experts: [pairs of a pass, inter] act */
+    float           *pair_out;   /* [pairs of a pass, own columns] answers before the sum */
+    fm_pair         *pair;       /* [pairs of a pass] by expert */
+    int32_t         *count;      /* [own experts + 1] */
     fm_expert_block *block;
 
     fm_prompt_group *group; /* [max_rows] */
 
     char  *q_latent;  /* [FM_LATENT_UNITS rows, H, kv_width] act */
     char  *z_latent;  /* the same rows, [H, kv_lora] act */
-    float *part;      /* [n_unit, H, kv_lora + 2] max, sum, weighted latents */
+    float *part;      /* [n_unit, H up to a multiple of 16, kv_lora] weighted latents of a part */
+    float *part_stat; /* [n_unit, H/16 rounded up, 2, 16] their maxima and sums */
     int    n_unit;
-    int32_t *unit_row, *unit_part; /* [n_unit] */
+    int32_t *unit_row;             /* [n_unit] */
+    int32_t *first_unit;           /* [FM_LATENT_UNITS] of a row */
     int32_t *gen_row, *gen_span;   /* [max_rows] rows in the absorbed form */
+
+    fm_exchange exchange;
 
     fm_thread_scratch *scratch; /* [n_thread] */
     void              *memory;  /* the slab of all the above */
@@ -122,16 +134,36 @@ void fm__cpu_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cpu_rope_q(fm_run *r, fm_act q);
 void fm__cpu_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
 void fm__cpu_add(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, of equal width */
+void fm__note_spans(fm_run *r);                    /* the first thing in a pass */
 /* cpu_linear.c */
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
+void fm__finish_mlp(fm_run *r); /* mlp may leave its last pass under way; no y before this */
 /* cpu_route.c */
 void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
 /* cpu_experts.c */
 void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                      int accumulate);
-/* cpu_exchange.c */
+void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, fm_slab *s);
+/* cpu_exchange*.c */
+fm_status fm__check_ranks(const fm_run *r);
+void      fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                             const fm_run_limits *lim, fm_slab *s);
+void      fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                           const fm_run_limits *lim, fm_slab *s);
+void      fm__exchange_fini(fm_cpu *b); /* waits for what is still under way */
+fm_pieces fm__pieces_of(fm_columns col, size_t element, fm_slab *s);
+void     *fm__own_piece(const fm_pieces *p, void *room, int part, int n_row);
+void      fm__start_job(fm_run *r, fm_comm_job *job, fm_comm *group, fm_comm_call call);
+void      fm__start_gather(fm_run *r, fm_pieces *p, fm_comm *group, void *own, int n_row);
+int       fm__finish_gather(fm_run *r, fm_pieces *p, void *rows); /* to rows; 0: a fault */
+void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows); /* both */
+const void *fm__gather_words(fm_run *r, const void *table);
+void      fm__finish_dispatch(fm_run *r, fm_routing route_all);
+void      fm__await_lane(fm_run *r); /* act.logits may be written */
+void      fm__poke(fm_run *r);       /* what is under way to other stages moves on */
 void      fm__cpu_gather_act(fm_run *r, fm_act all, fm_act mine);
 void      fm__cpu_gather_add(fm_run *r, fm_f32s x, fm_f32s y);
 void      fm__cpu_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route);

@@ -67,16 +67,41 @@ void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n
     multiply(&p, STORE_ACT, y.data, y.width);
 }
 
-/* y = W2 (silu(W1 h) * W3 h), a pass of rows at a time through the middle */
+static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int row, int n)
+{
+    fm_cpu       *b    = fm__cpu(r);
+    fm_exchange  *x    = &b->exchange;
+    fm_comm      *attn = r->ranks.attn;
+    const product up   = product_of(b, h, &w->gate_up, row, n);
+    x->mlp.col.n       = w->inter;
+    x->mlp.n_row       = n;
+    x->mlp_weights     = w;
+    x->mlp_y           = (fm_f32s){y.data + (size_t)row * (size_t)y.width, y.width};
+    void *own = attn->n_rank > 1 ? fm__own_piece(&x->mlp, x->mlp_room, attn->rank, n) : b->mlp_middle;
+    multiply(&up, SWIGLU_ACT, own, w->gate_up.n / 2);
+    if (attn->n_rank > 1) fm__start_gather(r, &x->mlp, attn, own, n);
+}
+
+void fm__finish_mlp(fm_run *r)
+{
+    fm_cpu               *b = fm__cpu(r);
+    fm_exchange          *x = &b->exchange;
+    const fm_mlp_weights *w = x->mlp_weights;
+    if (!w) return;
+    x->mlp_weights = NULL;
+    if (r->ranks.attn->n_rank > 1 && !fm__finish_gather(r, &x->mlp, b->mlp_middle)) return;
+    const product down = product_of(b, (fm_act){b->mlp_middle, w->inter}, &w->down, 0, x->mlp.n_row);
+    multiply(&down, STORE_F32, x->mlp_y.data, x->mlp_y.width);
+}
+
+/* y = W2 (silu(W1 h) * W3 h), a pass of rows at a time through the middle.
+ * Ranks that divide the channels gather the middle; that of the last pass is
+ * under way while the caller goes on. */
 void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
 {
-    const fm_cpu *b = fm__cpu(r);
     for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS) {
-        const int     n    = fm__min(r->batch->n_row - row, FM_PASS_ROWS);
-        const fm_act  mid  = {b->middle, w->inter};
-        const product up   = product_of(b, h, &w->gate_up, row, n);
-        const product down = product_of(b, mid, &w->down, 0, n);
-        multiply(&up, SWIGLU_ACT, mid.data, mid.width);
-        multiply(&down, STORE_F32, y.data + (size_t)row * (size_t)y.width, y.width);
+        fm__finish_mlp(r);
+        start_mlp(r, y, h, w, row, fm__min(r->batch->n_row - row, FM_PASS_ROWS));
     }
+    if (r->ranks.attn->n_rank == 1) fm__finish_mlp(r);
 }

@@ -11,6 +11,7 @@ typedef struct {
     fm_f32s       x, y;
     fm_act        act;
     const void   *w;
+    const int32_t *word; /* [T] rows of w */
     int           layer;
 } row_args;
 
@@ -34,7 +35,7 @@ static float *row_of(fm_f32s x, int i)
 
 static void embed_row(const row_args *a, int i)
 {
-    const size_t at = (size_t)a->r->batch->token[i] * (size_t)a->x.width * a->b->act_bytes;
+    const size_t at = (size_t)a->word[i] * (size_t)a->x.width * a->b->act_bytes;
     fm_row_load(row_of(a->x, i), a->b->act, (const char *)a->w + at, a->x.width);
 }
 
@@ -87,18 +88,23 @@ static void store_token(const row_args *a, int i)
     memset(dst + (size_t)used * b->act_bytes, 0, (size_t)(fm_kv_width(c) - used) * b->act_bytes);
 }
 
-static void note_spans(const fm_batch *batch, int32_t *row_span)
+void fm__note_spans(fm_run *r)
 {
+    const fm_batch *batch = r->batch;
     for (int k = 0; k < batch->n_span; k++)
-        for (int i = 0; i < batch->span[k].n_row; i++) row_span[batch->span[k].row0 + i] = k;
+        for (int i = 0; i < batch->span[k].n_row; i++)
+            fm__cpu(r)->row_span[batch->span[k].row0 + i] = k;
 }
 
-/* The first op of a pass. */
 void fm__cpu_embed(fm_run *r, fm_f32s x, const void *table)
 {
-    const row_args a = {.r = r, .b = fm__cpu(r), .x = x, .w = table};
-    note_spans(r->batch, a.b->row_span);
-    each_row(embed_row, &a, r->batch->n_row, x.width);
+    row_args a = {.r = r, .b = fm__cpu(r), .x = x, .w = table, .word = r->batch->token};
+    fm__note_spans(r);
+    if (r->ranks.attn->n_rank > 1) {
+        a.w    = fm__gather_words(r, table);
+        a.word = a.b->exchange.word_at;
+    }
+    if (r->fault == FM_OK) each_row(embed_row, &a, r->batch->n_row, x.width);
 }
 
 void fm__cpu_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w)
@@ -110,6 +116,7 @@ void fm__cpu_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 void fm__cpu_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
     const row_args a = {.r = r, .b = fm__cpu(r), .x = x, .act = y, .w = w};
+    fm__await_lane(r); /* the product after this writes logits */
     each_row(gather_row, &a, r->batch->n_out, x.width);
 }
 

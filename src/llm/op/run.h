@@ -26,7 +26,7 @@ typedef struct {
     int page_size;    /* tokens */
     int n_page;       /* pages of the pool */
     int n_thread;
-    int n_lane;       /* passes in flight at once in a pipeline, at least 1 */
+    int n_lane;       /* passes in flight at once in a pipeline: 1 to twice its stages */
 } fm_run_limits;
 
 /* Rows of activations.  `act` buffers hold the run's matrix-input type (bf16,
@@ -128,7 +128,11 @@ fm_status fm_run_finish(fm_run *r); /* waits; the first fault of the pass */
 
 /* On the replica's rank 0: logits [outs of all groups in group order, V] of the
  * oldest finished pass whose logits were not yet taken; waits for the last
- * stage.  `b` is that pass's batch.  Valid until the n_lane-th next call. */
+ * stage.  `b` is that pass's batch.  Valid until the n_lane-th next call.
+ *
+ * Rank 0 starts pass p only after it has taken the logits of pass p - n_lane,
+ * and takes those of every pass before the runs are destroyed; a pass without
+ * outputs counts too. */
 fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all);
 
 /* The verbs. */

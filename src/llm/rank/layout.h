@@ -11,10 +11,9 @@
 #ifndef FM_LLM_RANK_LAYOUT_H
 #define FM_LLM_RANK_LAYOUT_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "comm/world.h"
 #include "llm/model/shard.h"
-#include "llm/op/ranks.h"
 
 typedef struct {
     int tp, pp, dp, ep;
@@ -26,8 +25,9 @@ typedef struct {
     int           replica, n_replica; /* engines of their own */
     int           stage;              /* of size.pp */
     int           place;              /* of size.tp */
+    int           n_group;            /* attention groups of a stage */
     int           is_leader;          /* plans the steps of its replica */
-    fm_shard      shard;              /* layers included */
+    fm_shard      shard;              /* layers: all, until the stages are cut */
 } fm_layout;
 
 /* FM_E_ARG, saying which number must divide which, or how many ranks to start
@@ -36,22 +36,16 @@ fm_status fm_layout_make(fm_layout *out, const fm_rank_sizes *size, const fm_mod
                          int world_rank, int world_size);
 
 /* The stages' layers: cost[n_layer] of each and what the embedding and the head
- * add, so that the slowest stage is as fast as can be. */
+ * add, so that the slowest stage is as fast as can be.  Each has at least one. */
 void fm_layout_cut_layers(fm_range *stage, int n_stage, const double *cost, int n_layer,
                           double embed_cost, double head_cost);
 
-/* The groups of this rank.  Collective over the world. */
-typedef struct {
-    fm_ranks ranks;
-    fm_comm *leaders; /* one rank of each replica, rank 0 the first; NULL on the others */
-    fm_comm *owned[6];
-    fm_comm  self;
-} fm_groups;
+/* "8,10": layers of each stage.  FM_E_ARG: not one number per stage, or their
+ * sum is not the model's. */
+fm_status fm_layout_read_layers(fm_range *stage, int n_stage, const char *list, int n_layer);
 
-fm_status fm_groups_make(fm_groups *out, const fm_layout *l, fm_comm *world);
-void      fm_groups_close(fm_groups *g);
-
-/* A short table: rank, host, replica, stage, layers, place, heads, experts. */
-fm_status fm_layout_print(const fm_layout *l, const fm_model_config *c, fm_world *w, fm_str *out);
+/* A short table: the ranks of each stage, its layers, and what one rank has. */
+void fm_layout_print(const fm_layout *l, const fm_range *stage, const fm_model_config *c,
+                     fm_str *out);
 
 #endif

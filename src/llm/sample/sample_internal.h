@@ -11,8 +11,10 @@
 #ifndef FM_LLM_SAMPLE_SAMPLE_INTERNAL_H
 #define FM_LLM_SAMPLE_SAMPLE_INTERNAL_H
 
+#include <math.h>
 #include <stdint.h>
 
+#include "base/number.h"
 #include "base/rng.h"
 #include "llm/sample/sample.h"
 
@@ -32,6 +34,41 @@ int32_t fm__argmax(const float *x, int n);
 /* Replaces logits [n] by distances (+inf: impossible) and fills w [n]; returns
  * Z.  `max` is the largest logit, > -inf. */
 double fm__distances(float *x, float *w, int n, float max, float temperature);
+
+/* exp(-d) underflows to zero here. */
+FM_HD static inline float fm__at_most_far(float d)
+{
+    return d < 88.0f ? d : 88.0f;
+}
+
+/* exp(-d) for 0 <= d <= 88, to 2 ulp; 0 below the smallest normal number.  Our
+ * own, because the C library picks its code by CPU, and the last bit with it. */
+FM_HD static inline float fm__exp_minus(float d)
+{
+    const float log2e = 0x1.715476p+0f, ln2_hi = 0x1.62e4p-1f, ln2_lo = 0x1.7f7d1cp-20f;
+    const float round = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
+    const float t     = -d * log2e + round;
+    const float k     = t - round;
+    const float r     = (-d - k * ln2_hi) - k * ln2_lo; /* |r| <= ln2/2 */
+
+    float p = 1.0f / 720;
+    p       = p * r + 1.0f / 120;
+    p       = p * r + 1.0f / 24;
+    p       = p * r + 1.0f / 6;
+    p       = p * r + 0.5f;
+    p       = p * r + 1.0f;
+    p       = p * r + 1.0f;
+
+    /* 2^k; an exponent of -127 is a zero, so the far tail needs no branch. */
+    return p * fm_f32_from_bits((fm_bits_of_f32(t) << 23) + 0x3f800000u);
+}
+
+/* (max - x)/T, and +inf for what is impossible: -inf and NaN. */
+FM_HD static inline float fm__distance(float x, float max, float temperature)
+{
+    const float d = (max - x) / temperature;
+    return d >= 0 ? d : INFINITY;
+}
 
 /* The last token of the best-first order that is kept. */
 typedef struct {

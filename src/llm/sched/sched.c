@@ -139,7 +139,7 @@ static int64_t text_room(const fm_sched_options *o)
     return pool < o->max_context ? pool : o->max_context;
 }
 
-static fm_status check_request(const fm_sched *s, const fm_request *r)
+fm_status fm_sched_check(const fm_sched *s, const fm_request *r)
 {
     const int         needs_room = r->sampling.max_new_tokens > 0;
     const int64_t     n          = (int64_t)r->n_prompt + needs_room;
@@ -161,7 +161,7 @@ static fm_status check_request(const fm_sched *s, const fm_request *r)
 
 fm_status fm_sched_submit(fm_sched *s, fm_request *r)
 {
-    FM_TRY(check_request(s, r));
+    FM_TRY(fm_sched_check(s, r));
 
     const int64_t room = text_room(&s->opt) - r->n_prompt;
     if (r->sampling.max_new_tokens > room) r->sampling.max_new_tokens = (int)room;

@@ -51,6 +51,7 @@ size_t    fm_sched_bytes(const fm_sched_options *opt); /* 0 for wrong options */
  * context and pool can hold; with 0 the prompt is computed for the cache and
  * the request ends without output. */
 fm_status fm_sched_submit(fm_sched *s, fm_request *r);
+fm_status fm_sched_check(const fm_sched *s, const fm_request *r); /* would it be refused? */
 
 /* Ends a request from outside: a stop string was found, the client left.  It
  * gets no further token.  One that runs while a step is planned is done when

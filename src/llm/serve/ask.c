@@ -28,6 +28,8 @@ static void free_params(fm__params *p)
     for (int i = 0; i < p->n_stop; i++) free(p->stop[i]);
     free(p->stop);
     free(p->bias);
+    fm_str_fini(&p->format.text);
+    fm_grammar_release(p->grammar);
 }
 
 void fm__ask_release(fm__ask *a)
@@ -125,5 +127,5 @@ fm_status fm__check_lengths(fm__ask *a, const fm__facts *facts)
     }
     for (int i = 0; i < a->n_prompt; i++)
         FM_TRY(check_prompt(&a->prompt[i], &a->params[a->n_params == 1 ? 0 : i], facts));
-    return FM_OK;
+    return fm__make_grammars(a, facts);
 }

@@ -12,6 +12,7 @@
 
 #include "fathom/fathom.h"
 #include "json/read.h"
+#include "llm/grammar/grammar.h"
 #include "llm/text/chat.h"
 #include "llm/text/reasoning.h"
 #include "llm/text/tokenizer.h"
@@ -26,12 +27,21 @@ typedef struct {
     int32_t logprob_from; /* log-probabilities of its tokens from here on; -1: none */
 } fm__prompt;
 
+/* The form an answer must have, as it was asked for. */
+typedef struct {
+    const char     *field; /* of the request; NULL: none */
+    fm_grammar_kind kind;
+    fm_str          text;
+} fm__format;
+
 typedef struct {
     fm_sampling    sampling; /* bias points to `bias` */
     fm_logit_bias *bias;
     char         **stop;
     int            n_stop, keep_stop, keep_special;
     int            max_given; /* max_new_tokens came from the client */
+    fm__format     format;
+    fm_grammar    *grammar; /* held; NULL: any text */
 } fm__params;
 
 typedef struct {
@@ -49,6 +59,7 @@ typedef struct {
     int is_list;                      /* /generate: the reply is a list */
     int text_in_logprobs;
 
+    int               thinks; /* the answer begins inside reasoning, separated or not */
     fm_reasoning_mode reasoning;
     const char       *reasoning_also_ends;
     int               one_thought; /* reasoning in one piece */
@@ -64,6 +75,7 @@ typedef struct {
 /* What the readers need to know of the server; the same for all requests. */
 typedef struct {
     const fm_tokenizer *tokenizer; /* NULL: ids alone */
+    fm_grammars        *grammars;  /* likewise */
     fm_chat_style       chat_style;
     fm_reasoning_mode   reasoning;     /* when the template leaves thinking on */
     int                 reasons_on_request; /* only with thinking: true */
@@ -109,6 +121,12 @@ fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names 
 /* model, stream, priority, rid. */
 fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts);
 fm_status fm__read_n(fm__ask *a, const json_t *o);
+
+/* ask_grammar.c: response_format, json_schema, regex; then, when the rest is
+ * known, what they mean. */
+fm_status fm__read_format(fm__params *p, const json_t *o);
+fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts);
+fm_status fm__make_call_grammar(fm__ask *a, const fm__facts *facts, const fm_grammar_calls *calls);
 
 fm_status fm__add_prompts(fm__ask *a, int n); /* n empty ones */
 fm_status fm__encode_text(fm__prompt *p, const fm__reader *r, const char *text, size_t len,

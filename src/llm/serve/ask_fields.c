@@ -141,25 +141,6 @@ static fm_status read_lengths(fm__params *p, const json_t *o, const fm__field_na
     return FM_OK;
 }
 
-static fm_status refuse_grammar(const json_t *o)
-{
-    static const char *const field[] = {"json_schema", "regex", "ebnf", "structural_tag",
-                                        "stop_regex"};
-    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) {
-        const json_t *v = json_object_get(o, field[i]);
-        if (v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v)))
-            return fm_fail(FM_E_NOSUP, "request: %s: constrained output is not supported",
-                           field[i]);
-    }
-    const json_t *format = json_object_get(o, "response_format");
-    const char   *type   = json_string_value(json_object_get(format, "type"));
-    if (json_is_object(format) && type && strcmp(type, "text"))
-        return fm_fail(FM_E_NOSUP,
-                       "request: response_format \"%.40s\": constrained output is not supported",
-                       type);
-    return FM_OK;
-}
-
 fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names *names,
                           const fm__facts *facts, int n_default)
 {
@@ -183,7 +164,7 @@ fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names 
     FM_TRY(read_stops(p, json_object_get(o, names->stop)));
     FM_TRY(read_stop_ids(s, json_object_get(o, "stop_token_ids")));
     FM_TRY(read_bias(p, json_object_get(o, "logit_bias")));
-    return refuse_grammar(o);
+    return fm__read_format(p, o);
 }
 
 fm_status fm__read_n(fm__ask *a, const json_t *o)

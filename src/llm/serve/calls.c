@@ -228,6 +228,7 @@ void fm__calls_bell(void *ctx)
         fm__task_destroy(task);
     }
     fm__engine_take(s->engine_thread, &s->events);
+    if (s->events.log.len && s->hooks.batch) s->hooks.batch(s->hooks.ctx, s->events.log.text);
     for (size_t i = 0; i < s->events.n; i++) {
         fm__call *c = find_call(s, s->events.event[i].call);
         if (c) fm__call_take_event(s, c, &s->events.event[i]);

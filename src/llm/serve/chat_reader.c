@@ -14,6 +14,7 @@ typedef struct {
     fm_chat_message *message;
     fm_chat_call   **call; /* [n_message] owned */
     fm_chat_tool    *tool;
+    fm_grammar_tool *form; /* [n_tool] the same, as the grammar wants them */
     int              n_read;
     char           **owned; /* texts made here */
     size_t           n_owned, cap_owned;
@@ -179,6 +180,7 @@ static fm_status read_tool(reading *r, const json_t *v, int i)
                           ? keep(r, json_dumps(parameters, JSON_PRESERVE_ORDER))
                           : "{\"type\": \"object\", \"properties\": {}}";
     t->json         = keep(r, json_dumps(v, JSON_PRESERVE_ORDER));
+    r->form[i]      = (fm_grammar_tool){t->name, t->parameters, json_is_true(json_object_get(f, "strict"))};
 
     char *name_copy = strdup(t->name);
     if (!name_copy) return fm_fail(FM_E_OOM, "request");
@@ -199,8 +201,9 @@ static fm_status read_tools(reading *r)
     if (!r->facts->has_tools)
         return fm_fail(FM_E_ARG, "request: tools: this model has no form for tool calls");
     r->tool           = calloc(n, sizeof *r->tool);
+    r->form           = calloc(n, sizeof *r->form);
     r->ask->tool_name = calloc(n, sizeof *r->ask->tool_name);
-    if (!r->tool || !r->ask->tool_name) return fm_fail(FM_E_OOM, "request");
+    if (!r->tool || !r->form || !r->ask->tool_name) return fm_fail(FM_E_OOM, "request");
     json_array_foreach (list, i, v) FM_TRY(read_tool(r, v, (int)i));
     r->chat.tool       = r->tool;
     r->chat.n_tool     = (int)n;
@@ -214,6 +217,19 @@ static int has_tool(const reading *r, const char *name)
     for (int i = 0; i < r->chat.n_tool; i++)
         if (!strcmp(r->tool[i].name, name)) return 1;
     return 0;
+}
+
+/* The answer goes on from the opening in the form of calls. */
+static fm_status constrain_calls(reading *r, const char *name)
+{
+    int parallel = 1;
+    FM_TRY(fm_json_opt_bool(&parallel, r->body, "parallel_tool_calls", fm__at));
+    const fm_grammar_calls calls = {.style    = r->ask->tool_style,
+                                    .chosen   = name,
+                                    .tool     = r->form,
+                                    .n_tool   = r->chat.n_tool,
+                                    .one_call = !parallel};
+    return r->ask->params ? fm__make_call_grammar(r->ask, r->facts, &calls) : FM_OK;
 }
 
 /* none, auto, required, or one function by name. */
@@ -235,7 +251,7 @@ static fm_status read_tool_choice(reading *r)
     if (name && !has_tool(r, name))
         return fm_fail(FM_E_ARG, "request: tool_choice: there is no tool \"%.60s\"", name);
     fm_tool_calls_opening(r->ask->tool_style, name, &r->ask->forced);
-    return FM_OK;
+    return constrain_calls(r, name);
 }
 
 /* chat_template_kwargs.thinking, enable_thinking, or an effort. */
@@ -258,10 +274,7 @@ static fm_status read_thinking(reading *r, int *given)
 /* Does the answer begin inside reasoning? */
 static fm_reasoning_mode reasoning_of(const reading *r, int thinking)
 {
-    const fm_chat_message *last     = &r->message[r->chat.n_message - 1];
-    int                    separate = 1;
-    if (fm_json_opt_bool(&separate, r->body, "separate_reasoning", fm__at) != FM_OK || !separate)
-        return FM_REASONING_OFF;
+    const fm_chat_message *last = &r->message[r->chat.n_message - 1];
     if (r->ask->forced.len || (r->facts->reasons_on_request && thinking != 1) || thinking == 0)
         return r->facts->chat_style == FM_CHAT_R1 && !r->ask->forced.len ? r->facts->reasoning
                                                                          : FM_REASONING_OFF;
@@ -273,17 +286,20 @@ static fm_reasoning_mode reasoning_of(const reading *r, int thinking)
 
 static fm_status render(reading *r, fm_str *out)
 {
-    int thinking = -1, stream_reasoning = 1;
+    int thinking = -1, stream_reasoning = 1, separate = 1;
     FM_TRY(read_messages(r));
     FM_TRY(read_tools(r));
     FM_TRY(read_tool_choice(r));
     FM_TRY(read_thinking(r, &thinking));
     FM_TRY(fm_json_opt_bool(&stream_reasoning, r->body, "stream_reasoning", fm__at));
+    FM_TRY(fm_json_opt_bool(&separate, r->body, "separate_reasoning", fm__at));
     if (r->ask->forced.len) r->chat.thinking = 0;
     r->chat.add_generation = 1;
     FM_TRY(fm_chat_render(&r->chat, r->facts->chat_style, r->facts->tokenizer, out));
     r->ask->reasoning   = reasoning_of(r, thinking);
+    r->ask->thinks      = r->ask->reasoning == FM_REASONING_OPEN;
     r->ask->one_thought = !stream_reasoning;
+    if (!separate) r->ask->reasoning = FM_REASONING_OFF;
     if (r->ask->tools && r->ask->tool_style == FM_TOOLS_KIMI)
         r->ask->reasoning_also_ends = fm_tool_calls_mark(FM_TOOLS_KIMI);
     if (r->ask->forced.len && r->facts->chat_style == FM_CHAT_R1)
@@ -304,5 +320,6 @@ fm_status fm__render_chat(fm__ask *a, const json_t *body, const fm__reader *read
     free(r.message);
     free(r.call);
     free(r.tool);
+    free(r.form);
     return rc;
 }

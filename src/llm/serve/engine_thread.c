@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "llm/serve/batch_log.h"
 
 typedef enum { SUBMIT, CANCEL, FLUSH } message_kind;
 
@@ -32,6 +33,7 @@ struct fm__engine_thread {
     fm_loop_event *bell;
     pthread_t      thread;
     job           *bucket[N_BUCKET]; /* the engine thread's own */
+    fm__batch_log  batch_log;        /* likewise */
 
     pthread_mutex_t inbox_lock;
     pthread_cond_t  inbox_filled;
@@ -131,6 +133,8 @@ static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a,
                             .keep_special = q->keep_special,
                             .n            = a->n,
                             .priority     = a->priority,
+                            .grammar         = q->grammar,
+                            .grammar_after   = a->thinks ? "</think>" : NULL,
                             .prompt_logprobs = a->prompt[i].logprob_from >= 0,
                             .logprob_from    = a->prompt[i].logprob_from};
     uint64_t          id = 0;
@@ -221,7 +225,8 @@ static void collect(fm__engine_thread *t)
     }
     t->state.info      = fm_engine_get_info(t->engine);
     t->state.last_step = fm_now();
-    const int any      = t->outbox.n > 0;
+    fm__batch_log_step(&t->batch_log, &t->state.info, t->state.last_step, &t->outbox.log);
+    const int any = t->outbox.n > 0 || t->outbox.log.len > 0;
     pthread_mutex_unlock(&t->outbox_lock);
     if (any) fm_loop_ring(t->bell);
 }
@@ -256,7 +261,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event *bell)
+fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event *bell,
+                           int log_interval)
 {
     fm__engine_thread *t = calloc(1, sizeof *t);
     if (!t) return fm_fail(FM_E_OOM, "engine thread");
@@ -268,6 +274,7 @@ fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event 
     pthread_cond_init(&t->inbox_filled, NULL);
     t->state.info      = fm_engine_get_info(e);
     t->state.last_step = fm_now();
+    fm__batch_log_begin(&t->batch_log, log_interval, &t->state.info, t->state.last_step);
     if (pthread_create(&t->thread, NULL, run, t) != 0) {
         free(t);
         return fm_fail(FM_E_OOM, "engine thread");
@@ -303,6 +310,7 @@ void fm__engine_take(fm__engine_thread *t, fm__events *ev)
 {
     ev->n = ev->n_top = 0;
     fm_str_clear(&ev->text);
+    fm_str_clear(&ev->log);
     pthread_mutex_lock(&t->outbox_lock);
     const fm__events full = t->outbox;
     t->outbox             = *ev;
@@ -315,6 +323,7 @@ void fm__events_fini(fm__events *ev)
     free(ev->event);
     free(ev->top);
     fm_str_fini(&ev->text);
+    fm_str_fini(&ev->log);
     *ev = (fm__events){0};
 }
 

@@ -35,6 +35,7 @@ typedef struct {
     fm_str          text; /* what text_at points into */
     fm_top_logprob *top;  /* and top_at */
     size_t          n_top, cap_top;
+    fm_str          log; /* lines about what was done */
 } fm__events;
 
 typedef struct {
@@ -44,8 +45,10 @@ typedef struct {
 
 typedef struct fm__engine_thread fm__engine_thread;
 
-/* The bell is rung when events wait.  The engine is borrowed until stop. */
-fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event *bell);
+/* The bell is rung when events wait.  The engine is borrowed until stop.
+ * log_interval: see batch_log.h. */
+fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event *bell,
+                           int log_interval);
 void      fm__engine_stop(fm__engine_thread *t); /* NULL is fine; cancels what runs, waits */
 
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a); /* retains it */

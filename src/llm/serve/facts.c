@@ -108,6 +108,7 @@ fm_status fm__facts_fill(fm_serve *s)
     snprintf(s->model, sizeof s->model, "%s", name);
     f->model     = s->model;
     f->tokenizer = fm_engine_tokenizer(s->engine);
+    f->grammars  = fm_engine_grammars(s->engine);
     f->vocab     = fm_engine_config(s->engine)->vocab;
     f->context   = fm_engine_context(s->engine);
     if (f->tokenizer) f->chat_style = fm_chat_style_of(f->tokenizer);

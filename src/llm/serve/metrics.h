@@ -5,7 +5,7 @@
 
 #include "llm/serve/engine_thread.h"
 
-enum { FM__MAX_BUCKETS = 32 };
+enum { FM__MAX_BUCKETS = 40 };
 
 typedef struct {
     const double *bound; /* [n_bound] ascending; NULL until the first value */

@@ -108,7 +108,8 @@ static fm_status start(fm_serve *s)
     FM_TRY(fm_loop_signal(&s->terminate, s->loop, SIGTERM, on_signal, s));
     FM_TRY(fm_loop_signal(&s->interrupt, s->loop, SIGINT, on_signal, s));
     FM_TRY(fm__workers_start(&s->workers, (int)s->opt->tokenizer_worker_num, &s->facts, s->bell));
-    FM_TRY(fm__engine_start(&s->engine_thread, s->engine, s->bell));
+    FM_TRY(fm__engine_start(&s->engine_thread, s->engine, s->bell,
+                            s->hooks.batch ? (int)s->opt->decode_log_interval : 0));
     return fm_http_listen(s->http);
 }
 

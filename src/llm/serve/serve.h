@@ -23,7 +23,7 @@ typedef struct {
     char   *host, *api_key, *served_model_name;
     char   *ssl_certfile, *ssl_keyfile;
     char   *reasoning_parser, *tool_call_parser, *sampling_defaults, *metrics_prefix;
-    int64_t port, max_queued_requests, max_connections, max_body_mb, tokenizer_worker_num;
+    int64_t port, max_queued_requests, max_connections, max_body_mb, tokenizer_worker_num, decode_log_interval;
     double  request_timeout;
     int     log_requests, incremental_streaming_output, enable_metrics, enable_cache_report;
 } fm_serve_options;
@@ -36,6 +36,7 @@ typedef struct fm_serve fm_serve;
 typedef struct {
     void (*ready)(void *ctx, const char *url);   /* it listens; or NULL */
     void (*access)(void *ctx, const char *line); /* one JSON line per request; or NULL */
+    void (*batch)(void *ctx, const char *lines); /* what the engine did; or NULL */
     void *ctx;
 } fm_serve_hooks;
 

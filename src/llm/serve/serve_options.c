@@ -22,6 +22,7 @@ const fm_knob fm_serve_knobs[] = {
     K(WORD, metrics_prefix, "metrics-prefix", "fathom", 0, 0, "WORD", "of the names at /metrics; sglang for existing dashboards"),
     K(FLAG, incremental_streaming_output, "incremental-streaming-output", NULL, 0, 0, NULL, "/generate streams what is new, not all so far"),
     K(FLAG, log_requests, "log-requests", NULL, 0, 0, NULL, "a JSON line per request on stderr"),
+    K(INT, decode_log_interval, "decode-log-interval", "40", 1, 1e9, "N", "a line on stderr for every N steps that generate, and one per prefill; none with --quiet"),
     K(FLAG, enable_metrics, "enable-metrics", NULL, 0, 0, NULL, "accepted; /metrics is always there"),
     K(FLAG, enable_cache_report, "enable-cache-report", NULL, 0, 0, NULL, "accepted; cached tokens are always reported"),
 };

@@ -8,7 +8,14 @@
 
 enum { MAX_HEAD = 512 };
 
-enum { CALLS_BEGIN, CALL_BEGIN, CALL_END, CALLS_END, SEPARATOR, N_MARK };
+enum {
+    CALLS_BEGIN = FM_MARK_CALLS_BEGIN,
+    CALL_BEGIN  = FM_MARK_CALL_BEGIN,
+    CALL_END    = FM_MARK_CALL_END,
+    CALLS_END   = FM_MARK_CALLS_END,
+    SEPARATOR   = FM_MARK_SEPARATOR,
+    N_MARK,
+};
 
 static const char *const marks[][N_MARK] = {
     [FM_TOOLS_V3] = {"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
@@ -19,6 +26,11 @@ static const char *const marks[][N_MARK] = {
                        "<|tool_calls_section_end|>", "<|tool_call_argument_begin|>"},
 };
 static const char fence[] = "```json\n";
+
+const char *const *fm_tool_calls_marks(fm_tool_style style)
+{
+    return marks[style];
+}
 
 const char *fm_tool_calls_mark(fm_tool_style style)
 {

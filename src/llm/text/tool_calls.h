@@ -51,6 +51,16 @@ void fm_tool_calls_end(fm_tool_calls *t);
  * its arguments.  Appended to the prompt, it is also pushed here first. */
 void fm_tool_calls_opening(fm_tool_style style, const char *name, fm_str *out);
 
+/* The marks around calls, by fm_tool_mark. */
+typedef enum {
+    FM_MARK_CALLS_BEGIN,
+    FM_MARK_CALL_BEGIN,
+    FM_MARK_CALL_END,
+    FM_MARK_CALLS_END,
+    FM_MARK_SEPARATOR,
+} fm_tool_mark;
+const char *const *fm_tool_calls_marks(fm_tool_style style);
+
 /* The mark that opens the section of calls. */
 const char *fm_tool_calls_mark(fm_tool_style style);
 

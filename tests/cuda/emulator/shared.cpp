@@ -9,8 +9,9 @@
 
 #include "grid.h"
 
-enum { FREELY = 48 << 10, AT_MOST = 227 << 10, ALIGN = 1024, GUARD = 64 };
+enum { ALIGN = 1024, GUARD = 64 };
 
+static const size_t        freely = 48 << 10, at_most = 227 << 10;
 static const unsigned char poison = 0xff, guard = 0xa5;
 
 static std::map<const void *, size_t> allowed;
@@ -25,14 +26,14 @@ extern unsigned char __data_start[], _end[]; /* where static variables lie */
 
 void fm_emu_allow_shared(const void *kernel, size_t bytes)
 {
-    if (bytes > AT_MOST) fm_emu_stop("%zu bytes of shared memory: at most %d exist", bytes, AT_MOST);
+    if (bytes > at_most) fm_emu_stop("%zu bytes of shared memory: at most %zu exist", bytes, at_most);
     allowed[kernel] = bytes;
 }
 
 void fm_emu_take_shared(const void *kernel, size_t bytes)
 {
     const auto   found = allowed.find(kernel);
-    const size_t most  = found == allowed.end() || found->second < FREELY ? FREELY : found->second;
+    const size_t most  = found == allowed.end() || found->second < freely ? freely : found->second;
     if (bytes > most) fm_emu_stop("%zu bytes of shared memory, allowed are %zu", bytes, most);
     if (memory && bytes == size) return;
     free(memory);

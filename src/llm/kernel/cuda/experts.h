@@ -50,7 +50,7 @@ typedef struct {
     const int32_t *n_block;  /* on the device */
     int            max_block;
     int            n_row;      /* without a block list */
-    int            block_rows; /* 8, 16, 32, 64, 128 */
+    int            block_rows; /* 8, 16, 32, 64, and 128 for bf16 */
 
     int D, I;
     int n_sm; /* multiprocessors of the device */
@@ -58,7 +58,7 @@ typedef struct {
 
 /* The block width for n_pair pairs over n_expert experts: a function of host
  * numbers, hence fixed per graph. */
-int fm_cuda_experts_block_rows(int n_pair, int n_expert);
+int fm_cuda_experts_block_rows(int n_pair, int n_expert, int e4m3);
 
 fm_status fm_cuda_experts_init(void); /* once per process and device, outside capture */
 fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream);

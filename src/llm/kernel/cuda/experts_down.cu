@@ -21,6 +21,8 @@ fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
     t.n_row     = a->n_row;
     t.n         = a->D;
     t.k         = a->I;
+    t.ldx       = a->I;
+    t.ldy       = a->D;
     if (most_blocks(a) == 0) return FM_OK;
     return tile_family<OUT_F32>::launch(t, a->block_rows, most_blocks(a), a->n_sm, stream);
 }

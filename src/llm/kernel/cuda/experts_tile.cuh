@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grouped product behind both phases of the experts.
+/* The grouped product behind both phases of the experts, and behind dense
+ * products of many rows with E4M3 weights (one expert that takes all rows).
  *
  *     task = 128 rows of one expert's weights  x  one block of its tokens
  *
@@ -31,17 +32,19 @@ enum {
     TASK_GROUP   = 8, /* token blocks that go round together */
 };
 
-typedef enum { OUT_F32, OUT_SWIGLU } tile_out;
+typedef enum { OUT_F32, OUT_BF16, OUT_SWIGLU } tile_out;
 
-/* What both phases look like to the kernel. */
+/* What a product looks like to the kernel. */
 typedef struct {
     const uint8_t *w;
     const float   *scale;
     const uint8_t *x;
     const int32_t *x_row;
-    void          *y; /* [n_pair, n] f32, or [n_pair, n/2] bf16 */
+    void          *y; /* [n_pair, n] f32 or bf16; SwiGLU: [n_pair, n/2] bf16 */
     const int32_t *block, *n_block;
     int            n_row, n, k;
+    int            ldx, ldy;   /* elements between rows */
+    int            accumulate; /* OUT_F32: y += */
 } tile_args;
 
 /* Everything a shape implies.  M16: m16 tiles of a warp, 2 or 4; with 4, two
@@ -133,7 +136,7 @@ FM_DEVICE void copy_stage(uint8_t *stage, const tile_source<S> &s, const tile_ar
         if (S::NT % S::X_STEP && r >= S::NT) break;
         uint8_t *to = stage + WEIGHT_BYTES +
                       (S::FP8 ? fm__chunk_pair<S::X_BYTES>(r, c) : fm__chunk<S::X_BYTES>(r, c));
-        fm_cp_async16(to, a.x + (int64_t)max(s.x_row[i], 0) * a.k * 2 + at, in_x && s.x_row[i] >= 0);
+        fm_cp_async16(to, a.x + (int64_t)max(s.x_row[i], 0) * a.ldx * 2 + at, in_x && s.x_row[i] >= 0);
     }
 }
 
@@ -245,8 +248,21 @@ FM_DEVICE float gated(float gate, float up)
     return gate / (1 + expf(-gate)) * up;
 }
 
-template <class S>
-FM_DEVICE void store_f32(const tile_args &a, const tile_task &task, const tile_sums<S> &c)
+/* Two neighbouring outputs of one pair. */
+template <tile_out OUT>
+FM_DEVICE void store_pair(const tile_args &a, int64_t pair, int row, float2 v)
+{
+    if (row >= a.n) return;
+    if (OUT == OUT_BF16) {
+        *(uint32_t *)((uint16_t *)a.y + pair * a.ldy + row) = fm_bf16x2_of_f32(v.x, v.y);
+    } else {
+        float2 *y = (float2 *)((float *)a.y + pair * a.ldy + row);
+        *y        = a.accumulate ? make_float2(y->x + v.x, y->y + v.y) : v;
+    }
+}
+
+template <class S, tile_out OUT>
+FM_DEVICE void store_sums(const tile_args &a, const tile_task &task, const tile_sums<S> &c)
 {
 #pragma unroll
     for (int i = 0; i < S::M16; i++)
@@ -256,9 +272,10 @@ FM_DEVICE void store_f32(const tile_args &a, const tile_task &task, const tile_s
             fm__pair_rows(pair, c.d[i][j]);
             const int token = warp_token<S>() + 8 * j + fm__pair_token();
             const int row   = task.row0 + warp_row<S>() + 16 * i + fm__pair_row();
-            float    *y     = (float *)a.y + (int64_t)(task.pair0 + token) * a.n + row;
-            if (token < task.n_pair && row < a.n) *(float2 *)y = pair[0];
-            if (token < task.n_pair && row + 8 < a.n) *(float2 *)(y + 8) = pair[1];
+            if (token < task.n_pair) {
+                store_pair<OUT>(a, task.pair0 + token, row, pair[0]);
+                store_pair<OUT>(a, task.pair0 + token, row + 8, pair[1]);
+            }
         }
 }
 
@@ -276,7 +293,7 @@ FM_DEVICE void store_swiglu(const tile_args &a, const tile_task &task, const til
             fm__pair_rows(pair, m);
             const int token   = warp_token<S>() + 8 * j + fm__pair_token();
             const int channel = (task.row0 + warp_row<S>() + 16 * i) / 2 + fm__pair_row();
-            uint16_t *y       = (uint16_t *)a.y + (int64_t)(task.pair0 + token) * (a.n / 2) + channel;
+            uint16_t *y       = (uint16_t *)a.y + (int64_t)(task.pair0 + token) * a.ldy + channel;
             if (token < task.n_pair && channel < a.n / 2) {
                 *(uint32_t *)y       = fm_bf16x2_of_f32(pair[0].x, pair[0].y);
                 *(uint32_t *)(y + 8) = fm_bf16x2_of_f32(pair[1].x, pair[1].y);
@@ -303,7 +320,7 @@ FM_DEVICE void multiply_task(tile_sums<S> &c, const tile_task &task, tile_cursor
             clear<S>(part);
             multiply_e4m3<S>(part, stage);
             add_scaled<S>(c, part, now);
-        } else {
+        } else if (warp_token<S>() < task.n_pair) { /* half a tile may be empty */
             multiply_bf16<S>(c, stage);
         }
         if (++slot == S::STAGES) slot = 0;
@@ -331,7 +348,7 @@ FM_KERNEL(TILE_THREADS, PER_SM) grouped_tiles(const tile_args a)
         clear<S>(c);
         multiply_task<S, OUT>(c, task, ahead, src, a, ring, slot, n_block, n_task, n_step);
         if (OUT == OUT_SWIGLU) store_swiglu<S>(a, task, c);
-        else store_f32<S>(a, task, c);
+        else store_sums<S, OUT>(a, task, c);
     }
 }
 

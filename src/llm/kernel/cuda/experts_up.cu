@@ -22,6 +22,8 @@ fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream)
     t.n_row     = a->n_row;
     t.n         = 2 * a->I;
     t.k         = a->D;
+    t.ldx       = a->D;
+    t.ldy       = a->I;
     if (most_blocks(a) == 0) return FM_OK;
     return tile_family<OUT_SWIGLU>::launch(t, a->block_rows, most_blocks(a), a->n_sm, stream);
 }

@@ -4,7 +4,7 @@
  *   absorbed   generated rows: the query has been carried into the latent space
  *              and all heads share one key and value, the cached latent itself
  *
- *       plan ──▶ units (row, part of 512 keys) ──▶ (max, sum, z) of each ──▶ merge ──▶ z
+ *       plan ──▶ units (row, part of its keys) ──▶ (max, sum, z) of each ──▶ merge ──▶ z
  *
  *   expanded   prompt rows: keys and values of each head are rebuilt from the
  *              latents by matrix products outside, into scratch
@@ -67,14 +67,19 @@ typedef struct {
 
 /* The generated rows of a step, numbered 0 .. *n_row-1, and the plan made of
  * them once for all layers.  max_unit >= n_row + sum of n_key / part: what is
- * beyond it is not computed. */
+ * beyond it is not computed.
+ *
+ * The length of a part moves bits, so it is chosen once, not per step.  A part
+ * is one block's work, 32 keys after the other: short ones serve a lone row,
+ * but a row of several parts writes and reads each of them in f32, with 16
+ * heads as many bytes as 57 cached bf16 tokens. */
 typedef struct {
     int            max_row, max_unit;
     int            part;   /* keys of a part: a multiple of 32, at most 512 */
     const int32_t *n_row;  /* [1] */
-    const int32_t *n_key;  /* [max_row] keys the row sees, its own included: position + 1 */
+    const int32_t *n_key;  /* [max_row] keys the row sees, position + 1; 0: the row is not there */
     const int32_t *table;  /* [max_row] its page table */
-    int32_t       *unit0;  /* [max_row+1] out: first unit of each row; the last is their number */
+    int32_t       *unit0;  /* [max_row+1] out: first unit of each row; [*n_row]: their number */
     fm_mla_unit   *unit;   /* [max_unit] out */
 } fm_mla_rows;
 
@@ -88,11 +93,11 @@ typedef struct {
     const uint16_t *q;        /* [max_row, n_head, width] bf16, zeros behind rope */
     float          *part_z;   /* [max_unit, n_head, kv_lora] scratch */
     float          *part_sum; /* [max_unit, n_head, 2] scratch: max in powers of two, sum */
-    uint16_t       *z;        /* [max_row, n_head, kv_lora] bf16 out: weighted mean of the latents */
+    uint16_t       *z;        /* [max_row, n_head, kv_lora] bf16 out: mean of the latents */
     int             n_sm;     /* multiprocessors of the device: the size of the grid, no bits */
-} fm_mla_absorbed;
+} fm_mla_absorbed_args;
 
-fm_status fm_cuda_mla_absorbed(const fm_mla_absorbed *a, fm_stream stream);
+fm_status fm_cuda_mla_absorbed(const fm_mla_absorbed_args *a, fm_stream stream);
 
 /* ---- expanded ---------------------------------------------------------------- */
 
@@ -107,13 +112,14 @@ typedef struct {
 
 /* The prompt spans of a step and one pass over their keys [key_begin, key_end).
  * One pass does if the scratch holds all keys; else passes follow each other in
- * ascending order, and the state carries over (the same bits). */
+ * ascending order from 0, and a state carries over (the same bits). */
 typedef struct {
     int                max_span, max_tile; /* tiles: sum of n_row / 128, rounded up, of each span */
     const int32_t     *n_span;             /* [1] */
     const fm_mla_span *span;               /* [max_span] */
     int                key_begin, key_end; /* multiples of 64 */
-    int32_t           *key0; /* [max_span+1] out: scratch row of each span's first key of the pass */
+    int32_t           *key0;   /* [max_span+1] out: scratch row of each span's first key of the
+                                * pass; behind the last, how many rows there are */
     int32_t           *n_tile; /* [1] out */
     fm_mla_tile       *tile;   /* [max_tile] out, of each span the last, longest first */
 } fm_mla_spans;
@@ -126,9 +132,9 @@ typedef struct {
     fm_mla_cache cache;
     int          max_key; /* rows of the scratch; keys beyond are not copied */
     uint16_t    *latent;  /* [max_key, width] bf16 out */
-} fm_mla_gather;
+} fm_mla_gather_args;
 
-fm_status fm_cuda_mla_gather(const fm_mla_gather *a, fm_stream stream);
+fm_status fm_cuda_mla_gather(const fm_mla_gather_args *a, fm_stream stream);
 
 /* o = softmax(scale q.k) v.  A key is [nope of this head | rope, one for all
  * heads]; strides are in elements, multiples of 8.  As a product kv_b * latent
@@ -143,14 +149,13 @@ typedef struct {
     const uint16_t *key;      /* [max_key] nope parts */
     const uint16_t *value;    /* [max_key] */
     const uint16_t *key_rope; /* [max_key] */
-    int64_t         key_stride, head_stride, rope_stride;
-    int             first, last; /* pass: begins new sums, writes o */
-    float          *state_o;   /* [T, n_head, v_dim] scratch, if there are several passes */
+    int             key_stride, head_stride, rope_stride;
+    float          *state_o;   /* [T, n_head, v_dim] scratch; NULL: one pass has all keys */
     float          *state_sum; /* [T, n_head, 5] scratch: max and the four lanes' sums */
-    uint16_t       *o;         /* [T, n_head, v_dim] bf16 out */
-} fm_mla_expanded;
+    uint16_t       *o; /* [T, n_head, v_dim] bf16 out, of a tile in the pass with its last key */
+} fm_mla_expanded_args;
 
-fm_status fm_cuda_mla_expanded(const fm_mla_expanded *a, fm_stream stream);
+fm_status fm_cuda_mla_expanded(const fm_mla_expanded_args *a, fm_stream stream);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,8 @@
 
 #include "llm/kernel/cuda/ptx.cuh"
 
+static const float fm__log2_e = 1.44269504f; /* exponentials are powers of two here */
+
 FM_DEVICE unsigned char *fm__chunk(unsigned char *tile, int row_bytes, int row, int chunk)
 {
     return tile + row * row_bytes + ((chunk ^ (row & 7)) << 4);
@@ -28,8 +30,9 @@ FM_DEVICE void fm__load_keys8(uint32_t b[4], unsigned char *tile, int row_bytes,
     fm_ldmatrix_x4(b, fm__chunk(tile, row_bytes, row + (lane & 7), chunk + (lane >> 3)));
 }
 
-/* b of sixteen keys and 16 of their columns: b[0..1] for the first 8 keys, b[2..3] for the others */
-FM_DEVICE void fm__load_keys16(uint32_t b[4], unsigned char *tile, int row_bytes, int row, int chunk)
+/* b of sixteen keys and 16 of their columns: b[0..1] for the first 8 keys, then the others */
+FM_DEVICE void fm__load_keys16(uint32_t b[4], unsigned char *tile, int row_bytes, int row,
+                               int chunk)
 {
     const int lane = threadIdx.x & 31;
     fm_ldmatrix_x4(b, fm__chunk(tile, row_bytes, row + (lane & 7) + (lane >> 4 << 3),
@@ -37,7 +40,8 @@ FM_DEVICE void fm__load_keys16(uint32_t b[4], unsigned char *tile, int row_bytes
 }
 
 /* b of sixteen values, summed over, and 16 of their columns: b[0..1] for the first 8 columns */
-FM_DEVICE void fm__load_values(uint32_t b[4], unsigned char *tile, int row_bytes, int row, int chunk)
+FM_DEVICE void fm__load_values(uint32_t b[4], unsigned char *tile, int row_bytes, int row,
+                               int chunk)
 {
     const int lane = threadIdx.x & 31;
     fm_ldmatrix_x4_trans(b, fm__chunk(tile, row_bytes, row + (lane & 15), chunk + (lane >> 4)));

@@ -10,72 +10,12 @@
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
+#include "llm/kernel/tiles_amx.h"
 
 enum {
-    TILE_ROWS = 16,
+    TILE_ROWS = FM__TILE_ROWS,
     SLICE     = FM__SCALE_K, /* k that are gathered or expanded into L1 at a time */
 };
-
-typedef struct {
-    uint8_t  palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t  rows[16];
-} tile_shapes;
-
-_Static_assert(sizeof(tile_shapes) == 64, "LDTILECFG reads 64 bytes");
-
-/* The compiler does not know which memory the tile instructions read. */
-static inline void memory_is_written(void)
-{
-    __asm__ volatile("" ::: "memory");
-}
-
-/* Loading the shapes takes ten times as long as asking for them.  They belong
- * to the thread and may be lost behind our back (a fork, another library), so
- * they are compared at each call rather than remembered. */
-static void shape_tiles(void)
-{
-    static const tile_shapes want = {
-        .palette   = 1,
-        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-        .rows      = {TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS,
-                      TILE_ROWS},
-    };
-    tile_shapes have;
-    _tile_storeconfig(&have);
-    memory_is_written();
-    if (memcmp(&have, &want, sizeof want) != 0) _tile_loadconfig(&want);
-}
-
-/* 16 rows of x at equal distances, as a tile load wants them. */
-typedef struct {
-    const char *base;
-    long        stride;
-} rows_at;
-
-typedef struct {
-    _Alignas(64) fm_bf16 row[TILE_ROWS][SLICE];
-} gathered;
-
-static int evenly_spaced(const void *const *x)
-{
-    const intptr_t step = (intptr_t)x[1] - (intptr_t)x[0];
-    for (int i = 2; i < TILE_ROWS; i++)
-        if ((intptr_t)x[i] - (intptr_t)x[i - 1] != step) return 0;
-    return 1;
-}
-
-/* The slice of x from k = `from`: in place where the rows allow it, else copied. */
-static rows_at rows_of(gathered *g, const void *const *x, int rows, int from, int k)
-{
-    if (rows >= TILE_ROWS && evenly_spaced(x))
-        return (rows_at){(const char *)x[0] + (size_t)from * 2,
-                         (long)((intptr_t)x[1] - (intptr_t)x[0])};
-    for (int i = 0; i < TILE_ROWS; i++)
-        if (i < rows) memcpy(g->row[i], (const fm_bf16 *)x[i] + from, (size_t)k * 2);
-        else memset(g->row[i], 0, (size_t)k * 2);
-    return (rows_at){(const char *)g->row, sizeof g->row[0]};
-}
 
 static void clear_tiles(void)
 {
@@ -88,11 +28,12 @@ static void clear_tiles(void)
 /* The four tiles += x w over a slice; w is bf16 and k at most SLICE. */
 static void add_slice(const void *const *x, int rows, int from, const char *w, int k)
 {
-    gathered      g[2];
-    const int     both = rows > TILE_ROWS;
-    const rows_at x0   = rows_of(&g[0], x, rows, from, k);
-    const rows_at x1   = both ? rows_of(&g[1], x + TILE_ROWS, rows - TILE_ROWS, from, k) : x0;
-    memory_is_written();
+    fm__gathered          g[2];
+    const int             both = rows > TILE_ROWS;
+    const fm__tile_source x0   = fm__tile_rows(&g[0], x, rows, from, k);
+    const fm__tile_source x1 =
+        both ? fm__tile_rows(&g[1], x + TILE_ROWS, rows - TILE_ROWS, from, k) : x0;
+    fm__memory_is_written();
     for (int p = 0; p < k; p += 32, w += 32 * FM_PANEL * 2) {
         _tile_loadd(6, w, 128);
         _tile_loadd(7, w + 64, 128);
@@ -121,7 +62,7 @@ void fm__gemm_bf16_amx(float *restrict c, const void *const *restrict x, const v
 {
     _Alignas(64) float sum[2 * TILE_ROWS * FM_PANEL];
     (void)scale;
-    shape_tiles();
+    fm__shape_tiles();
     for (int i = 0, rows; i < m; i += rows, c += (size_t)rows * FM_PANEL) {
         rows = fm__least(2 * TILE_ROWS, m - i);
         clear_tiles();
@@ -150,7 +91,7 @@ void fm__gemm_fp8_amx(float *restrict c, const void *const *restrict x, const vo
 {
     _Alignas(64) char  wide[SLICE * FM_PANEL * 2];
     _Alignas(64) float part[2 * TILE_ROWS * FM_PANEL];
-    shape_tiles();
+    fm__shape_tiles();
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
     for (int p = 0; p < k; p += SLICE, scale += 2) {
         const int n = fm__least(SLICE, k - p);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dense products on a GPU, our kernel beside cuBLASLt, at the shapes of V2-Lite
+ * and R1.  Weights rotate over copies that together exceed L2 several times. */
+#include <stdio.h>
+
+#include "llm/kernel/cuda/linear.h"
+#include "stand.h"
+
+enum { MAX_COPIES = 64, MAX_M = 4096 };
+
+typedef struct {
+    const char *name;
+    int         n, k, n_batch, by_k, e4m3;
+} product_shape;
+
+static const product_shape shapes[] = {
+    {"v2lite q+kv_a", 3648, 2048, 1, 0, 0},
+    {"v2lite kv_a", 576, 2048, 1, 0, 0},
+    {"v2lite router", 64, 2048, 1, 0, 0},
+    {"v2lite o", 2048, 2048, 1, 0, 0},
+    {"v2lite shared up", 5632, 2048, 1, 0, 0},
+    {"v2lite shared down", 2048, 2816, 1, 0, 0},
+    {"v2lite logits", 102400, 2048, 1, 0, 0},
+    {"v2lite absorb k", 512, 128, 16, 1, 0},
+    {"v2lite absorb v", 128, 512, 16, 0, 0},
+    {"r1 q_a+kv_a", 2112, 7168, 1, 0, 0},
+    {"r1 q_b", 24576, 1536, 1, 0, 0},
+    {"r1 o", 7168, 16384, 1, 0, 0},
+    {"r1 absorb k", 512, 128, 128, 1, 0},
+    {"r1 absorb v", 128, 512, 128, 0, 0},
+    {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1},
+    {"r1 o e4m3", 7168, 16384, 1, 0, 1},
+};
+
+static const int row_counts[] = {1, 8, 32, 64, 128, 256, 4096};
+
+typedef struct {
+    fm_cuda_linear_args a;
+    void               *w[MAX_COPIES];
+    int                 n_copy;
+    fm_cuda_lt         *lt;
+    fm_status (*run)(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream);
+} replay;
+
+static fm_status tiles(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
+{
+    (void)lt;
+    return fm_cuda_linear_tiles(a, stream);
+}
+
+static fm_status wide(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
+{
+    (void)lt;
+    return fm_cuda_linear_wide(a, stream);
+}
+
+static void record(void *arg, fm_stream stream)
+{
+    replay *r = (replay *)arg;
+    for (int i = 0; i < r->n_copy; i++) {
+        r->a.w = r->w[i];
+        stand_need(r->run(r->lt, &r->a, stream));
+    }
+}
+
+static size_t weight_bytes(const product_shape *s)
+{
+    return (size_t)s->n * (size_t)s->k * (size_t)s->n_batch * (s->e4m3 ? 1 : 2);
+}
+
+/* As a layer has them: heads side by side in a row. */
+static void take(replay *r, const product_shape *s)
+{
+    const size_t bytes = weight_bytes(s);
+    r->n_copy          = (int)((size_t)400e6 / bytes) + 4;
+    if (r->n_copy > MAX_COPIES) r->n_copy = MAX_COPIES;
+    for (int i = 0; i < r->n_copy; i++)
+        r->w[i] = stand_random(bytes, s->e4m3 ? STAND_E4M3 : STAND_BF16, (uint64_t)i + 1);
+    fm_cuda_linear_args *a = &r->a;
+    a->x = (const uint16_t *)stand_random((size_t)MAX_M * (size_t)s->k * (size_t)s->n_batch * 2, STAND_BF16, 99);
+    a->y = stand_take((size_t)MAX_M * (size_t)s->n * (size_t)s->n_batch * 4);
+    if (s->e4m3)
+        a->scale = (const float *)stand_random((size_t)((s->n + 127) / 128) * (size_t)((s->k + 127) / 128) * 4,
+                                               STAND_FACTORS, 98);
+    a->n        = s->n;
+    a->k        = s->k;
+    a->ldx      = s->k * s->n_batch;
+    a->ldw      = s->by_k ? s->n : s->k;
+    a->ldy      = s->n * s->n_batch;
+    a->n_batch  = s->n_batch;
+    a->x_stride = s->k;
+    a->w_stride = (int64_t)s->n * s->k;
+    a->y_stride = s->n;
+    a->by_k     = s->by_k;
+    a->n_sm     = stand_sm();
+}
+
+static void give_back(replay *r)
+{
+    for (int i = 0; i < r->n_copy; i++) stand_free(r->w[i]);
+    stand_free((void *)r->a.x);
+    stand_free(r->a.y);
+    stand_free((void *)r->a.scale);
+}
+
+static void time_shape(const product_shape *s, fm_cuda_lt *lt)
+{
+    replay r = {};
+    take(&r, s);
+    for (int m : row_counts) {
+        const double acts  = (double)m * s->n_batch * (s->k * 2.0 + s->n * 4.0);
+        const double bytes = (double)weight_bytes(s) + acts;
+        const double flop  = 2.0 * m * s->n * s->k * s->n_batch;
+        r.a.m              = m;
+        r.lt               = lt;
+        r.run              = tiles;
+        stand_line("tiles", s->name, m, stand_time(record, &r) / r.n_copy, bytes, flop);
+        r.run = s->e4m3 ? wide : fm_cuda_lt_run;
+        stand_line(s->e4m3 ? "wide" : "cuBLASLt", s->name, m, stand_time(record, &r) / r.n_copy, bytes, flop);
+    }
+    give_back(&r);
+}
+
+int main(void)
+{
+    const size_t workspace_bytes = 32u << 20;
+    fm_cuda_lt  *lt              = NULL;
+    stand_open();
+    void *workspace = stand_take(workspace_bytes);
+    stand_need(fm_cuda_linear_init());
+    stand_need(fm_cuda_lt_create(&lt, workspace, workspace_bytes));
+    stand_head();
+    for (const product_shape &s : shapes) time_shape(&s, lt);
+    fm_cuda_lt_destroy(lt);
+    stand_free(workspace);
+    return 0;
+}

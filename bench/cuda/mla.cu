@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention on a GPU at the shapes of V2-Lite (16 heads) and R1 (128): decode
+ * over several layers of cache that together exceed L2, and prefill.  T is the
+ * number of sequences, or of prompt tokens. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "llm/kernel/cuda/mla.h"
+#include "stand.h"
+
+enum { LORA = 512, WIDTH = 576, NOPE = 128, ROPE = 64, V_DIM = 128, PAGE = 64, MAX_LAYERS = 64 };
+
+static int32_t *upload_ints(const int32_t *x, size_t n)
+{
+    return (int32_t *)stand_upload(x, n * sizeof *x);
+}
+
+/* The numbers 0 .. n-1 in another order: a cache that has been in use. */
+static int32_t *shuffled(size_t n)
+{
+    int32_t *v = (int32_t *)malloc(n * sizeof *v);
+    uint32_t r = 1;
+    if (!v) exit(1);
+    for (size_t i = 0; i < n; i++) v[i] = (int32_t)i;
+    for (size_t i = n; i-- > 1;) {
+        const size_t  j = (r = r * 1664525u + 1013904223u) % (i + 1);
+        const int32_t x = v[i];
+        v[i] = v[j], v[j] = x;
+    }
+    int32_t *on_device = upload_ints(v, n);
+    free(v);
+    return on_device;
+}
+
+/* --- absorbed ------------------------------------------------------------------- */
+
+typedef struct {
+    fm_mla_absorbed_args a;
+    char           *cache;
+    size_t          layer_bytes;
+    int             n_layer;
+} decode;
+
+static void record_decode(void *arg, fm_stream stream)
+{
+    decode *d = (decode *)arg;
+    for (int l = 0; l < d->n_layer; l++) {
+        d->a.cache.latent = d->cache + (size_t)l * d->layer_bytes;
+        stand_need(fm_cuda_mla_absorbed(&d->a, stream));
+    }
+}
+
+/* All sequences have the same length and their own pages. */
+static void take_rows(fm_mla_rows *rows, int B, int context, int part)
+{
+    int32_t *keys = (int32_t *)malloc((size_t)B * 2 * sizeof *keys);
+    if (!keys) exit(1);
+    for (int i = 0; i < B; i++) keys[i] = context, keys[B + i] = i;
+    rows->max_row  = B;
+    rows->max_unit = B * ((context + part - 1) / part);
+    rows->part     = part;
+    rows->n_row    = upload_ints(&B, 1);
+    rows->n_key    = upload_ints(keys, (size_t)B);
+    rows->table    = upload_ints(keys + B, (size_t)B);
+    rows->unit0    = (int32_t *)stand_take(((size_t)B + 1) * sizeof(int32_t));
+    rows->unit     = (fm_mla_unit *)stand_take((size_t)rows->max_unit * sizeof(fm_mla_unit));
+    free(keys);
+}
+
+static void take_decode(decode *d, int B, int context, int H, int part, int e4m3)
+{
+    const int        pages = (context + PAGE - 1) / PAGE;
+    fm_mla_absorbed_args *a     = &d->a;
+    take_rows(&a->rows, B, context, part);
+    d->layer_bytes = (size_t)B * (size_t)pages * PAGE * WIDTH * (e4m3 ? 1 : 2);
+    d->n_layer     = (int)((size_t)400e6 / d->layer_bytes) + 2;
+    if (d->n_layer > MAX_LAYERS) d->n_layer = MAX_LAYERS;
+    d->cache = (char *)stand_random(d->layer_bytes * (size_t)d->n_layer,
+                                    e4m3 ? STAND_E4M3 : STAND_BF16, 1);
+
+    a->cache.e4m3      = e4m3;
+    a->cache.scale     = 0.01f;
+    a->cache.width     = WIDTH;
+    a->cache.page_size = PAGE;
+    a->cache.page      = shuffled((size_t)B * (size_t)pages);
+    a->cache.max_page  = pages;
+    a->n_head          = H;
+    a->kv_lora         = LORA;
+    a->scale           = 0.05f;
+    a->n_sm            = stand_sm();
+    a->q        = (uint16_t *)stand_random((size_t)B * (size_t)H * WIDTH * 2, STAND_BF16, 2);
+    a->part_z   = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * LORA * sizeof(float));
+    a->part_sum = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * 2 * sizeof(float));
+    a->z        = (uint16_t *)stand_take((size_t)B * (size_t)H * LORA * 2);
+}
+
+static void free_decode(decode *d)
+{
+    const fm_mla_absorbed_args *a    = &d->a;
+    const void *const           of[] = {a->rows.n_row, a->rows.n_key, a->rows.table, a->rows.unit0,
+                                        a->rows.unit,  d->cache,      a->cache.page, a->q,
+                                        a->part_z,     a->part_sum,   a->z};
+    for (const void *p : of) stand_free((void *)p);
+}
+
+static void time_decode(int B, int context, int H, int part, int e4m3)
+{
+    decode d = {};
+    char   shape[64];
+    take_decode(&d, B, context, H, part, e4m3);
+    stand_need(fm_cuda_mla_plan(&d.a.rows, NULL));
+    const double us = stand_time(record_decode, &d) / d.n_layer, keys = (double)B * context;
+    snprintf(shape, sizeof shape, "H %d keys %d / %d", H, context, part);
+    stand_line(e4m3 ? "absorbed e4m3" : "absorbed", shape, B, us,
+               keys * WIDTH * (e4m3 ? 1 : 2) + 2.0 * B * H * (WIDTH + LORA),
+               2 * keys * H * (WIDTH + LORA));
+    free_decode(&d);
+}
+
+/* --- expanded --------------------------------------------------------------------- */
+
+typedef struct {
+    fm_mla_gather_args   g;
+    fm_mla_expanded_args a;
+} prefill;
+
+static void record_gather(void *arg, fm_stream stream)
+{
+    stand_need(fm_cuda_mla_gather(&((prefill *)arg)->g, stream));
+}
+
+static void record_expanded(void *arg, fm_stream stream)
+{
+    stand_need(fm_cuda_mla_expanded(&((prefill *)arg)->a, stream));
+}
+
+static void take_spans(fm_mla_spans *s, int n)
+{
+    const fm_mla_span span = {0, n, 0, 0};
+    const int32_t     one  = 1;
+    s->max_span = 1;
+    s->max_tile = (n + FM_MLA_TILE_ROWS - 1) / FM_MLA_TILE_ROWS;
+    s->n_span   = upload_ints(&one, 1);
+    s->span     = (fm_mla_span *)stand_upload(&span, sizeof span);
+    s->key_end  = 1 << 20;
+    s->key0     = (int32_t *)stand_take(2 * sizeof(int32_t));
+    s->n_tile   = (int32_t *)stand_take(sizeof(int32_t));
+    s->tile     = (fm_mla_tile *)stand_take((size_t)s->max_tile * sizeof(fm_mla_tile));
+}
+
+static void take_prefill(prefill *p, int n, int H)
+{
+    const size_t rows = (size_t)n * (size_t)H;
+    take_spans(&p->a.spans, n);
+    p->g.spans           = p->a.spans;
+    p->g.cache.latent    = stand_random((size_t)n * WIDTH * 2, STAND_BF16, 1);
+    p->g.cache.width     = WIDTH;
+    p->g.cache.page_size = PAGE;
+    p->g.cache.max_page  = n / PAGE;
+    p->g.cache.page      = shuffled((size_t)(n / PAGE));
+    p->g.max_key         = n;
+    p->g.latent          = (uint16_t *)stand_take((size_t)n * WIDTH * 2);
+
+    fm_mla_expanded_args *a = &p->a;
+    a->n_head = H, a->nope = NOPE, a->rope = ROPE, a->v_dim = V_DIM;
+    a->scale       = 0.07f;
+    a->q           = (uint16_t *)stand_random(rows * (NOPE + ROPE) * 2, STAND_BF16, 2);
+    a->key         = (uint16_t *)stand_random(rows * (NOPE + V_DIM) * 2, STAND_BF16, 3);
+    a->value       = a->key + NOPE;
+    a->key_rope    = p->g.latent + LORA;
+    a->key_stride  = H * (NOPE + V_DIM);
+    a->head_stride = NOPE + V_DIM;
+    a->rope_stride = WIDTH;
+    a->o           = (uint16_t *)stand_take(rows * V_DIM * 2);
+}
+
+static void free_prefill(prefill *p)
+{
+    const fm_mla_spans *s    = &p->a.spans;
+    const void *const   of[] = {s->n_span, s->span, s->key0, s->n_tile, s->tile, p->g.cache.latent,
+                                p->g.cache.page, p->g.latent, p->a.q, p->a.key, p->a.o};
+    for (const void *at : of) stand_free((void *)at);
+}
+
+static void time_prefill(int n, int H)
+{
+    prefill      p     = {};
+    const double pairs = 0.5 * n * (n + 1.0), row = 2.0 * n * H;
+    char         shape[64];
+    take_prefill(&p, n, H);
+    stand_need(fm_cuda_mla_tiles(&p.a.spans, NULL));
+    snprintf(shape, sizeof shape, "H %d", H);
+    stand_line("gather", shape, n, stand_time(record_gather, &p), 4.0 * n * WIDTH, 0);
+    stand_line("expanded", shape, n, stand_time(record_expanded, &p),
+               row * (2 * NOPE + ROPE + 2 * V_DIM), 2 * pairs * H * (NOPE + ROPE + V_DIM));
+    free_prefill(&p);
+}
+
+int main(void)
+{
+    stand_open();
+    stand_need(fm_cuda_mla_init());
+    stand_head();
+    for (int H : {16, 128})
+        for (int context : {500, 4096, 32768})
+            for (int B : {1, 32, 256})
+                for (int part : {128, 256, 512}) time_decode(B, context, H, part, 0);
+    for (int H : {16, 128})
+        for (int B : {1, 32, 256}) time_decode(B, 4096, H, 256, 1);
+    for (int H : {16, 128})
+        for (int n : {4096, 16384}) time_prefill(n, H);
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GPU as a place for bytes and work, for C files that do not see CUDA's
+ * headers.  Every call is about the device this process opened; there is one. */
+#ifndef FM_DEVICE_CUDA_DEVICE_H
+#define FM_DEVICE_CUDA_DEVICE_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "device/cuda/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    char   name[256];
+    int    n_sm;
+    size_t total, available; /* bytes, when it was opened */
+} fm_cuda_device;
+
+int fm_cuda_count(void); /* 0: no GPU, or no driver for it */
+
+/* Before any other call.  FM_E_DEVICE: there is no such device, or it is not a
+ * Hopper GPU, for which alone kernels are built. */
+fm_status fm_cuda_open(fm_cuda_device *out, int index);
+
+fm_status fm_cuda_stream_create(fm_stream *out);
+void      fm_cuda_stream_destroy(fm_stream s);
+fm_status fm_cuda_stream_wait(fm_stream s); /* until all work in it is done; reports its faults */
+
+fm_status fm_cuda_alloc(void **out, size_t bytes, const char *what);
+void      fm_cuda_free(void *p); /* NULL is fine */
+
+/* Host memory the device copies from and to without a detour. */
+fm_status fm_cuda_alloc_pinned(void **out, size_t bytes, const char *what);
+void      fm_cuda_free_pinned(void *p); /* NULL is fine */
+
+/* In the stream's order; the host side is borrowed until then. */
+fm_status fm_cuda_upload(void *dst, const void *src, size_t bytes, fm_stream s);
+fm_status fm_cuda_download(void *dst, const void *src, size_t bytes, fm_stream s);
+fm_status fm_cuda_clear(void *dst, size_t bytes, fm_stream s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of an engine: what runs is cancelled, followers are dismissed, the
+ * ranks of the job leave together. */
+#include <stdlib.h>
+
+#include "llm/engine_internal.h"
+#include "llm/engine_replicas.h"
+
+/* Pages are given back before the books are closed. */
+static void cancel_jobs(fm_engine *e)
+{
+    if (fm__engine_drain(e) != FM_OK) return;
+    while (e->jobs) {
+        for (fm_job *j = e->jobs; j; j = j->next)
+            if (j->request.state != FM_REQ_DONE) fm_sched_cancel(j->seat->sched, &j->request);
+        for (int i = 0; i < e->n_lane * e->n_group; i++) fm__engine_post(e, fm__seat(e, i), 0);
+    }
+}
+
+static void dismiss(fm_engine *e)
+{
+    if (!e->is_open || !e->layout.is_leader) return;
+    fm_status rc = fm__replicas_hang_up(e->replicas);
+    if (rc == FM_OK && e->courier) rc = fm_courier_quit(e->courier);
+    if (rc != FM_OK) fm_world_abort(e->world, "%s", fm_why());
+}
+
+/* Collective: every rank of an engine that was open comes here. */
+static void report(fm_engine *e)
+{
+    fm_str text = {0};
+    if (!e->is_open || !e->reports) return;
+    if (fm_world_report(e->world, &text) == FM_OK && text.text && e->comm_report)
+        e->comm_report(text.text);
+    fm_str_fini(&text);
+}
+
+static void free_leader(fm_engine *e)
+{
+    fm__engine_free_jobs(e);
+    fm__lanes_destroy(e);
+    fm__replicas_destroy(e->replicas);
+    for (int i = 0; e->sampler && i < e->limits.n_thread; i++) fm_sampler_destroy(e->sampler[i]);
+    free(e->sampler);
+    free(e->sampled);
+    free(e->row);
+    free(e->token);
+    fm_grammars_destroy(e->grammars);
+    fm_tokenizer_scratch_destroy(e->scratch);
+    fm_tokenizer_close(e->tokenizer);
+}
+
+void fm_engine_close(fm_engine *e)
+{
+    if (!e) return;
+    cancel_jobs(e);
+    dismiss(e);
+    report(e);
+    free_leader(e);
+    fm_run_destroy(e->run);
+    fm_courier_destroy(e->courier);
+    fm_weights_fini(&e->weights);
+    if (e->slab.base) fm_shared_close(&e->slab);
+    fm_source_close(e->source);
+    fm_threads_destroy(e->threads);
+    fm_groups_close(&e->groups);
+    fm_world_close(e->world);
+    free(e);
+}

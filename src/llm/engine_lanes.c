@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The seats a leader schedules, and which of them a prompt gets. */
+#include <stdlib.h>
+
+#include "llm/engine_internal.h"
+
+static fm_status create_seat(fm_seat *s, const fm_sched_options *o, int max_lease, int share)
+{
+    const fm_kv_options kv = {.n_page      = o->n_page,
+                              .page_size   = o->page_size,
+                              .max_lease   = max_lease,
+                              .max_context = o->max_context,
+                              .share       = share};
+    FM_TRY(fm_kv_create(&s->kv, &kv));
+    return fm_sched_create(&s->sched, o, s->kv);
+}
+
+fm_status fm__lanes_create(fm_engine *e, const fm_sched_options *o, int share)
+{
+    e->n_group = e->layout.n_group;
+    if (!(e->lane = calloc((size_t)e->limits.n_lane, sizeof *e->lane)))
+        return fm_fail(FM_E_OOM, "lanes");
+    for (int i = 0; i < e->limits.n_lane; i++) {
+        fm_lane *l = &e->lane[i];
+        l->page0   = i * o->n_page;
+        l->seat    = calloc((size_t)e->n_group, sizeof *l->seat);
+        if (!l->seat) return fm_fail(FM_E_OOM, "lanes");
+        e->n_lane = i + 1;
+        for (int g = 0; g < e->n_group; g++) /* one lease more, for scoring */
+            FM_TRY(create_seat(&l->seat[g], o, o->max_running + 1, share));
+    }
+    return FM_OK;
+}
+
+void fm__lanes_destroy(fm_engine *e)
+{
+    for (int i = 0; i < e->n_lane * e->n_group; i++) {
+        fm_sched_destroy(fm__seat(e, i)->sched);
+        fm_kv_destroy(fm__seat(e, i)->kv);
+    }
+    for (int i = 0; i < e->n_lane; i++) free(e->lane[i].seat);
+    free(e->lane);
+    e->lane   = NULL;
+    e->n_lane = 0;
+}
+
+/* Where the least work waits before it, counting what need not be computed
+ * again there: a common prefix pulls, a long line pushes. */
+fm_seat *fm__lanes_deal(fm_engine *e, const int32_t *token, int32_t n)
+{
+    fm_seat *best = fm__seat(e, 0);
+    int64_t  least = INT64_MAX;
+    if (e->n_lane * e->n_group == 1) return best;
+    for (int i = 0; i < e->n_lane * e->n_group; i++) {
+        fm_seat      *s     = fm__seat(e, i);
+        const int32_t match = n > 1 ? fm_kv_match(s->kv, token, n - 1) : 0;
+        if (s->load - match >= least) continue;
+        least = s->load - match;
+        best  = s;
+    }
+    return best;
+}
+
+void fm__add_sched_stats(fm_sched_stats *sum, const fm_sched_stats *s)
+{
+    sum->n_waiting += s->n_waiting;
+    sum->n_running += s->n_running;
+    sum->n_step += s->n_step;
+    sum->n_row += s->n_row;
+    sum->n_prefill_row += s->n_prefill_row;
+    sum->n_decode_row += s->n_decode_row;
+    sum->n_preemption += s->n_preemption;
+    sum->n_admission += s->n_admission;
+    sum->n_output += s->n_output;
+    sum->sum_running += s->sum_running;
+}
+
+fm_sched_stats fm__lanes_stats(const fm_engine *e)
+{
+    fm_sched_stats sum = {0};
+    for (int i = 0; i < e->n_lane * e->n_group; i++) {
+        const fm_sched_stats s = fm_sched_get_stats(fm__seat(e, i)->sched);
+        fm__add_sched_stats(&sum, &s);
+    }
+    return sum;
+}
+
+int fm__seat_busy(const fm_seat *s)
+{
+    const fm_sched_stats st = fm_sched_get_stats(s->sched);
+    return st.n_running + st.n_waiting > 0;
+}
+
+int fm__lane_busy(const fm_engine *e, const fm_lane *l)
+{
+    for (int g = 0; g < e->n_group; g++)
+        if (fm__seat_busy(&l->seat[g])) return 1;
+    return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "llm/engine_replicas.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/rng.h"
+#include "llm/rank/mailbox.h"
+#include "llm/rank/replica_wire.h"
+
+enum { PROMPT, CANCEL, FLUSH, EVENT, INFO }; /* kinds of frames */
+enum { N_BUCKET = 4096, NAP_NS = 200000 };
+
+/* A prompt that another replica answers. */
+typedef struct sent {
+    uint64_t     id;
+    int          replica, n_left; /* answers not ended */
+    int64_t      load;            /* tokens of one answer */
+    struct sent *next;
+} sent;
+
+typedef struct {
+    fm_mailbox    *box;
+    int64_t        load; /* tokens of its unfinished answers */
+    fm_engine_info info; /* the last it told */
+} remote;
+
+struct fm_replicas {
+    fm_engine *e;
+    remote    *remote; /* [n_replica] the first is this engine and has no box */
+    int        n_replica;
+    int64_t    n_event; /* that have come */
+    int        n_sent;
+    sent      *bucket[N_BUCKET];
+};
+
+fm_status fm__replicas_create(fm_replicas **out, fm_engine *e)
+{
+    fm_replicas *r = calloc(1, sizeof *r);
+    remote      *m = calloc((size_t)e->layout.n_replica, sizeof *m);
+    if (!r || !m) {
+        free(r);
+        free(m);
+        return fm_fail(FM_E_OOM, "replicas");
+    }
+    *r   = (fm_replicas){.e = e, .remote = m, .n_replica = e->layout.n_replica};
+    *out = r; /* the engine closes what is there */
+    for (int d = 1; d < r->n_replica; d++) {
+        FM_TRY(fm_mailbox_create(&m[d].box, e->groups.replica[d]));
+        m[d].info = fm__engine_info_own(e); /* they are alike, and idle */
+    }
+    return FM_OK;
+}
+
+fm_status fm__replicas_hang_up(fm_replicas *r)
+{
+    for (int d = 1; r && d < r->n_replica; d++) FM_TRY(fm_mailbox_hang_up(r->remote[d].box));
+    return FM_OK;
+}
+
+void fm__replicas_destroy(fm_replicas *r)
+{
+    if (!r) return;
+    for (int d = 1; d < r->n_replica; d++) fm_mailbox_destroy(r->remote[d].box);
+    for (int b = 0; b < N_BUCKET; b++)
+        for (sent *s = r->bucket[b], *next; s; s = next) {
+            next = s->next;
+            free(s);
+        }
+    free(r->remote);
+    free(r);
+}
+
+/* --- prompts go out -------------------------------------------------------- */
+
+static int64_t own_load(const fm_engine *e)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < e->n_lane * e->n_group; i++) sum += fm__seat(e, i)->load;
+    return sum;
+}
+
+static int least_loaded(const fm_replicas *r)
+{
+    int     best  = 0;
+    int64_t least = own_load(r->e);
+    for (int d = 1; d < r->n_replica; d++)
+        if (r->remote[d].load < least) {
+            least = r->remote[d].load;
+            best  = d;
+        }
+    return best;
+}
+
+/* As fm_engine_submit would refuse it here. */
+static fm_status check(const fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n)
+{
+    const fm_request r = {.token = (int32_t *)token, .n_prompt = n, .sampling = p->sampling};
+    return fm_sched_check(fm__seat(e, 0)->sched, &r);
+}
+
+static fm_status remember(fm_replicas *r, uint64_t id, const fm_prompt *p, int to)
+{
+    sent *s = calloc(1, sizeof *s);
+    if (!s) return fm_fail(FM_E_OOM, "prompt for another replica");
+    *s = (sent){.id      = id,
+                .replica = to,
+                .n_left  = p->n > 1 ? p->n : 1,
+                .load    = (int64_t)p->n_token + p->sampling.max_new_tokens,
+                .next    = r->bucket[id % N_BUCKET]};
+    r->bucket[id % N_BUCKET] = s;
+    r->remote[to].load += s->load * s->n_left;
+    r->n_sent++;
+    return FM_OK;
+}
+
+fm_status fm__replicas_submit(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n,
+                              int *is_sent)
+{
+    fm_replicas *r  = e->replicas;
+    const int    to = p->grammar ? 0 : least_loaded(r); /* a grammar cannot travel */
+    *is_sent        = to > 0;
+    if (!*is_sent) return FM_OK;
+    FM_TRY(check(e, p, token, n));
+    fm_prompt q = *p;
+    q.text      = NULL;
+    q.token     = token;
+    q.n_token   = n;
+    if (!q.sampling.has_seed) q.sampling.seed = fm_rng_key("request", e->seed + e->next_id);
+    q.sampling.has_seed = 1;
+    FM_TRY(remember(r, e->next_id, &q, to));
+    fm_prompt_write(fm_mailbox_begin(r->remote[to].box, PROMPT), e->next_id, &q);
+    FM_TRY(fm_mailbox_end(r->remote[to].box));
+    return fm_mailbox_move(r->remote[to].box);
+}
+
+static sent **find(fm_replicas *r, uint64_t id)
+{
+    sent **at = &r->bucket[id % N_BUCKET];
+    while (*at && (*at)->id != id) at = &(*at)->next;
+    return at;
+}
+
+static void tell(fm_mailbox *box, uint32_t kind, uint64_t id)
+{
+    fm_str_add(fm_mailbox_begin(box, kind), (const char *)&id, sizeof id);
+    fm_mailbox_end(box); /* a failure is heard of at the next step */
+}
+
+void fm__replicas_cancel(fm_replicas *r, uint64_t id)
+{
+    const sent *s = *find(r, id);
+    if (s) tell(r->remote[s->replica].box, CANCEL, id);
+}
+
+void fm__replicas_flush(fm_replicas *r)
+{
+    for (int d = 1; d < r->n_replica; d++) tell(r->remote[d].box, FLUSH, 0);
+}
+
+int fm__replicas_busy(const fm_replicas *r)
+{
+    return r->n_sent > 0;
+}
+
+/* --- events come back ------------------------------------------------------ */
+
+static void end_answer(fm_replicas *r, uint64_t id)
+{
+    sent **at = find(r, id), *s = *at;
+    if (!s) return;
+    r->remote[s->replica].load -= s->load;
+    if (--s->n_left) return;
+    *at = s->next;
+    free(s);
+    r->n_sent--;
+}
+
+static fm_status take_frame(fm_replicas *r, remote *m, const fm_frame *f)
+{
+    fm_event ev;
+    if (f->kind == INFO && f->bytes == sizeof m->info) {
+        memcpy(&m->info, f->data, sizeof m->info);
+        return FM_OK;
+    }
+    if (f->kind != EVENT) return fm_fail(FM_E_FORMAT, "a frame of kind %u to rank 0", f->kind);
+    FM_TRY(fm_event_read(&ev, f->data, f->bytes));
+    fm__engine_post_event(r->e, &ev);
+    r->n_event++;
+    if (ev.finish != FM_FINISH_NONE) end_answer(r, ev.id);
+    return FM_OK;
+}
+
+static fm_status move_all(fm_replicas *r)
+{
+    fm_frame f;
+    for (int d = 1; d < r->n_replica; d++) {
+        remote *m = &r->remote[d];
+        FM_TRY(fm_mailbox_move(m->box));
+        while (fm_mailbox_next(m->box, &f)) FM_TRY(take_frame(r, m, &f));
+    }
+    return FM_OK;
+}
+
+static fm_status step(fm_engine *e)
+{
+    fm_replicas  *r        = e->replicas;
+    const int64_t n_before = r->n_event;
+    FM_TRY(move_all(r));
+    if (fm__engine_busy_own(e)) {
+        FM_TRY(fm__engine_step_own(e));
+        return move_all(r);
+    }
+    if (r->n_event == n_before && r->n_sent)
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    return FM_OK;
+}
+
+fm_status fm__replicas_step(fm_engine *e)
+{
+    const fm_status rc = step(e);
+    if (rc != FM_OK) fm_world_abort(e->world, "%s", fm_why());
+    return FM_OK;
+}
+
+static void add_info(fm_engine_info *sum, const fm_engine_info *i)
+{
+    fm__add_sched_stats(&sum->sched, &i->sched);
+    sum->kv.hit_tokens += i->kv.hit_tokens;
+    sum->kv.asked_tokens += i->kv.asked_tokens;
+    sum->kv.evicted_pages += i->kv.evicted_pages;
+    sum->n_free_page += i->n_free_page;
+    sum->n_idle_page += i->n_idle_page;
+    sum->plan.n_page += i->plan.n_page;
+    sum->plan.max_tokens += i->plan.max_tokens;
+    sum->last_gen_throughput += i->last_gen_throughput;
+}
+
+void fm__replicas_add_info(const fm_replicas *r, fm_engine_info *info)
+{
+    for (int d = 1; d < r->n_replica; d++) add_info(info, &r->remote[d].info);
+}
+
+/* --- the leader of another replica ----------------------------------------- */
+
+static fm_status obey_prompt(fm_engine *e, const fm_frame *f)
+{
+    fm_prompt p;
+    uint64_t  id = 0;
+    FM_TRY(fm_prompt_read(&p, &id, f->data, f->bytes));
+    e->next_id         = id; /* rank 0's ids are used here, too */
+    const fm_status rc = fm_engine_submit(e, &p, NULL);
+    free((void *)p.stop);
+    return rc;
+}
+
+static fm_status obey(fm_engine *e, const fm_frame *f)
+{
+    uint64_t id = 0;
+    if (f->kind == PROMPT) return obey_prompt(e, f);
+    if (f->bytes != sizeof id || f->kind > FLUSH)
+        return fm_fail(FM_E_FORMAT, "a frame of kind %u from rank 0", f->kind);
+    memcpy(&id, f->data, sizeof id);
+    if (f->kind == CANCEL) fm_engine_cancel(e, id);
+    else fm__engine_flush_own(e);
+    return FM_OK;
+}
+
+static fm_status report(fm_engine *e, fm_mailbox *box)
+{
+    fm_event             ev;
+    const fm_engine_info info = fm__engine_info_own(e);
+    fm_str_add(fm_mailbox_begin(box, INFO), (const char *)&info, sizeof info);
+    FM_TRY(fm_mailbox_end(box));
+    while (fm_engine_poll(e, &ev)) {
+        fm_event_write(fm_mailbox_begin(box, EVENT), &ev);
+        FM_TRY(fm_mailbox_end(box));
+    }
+    return fm_mailbox_move(box);
+}
+
+static fm_status serve(fm_engine *e, fm_mailbox *box)
+{
+    fm_frame f;
+    while (!fm_mailbox_is_over(box)) {
+        FM_TRY(fm_engine_busy(e) ? fm_mailbox_move(box) : fm_mailbox_wait(box));
+        while (fm_mailbox_next(box, &f)) FM_TRY(obey(e, &f));
+        if (fm_engine_busy(e)) FM_TRY(fm_engine_step(e));
+        FM_TRY(report(e, box));
+    }
+    return fm_mailbox_hang_up(box);
+}
+
+fm_status fm__replicas_serve(fm_engine *e)
+{
+    fm_mailbox *box = NULL;
+    FM_TRY(fm_mailbox_create(&box, e->groups.replica[0]));
+    const fm_status rc = serve(e, box);
+    fm_mailbox_destroy(box);
+    return rc;
+}

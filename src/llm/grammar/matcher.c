@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "llm/grammar/grammar_internal.h"
+
+/* Beyond these the books are begun anew; a state is a kilobyte or two, its
+ * tokens are a bit each. */
+enum { MAX_STATES = 8192, MAX_ALLOWED = 1024 };
+
+static size_t n_word(const fm_grammar *g)
+{
+    return ((size_t)g->of->vocab + 31) / 32;
+}
+
+static void set_bit(uint32_t *bits, int32_t i)
+{
+    bits[i / 32] |= 1u << i % 32;
+}
+
+/* Walks the tokens in the order of their bytes.  path[i] is the state after i
+ * bytes of the current one, `good` how many of them may come. */
+static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
+{
+    const fm__token_order *o    = &g->of->order;
+    int32_t               *path = g->path;
+    int                    good = 0;
+    path[0]                     = state;
+    for (int i = 0; i < o->n; i++) {
+        if (o->shared[i] > good) continue; /* it has the byte that may not come, too */
+        if (o->shared[i] < good) good = o->shared[i];
+        while (good < o->len[i]) {
+            const int32_t to = fm__states_byte(&g->states, path[good], (unsigned char)o->bytes[i][good]);
+            if (to == FM__DEAD) break;
+            path[++good] = to;
+        }
+        if (good == o->len[i]) set_bit(bits, o->id[i]);
+    }
+}
+
+static void add_marks(const fm_grammar *g, int32_t state, uint32_t *bits)
+{
+    const fm__state *q = &g->states.state[state];
+    for (int32_t i = 0; i < q->n; i++)
+        for (int32_t e = g->nfa.first[g->states.place[q->at + i].state]; e >= 0; e = g->nfa.edge[e].next)
+            if (g->nfa.edge[e].kind == FM__EDGE_TOKEN && g->nfa.edge[e].what < g->of->vocab)
+                set_bit(bits, g->nfa.edge[e].what);
+    for (int i = 0; q->may_end && i < g->of->n_eos; i++)
+        if (g->of->eos[i] < g->of->vocab) set_bit(bits, g->of->eos[i]);
+}
+
+static void forget_allowed(fm_grammar *g)
+{
+    for (int32_t i = 0; i < g->states.n_state; i++) {
+        free(g->states.state[i].allowed);
+        g->states.state[i].allowed = NULL;
+    }
+    g->n_allowed = 0;
+}
+
+static const uint32_t *allowed_at(fm_grammar *g, int32_t state)
+{
+    if (g->states.state[state].allowed) return g->states.state[state].allowed;
+    if (g->n_allowed == MAX_ALLOWED) forget_allowed(g);
+    uint32_t *bits = calloc(n_word(g) + 1, sizeof *bits);
+    FM_BUG_UNLESS(bits != NULL);
+    walk_tokens(g, state, bits);
+    add_marks(g, state, bits);
+    g->states.state[state].allowed = bits;
+    g->n_allowed++;
+    return bits;
+}
+
+/* New books with nothing in them but where the matchers stand. */
+static void begin_anew(fm_grammar *g)
+{
+    fm__states fresh;
+    fm__states_init(&fresh, &g->nfa);
+    for (fm_matcher *m = g->matchers; m; m = m->next)
+        m->state = fm__states_copy(&fresh, &g->states, m->state);
+    fm__states_fini(&g->states);
+    g->states    = fresh;
+    g->n_allowed = 0;
+}
+
+void fm__grammar_warm(fm_grammar *g)
+{
+    pthread_mutex_lock(&g->lock);
+    allowed_at(g, 0);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static int is_at_end(const fm_matcher *m)
+{
+    const fm__state *q = &m->grammar->states.state[m->state];
+    return q->may_end && !q->n;
+}
+
+static void look(fm_matcher *m)
+{
+    m->over = is_at_end(m);
+    memcpy(m->allowed, allowed_at(m->grammar, m->state), n_word(m->grammar) * 4);
+}
+
+fm_status fm_matcher_create(fm_matcher **out, fm_grammar *g, const char *after)
+{
+    const size_t n_after = after ? strlen(after) : 0;
+    fm_matcher  *m       = calloc(1, sizeof *m + n_word(g) * sizeof *m->allowed);
+    if (m && n_after) m->after = strdup(after);
+    if (m && n_after) m->tail = malloc(n_after);
+    if (!m || (n_after && (!m->after || !m->tail))) {
+        if (m) free(m->after);
+        free(m);
+        return fm_fail(FM_E_OOM, "matcher");
+    }
+    m->after_len = n_after;
+    m->grammar   = g;
+    fm_grammar_retain(g);
+    pthread_mutex_lock(&g->lock);
+    m->next = g->matchers;
+    if (g->matchers) g->matchers->prev = m;
+    g->matchers = m;
+    if (!m->after) look(m);
+    pthread_mutex_unlock(&g->lock);
+    *out = m;
+    return FM_OK;
+}
+
+void fm_matcher_destroy(fm_matcher *m)
+{
+    if (!m) return;
+    fm_grammar *g = m->grammar;
+    pthread_mutex_lock(&g->lock);
+    if (m->prev) m->prev->next = m->next;
+    else g->matchers = m->next;
+    if (m->next) m->next->prev = m->prev;
+    pthread_mutex_unlock(&g->lock);
+    fm_grammar_release(g);
+    free(m->after);
+    free(m->tail);
+    free(m);
+}
+
+const uint32_t *fm_matcher_allowed(const fm_matcher *m)
+{
+    return m->after ? NULL : m->allowed;
+}
+
+int fm_matcher_is_over(const fm_matcher *m)
+{
+    return !m->after && m->over;
+}
+
+int fm_matcher_may_end(const fm_matcher *m)
+{
+    fm_grammar *g = m->grammar;
+    pthread_mutex_lock(&g->lock);
+    const int may = !m->after && (m->over || g->states.state[m->state].may_end);
+    pthread_mutex_unlock(&g->lock);
+    return may;
+}
+
+/* Looks for the text that comes before the grammar; it may be cut by tokens. */
+static void wait_for(fm_matcher *m, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (m->n_tail == m->after_len) memmove(m->tail, m->tail + 1, --m->n_tail);
+        m->tail[m->n_tail++] = bytes[i];
+    }
+    if (m->n_tail < m->after_len || memcmp(m->tail, m->after, m->after_len)) return;
+    free(m->after);
+    m->after = NULL;
+    look(m);
+}
+
+static int is_eos(const fm_grammars *gs, int32_t token)
+{
+    for (int i = 0; i < gs->n_eos; i++)
+        if (gs->eos[i] == token) return 1;
+    return 0;
+}
+
+static fm_status take(fm_matcher *m, int32_t token)
+{
+    fm_grammar  *g     = m->grammar;
+    fm__states  *s     = &g->states;
+    size_t       n     = 0;
+    const char  *bytes = fm_token_bytes(g->of->tokenizer, token, &n);
+    int32_t      to    = m->state;
+    if (s->state[to].may_end && is_eos(g->of, token)) {
+        m->over = 1;
+        return FM_OK;
+    }
+    if (fm_token_is_special(g->of->tokenizer, token) || !n) to = fm__states_token(s, to, token);
+    else
+        for (size_t i = 0; i < n && to != FM__DEAD; i++)
+            to = fm__states_byte(s, to, (unsigned char)bytes[i]);
+    if (m->over || to == FM__DEAD)
+        return fm_fail(FM_E_ARG, "grammar: token %d may not come here", (int)token);
+    m->state = to;
+    if (s->n_state > MAX_STATES) begin_anew(g);
+    look(m);
+    return FM_OK;
+}
+
+fm_status fm_matcher_take(fm_matcher *m, int32_t token)
+{
+    fm_status rc = FM_OK;
+    pthread_mutex_lock(&m->grammar->lock);
+    if (m->after) {
+        size_t      n     = 0;
+        const char *bytes = fm_token_bytes(m->grammar->of->tokenizer, token, &n);
+        wait_for(m, bytes, n);
+    } else {
+        rc = take(m, token);
+    }
+    pthread_mutex_unlock(&m->grammar->lock);
+    return rc;
+}

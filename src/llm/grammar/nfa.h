@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules that call each other, each a nondeterministic automaton over bytes.
+ *
+ *     rule value:  (start) ──"["──> ( ) ──call ws──> ( ) ──call value──> … (end)
+ *
+ * Built from left to right: an add function takes the state it continues from
+ * and returns the state after.  When the limit is reached the automaton is
+ * `full`, further additions do nothing and the builder fails at its end.
+ * Read-only once built. */
+#ifndef FM_LLM_GRAMMAR_NFA_H
+#define FM_LLM_GRAMMAR_NFA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef enum { FM__EDGE_BYTE, FM__EDGE_EMPTY, FM__EDGE_CALL, FM__EDGE_TOKEN } fm__edge_kind;
+
+typedef struct {
+    int32_t       to;
+    int32_t       next; /* of the same state; -1: the last */
+    int32_t       what; /* the rule called, or the token */
+    unsigned char kind, lo, hi;
+} fm__edge;
+
+typedef struct {
+    int32_t start, end; /* the end has no edges */
+} fm__rule;
+
+/* How characters are written: as they are, or inside a JSON string. */
+typedef enum { FM__PLAIN, FM__IN_STRING } fm__spelling;
+
+/* Rules that are made once and called from many places; -1: not made yet. */
+typedef struct {
+    int32_t any_char[2]; /* by fm__spelling; plain: any but a line feed */
+    int32_t space, comma, colon, string, number, integer, value, object;
+} fm__shared_rules;
+
+typedef struct {
+    int32_t  *first; /* [n_state] edge, or -1 */
+    char     *ends;  /* [n_state] it is the end of a rule */
+    int32_t   n_state, cap_state;
+    fm__edge *edge;
+    int32_t   n_edge, cap_edge;
+    fm__rule *rule;
+    int32_t   n_rule, cap_rule;
+    int       full;
+    fm__shared_rules shared;
+} fm__nfa;
+
+void fm__nfa_init(fm__nfa *n);
+void fm__nfa_fini(fm__nfa *n);
+
+int32_t fm__nfa_state(fm__nfa *n);
+int32_t fm__nfa_rule(fm__nfa *n); /* a new rule, without edges */
+
+void    fm__nfa_empty(fm__nfa *n, int32_t from, int32_t to);
+void    fm__nfa_bytes(fm__nfa *n, int32_t from, int32_t to, int lo, int hi);
+int32_t fm__nfa_call(fm__nfa *n, int32_t from, int32_t rule);
+int32_t fm__nfa_token(fm__nfa *n, int32_t from, int32_t token);
+int32_t fm__nfa_text(fm__nfa *n, int32_t from, const char *text, size_t len);
+int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text); /* NUL-terminated */
+
+/* chars.c: one character of [lo, hi], between states that exist. */
+void    fm__nfa_chars(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, uint32_t hi, fm__spelling s);
+int32_t fm__nfa_any_char(fm__nfa *n, int32_t from, fm__spelling s);
+/* At least `min` and at most `max` characters; max < 0: any number. */
+int32_t fm__nfa_any_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max, fm__spelling s);
+
+/* json_value.c: JSON without a schema. */
+int32_t fm__nfa_space(fm__nfa *n, int32_t from);
+int32_t fm__nfa_comma(fm__nfa *n, int32_t from); /* with white space around */
+int32_t fm__nfa_colon(fm__nfa *n, int32_t from);
+int32_t fm__nfa_string(fm__nfa *n, int32_t from);
+int32_t fm__nfa_number(fm__nfa *n, int32_t from);
+int32_t fm__nfa_digits(fm__nfa *n, int32_t from, int min, int max);
+int32_t fm__nfa_integer(fm__nfa *n, int32_t from);
+int32_t fm__nfa_value(fm__nfa *n, int32_t from);
+int32_t fm__nfa_object(fm__nfa *n, int32_t from);
+
+/* regex.c: the expression, matched as a whole (FM__PLAIN) or, as a schema's
+ * pattern (FM__IN_STRING), anywhere unless it is anchored.  *rc says whether it could be read. */
+int32_t fm__nfa_regex(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
+                      fm_status *rc);
+
+/* nfa_check.c: removes what leads nowhere, finds rules that call themselves
+ * before anything is written.  Rule 0 is the whole text. */
+fm_status fm__nfa_finish(fm__nfa *n);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* After building: edges that can never lead to the end of the text go, so that
+ * a matcher never walks into a dead end; and a rule must not call itself
+ * before it has written anything, or following it would not end. */
+#include <stdlib.h>
+
+#include "llm/grammar/nfa.h"
+
+enum { MAX_DEPTH = 500 }; /* of rules that begin with a call */
+
+typedef struct {
+    fm__nfa *n;
+    char    *reaches; /* [n_state] its rule's end */
+    char    *empty;   /* [n_state] ... without writing anything */
+    char    *mark;    /* [n_rule] 1: being followed, 2: done */
+    char    *seen;    /* [n_state] was on the list; a state belongs to one rule */
+    int32_t *todo;    /* [n_todo] */
+    int32_t  n_todo;
+} check;
+
+static int leads_on(const check *c, const fm__edge *e, const char *good)
+{
+    return good[e->to] &&
+           (e->kind != FM__EDGE_CALL || good[c->n->rule[e->what].start]);
+}
+
+/* Marks states backwards from the ends until nothing changes; `only_empty`:
+ * along edges that write nothing. */
+static void spread(const check *c, char *good, int only_empty)
+{
+    const fm__nfa *n = c->n;
+    for (int32_t s = 0; s < n->n_state; s++) good[s] = n->ends[s];
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (int32_t s = n->n_state - 1; s >= 0; s--) {
+            for (int32_t i = n->first[s]; !good[s] && i >= 0; i = n->edge[i].next) {
+                const fm__edge *e = &n->edge[i];
+                const int writes = e->kind == FM__EDGE_BYTE || e->kind == FM__EDGE_TOKEN;
+                if ((only_empty && writes) || !leads_on(c, e, good)) continue;
+                good[s] = changed = 1;
+            }
+        }
+    }
+}
+
+static void prune(check *c)
+{
+    fm__nfa *n = c->n;
+    for (int32_t s = 0; s < n->n_state; s++)
+        for (int32_t *link = &n->first[s]; *link >= 0;) {
+            fm__edge *e = &n->edge[*link];
+            if (leads_on(c, e, c->reaches)) link = &e->next;
+            else *link = e->next;
+        }
+}
+
+static int calls_itself(check *c, int32_t rule, int depth);
+
+static void enter(check *c, int32_t s)
+{
+    if (c->seen[s]) return;
+    c->seen[s]           = 1;
+    c->todo[c->n_todo++] = s;
+}
+
+/* Everything that can be entered from `start` before a byte is written. */
+static int follow(check *c, int32_t start, int depth)
+{
+    const int32_t base = c->n_todo;
+    enter(c, start);
+    while (c->n_todo > base) {
+        const int32_t s = c->todo[--c->n_todo];
+        for (int32_t i = c->n->first[s]; i >= 0; i = c->n->edge[i].next) {
+            const fm__edge *e = &c->n->edge[i];
+            if (e->kind == FM__EDGE_CALL && calls_itself(c, e->what, depth + 1)) return 1;
+            if (e->kind == FM__EDGE_EMPTY ||
+                (e->kind == FM__EDGE_CALL && c->empty[c->n->rule[e->what].start]))
+                enter(c, e->to);
+        }
+    }
+    return 0;
+}
+
+static int calls_itself(check *c, int32_t rule, int depth)
+{
+    if (c->mark[rule]) return c->mark[rule] == 1;
+    if (depth > MAX_DEPTH) return 1;
+    c->mark[rule]   = 1;
+    const int found = follow(c, c->n->rule[rule].start, depth);
+    c->mark[rule]   = 2;
+    return found;
+}
+
+static fm_status check_all(check *c)
+{
+    fm__nfa *n = c->n;
+    spread(c, c->reaches, 0);
+    if (!c->reaches[n->rule[0].start])
+        return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
+    prune(c);
+    spread(c, c->empty, 1);
+    for (int32_t r = 0; r < n->n_rule; r++)
+        if (calls_itself(c, r, 0))
+            return fm_fail(FM_E_NOSUP, "grammar: a rule refers to itself without anything between");
+    return FM_OK;
+}
+
+fm_status fm__nfa_finish(fm__nfa *n)
+{
+    if (n->full) return fm_fail(FM_E_NOSUP, "grammar: it is too large");
+    check     c  = {.n = n};
+    fm_status rc = FM_OK;
+    c.reaches    = malloc((size_t)n->n_state);
+    c.empty      = malloc((size_t)n->n_state);
+    c.mark       = calloc((size_t)n->n_rule, 1);
+    c.seen       = calloc((size_t)n->n_state, 1);
+    c.todo       = malloc((size_t)n->n_state * sizeof *c.todo);
+    if (!c.reaches || !c.empty || !c.mark || !c.seen || !c.todo) rc = fm_fail(FM_E_OOM, "grammar");
+    if (rc == FM_OK) rc = check_all(&c);
+    free(c.reaches);
+    free(c.empty);
+    free(c.mark);
+    free(c.seen);
+    free(c.todo);
+    return rc;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json/read.h"
+#include "llm/grammar/schema_internal.h"
+
+typedef struct {
+    const json_t *prefix, *items; /* schemas by position, then of all others */
+    int32_t       rule;           /* of an item beyond the prefix; -1: there is none */
+    int64_t       min, max;       /* max < 0: any number */
+} array;
+
+static fm_status make_item_rule(fm__schema *s, array *a)
+{
+    fm__nfa *n  = s->n;
+    int32_t  to = 0;
+    a->rule     = fm__nfa_rule(n);
+    if (n->full) return FM_OK;
+    if (a->items) FM_TRY(fm__schema_any(s, a->items, n->rule[a->rule].start, &to));
+    else to = fm__nfa_value(n, n->rule[a->rule].start);
+    fm__nfa_empty(n, to, n->rule[a->rule].end);
+    return FM_OK;
+}
+
+static fm_status add_item(fm__schema *s, const array *a, int64_t i, int32_t from, int32_t *to)
+{
+    if (i < (int64_t)json_array_size(a->prefix))
+        return fm__schema_any(s, json_array_get(a->prefix, (size_t)i), from, to);
+    *to = fm__nfa_call(s->n, from, a->rule);
+    return FM_OK;
+}
+
+/* Items one by one as far as positions matter, then a loop if there is no limit. */
+static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t close, int32_t end)
+{
+    fm__nfa      *n       = s->n;
+    const int64_t n_prefix = (int64_t)json_array_size(a->prefix);
+    const int64_t counted = a->max >= 0 ? a->max : a->min > n_prefix ? a->min : n_prefix;
+    int32_t       at      = open;
+    if (a->min == 0) fm__nfa_empty(n, fm__nfa_word(n, open, "]"), end);
+    for (int64_t i = 0; i < counted && !n->full; i++) {
+        FM_TRY(add_item(s, a, i, i ? fm__nfa_comma(n, at) : at, &at));
+        if (i + 1 >= a->min) fm__nfa_empty(n, at, close);
+    }
+    if (a->max >= 0) return FM_OK;
+    const int32_t loop = fm__nfa_state(n);
+    if (counted) fm__nfa_empty(n, at, loop);
+    else fm__nfa_empty(n, fm__nfa_call(n, at, a->rule), loop);
+    fm__nfa_empty(n, fm__nfa_call(n, fm__nfa_comma(n, loop), a->rule), loop);
+    fm__nfa_empty(n, loop, close);
+    return FM_OK;
+}
+
+fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
+{
+    fm__nfa *n = s->n;
+    array    a = {.prefix = json_object_get(v, "prefixItems"), .items = json_object_get(v, "items"),
+                  .max = -1};
+    if (a.prefix && !json_is_array(a.prefix))
+        return fm_fail(FM_E_FORMAT, "schema: prefixItems: expected a list, found %s", fm_json_kind(a.prefix));
+    FM_TRY(fm__schema_count(&a.min, v, "minItems"));
+    FM_TRY(fm__schema_count(&a.max, v, "maxItems"));
+    const int64_t n_prefix = (int64_t)json_array_size(a.prefix);
+    if (json_is_false(a.items) && (a.max < 0 || a.max > n_prefix)) a.max = n_prefix;
+    if (a.max >= 0 && a.max < a.min) return fm_fail(FM_E_ARG, "schema: maxItems is below minItems");
+    FM_TRY(make_item_rule(s, &a));
+
+    const int32_t open = fm__nfa_space(n, fm__nfa_word(n, from, "["));
+    const int32_t close = fm__nfa_state(n), end = fm__nfa_state(n);
+    FM_TRY(add_items(s, &a, open, close, end));
+    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, close), "]"), end);
+    *to = end;
+    return FM_OK;
+}

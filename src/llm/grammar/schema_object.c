@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects: properties come in the schema's order, optional ones may be left
+ * out.  Others come only where the schema names none: then an object is a map
+ * from any key to additionalProperties. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json/read.h"
+#include "llm/grammar/schema_internal.h"
+
+/* "name": value, as a rule. */
+static fm_status make_property(fm__schema *s, const char *name, const json_t *v, int32_t *rule)
+{
+    fm__nfa *n   = s->n;
+    json_t  *key = json_string(name);
+    char    *text = key ? json_dumps(key, JSON_ENCODE_ANY) : NULL;
+    int32_t  to  = 0;
+    json_decref(key);
+    if (!text) return fm_fail(FM_E_OOM, "schema");
+    *rule = fm__nfa_rule(n);
+    if (n->full) {
+        free(text);
+        return FM_OK;
+    }
+    to = fm__nfa_colon(n, fm__nfa_word(n, n->rule[*rule].start, text));
+    free(text);
+    if (n->full) return FM_OK;
+    FM_TRY(fm__schema_any(s, v, to, &to));
+    fm__nfa_empty(n, to, n->rule[*rule].end);
+    return FM_OK;
+}
+
+typedef struct {
+    int32_t none, some; /* states: no property was written so far, or some were */
+} chain;
+
+static fm_status add_property(fm__schema *s, chain *c, const char *name, const json_t *v,
+                              int is_required)
+{
+    fm__nfa *n    = s->n;
+    int32_t  rule = 0;
+    FM_TRY(make_property(s, name, v, &rule));
+    const int32_t none = fm__nfa_state(n), some = fm__nfa_state(n);
+    fm__nfa_empty(n, fm__nfa_call(n, c->none, rule), some);
+    fm__nfa_empty(n, fm__nfa_call(n, fm__nfa_comma(n, c->some), rule), some);
+    if (!is_required) {
+        fm__nfa_empty(n, c->none, none);
+        fm__nfa_empty(n, c->some, some);
+    }
+    *c = (chain){none, some};
+    return FM_OK;
+}
+
+static int is_required(const json_t *required, const char *name)
+{
+    size_t        i;
+    const json_t *one;
+    json_array_foreach (required, i, one)
+        if (json_is_string(one) && !strcmp(json_string_value(one), name)) return 1;
+    return 0;
+}
+
+/* Names that are required but not described: additionalProperties is for them. */
+static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const json_t *more)
+{
+    size_t        i;
+    const json_t *one, *properties = json_object_get(v, "properties");
+    json_t       *anything = json_true();
+    json_array_foreach (json_object_get(v, "required"), i, one) {
+        if (!json_is_string(one))
+            return fm_fail(FM_E_FORMAT, "schema: required: expected strings, found %s", fm_json_kind(one));
+        if (!json_object_get(properties, json_string_value(one)))
+            FM_TRY(add_property(s, c, json_string_value(one), more ? more : anything, 1));
+    }
+    return FM_OK;
+}
+
+static fm_status add_map(fm__schema *s, const json_t *more, int32_t from, int32_t *to)
+{
+    fm__nfa      *n    = s->n;
+    const int32_t open = fm__nfa_space(n, fm__nfa_word(n, from, "{"));
+    const int32_t key = fm__nfa_state(n), end = fm__nfa_state(n);
+    int32_t       after = 0;
+    fm__nfa_empty(n, fm__nfa_word(n, open, "}"), end);
+    fm__nfa_empty(n, open, key);
+    FM_TRY(fm__schema_any(s, more, fm__nfa_colon(n, fm__nfa_string(n, key)), &after));
+    fm__nfa_empty(n, fm__nfa_comma(n, after), key);
+    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, after), "}"), end);
+    *to = end;
+    return FM_OK;
+}
+
+static fm_status add_described(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
+{
+    fm__nfa    *n = s->n;
+    const char *name;
+    json_t     *one;
+    chain       c = {fm__nfa_space(n, fm__nfa_word(n, from, "{")), fm__nfa_state(n)};
+    json_object_foreach (json_object_get(v, "properties"), name, one)
+        FM_TRY(add_property(s, &c, name, one, is_required(json_object_get(v, "required"), name)));
+    FM_TRY(add_undescribed(s, &c, v, json_object_get(v, "additionalProperties")));
+    *to = fm__nfa_state(n);
+    fm__nfa_empty(n, fm__nfa_word(n, c.none, "}"), *to);
+    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, c.some), "}"), *to);
+    return FM_OK;
+}
+
+fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
+{
+    const json_t *properties = json_object_get(v, "properties"), *required = json_object_get(v, "required");
+    const json_t *more       = json_object_get(v, "additionalProperties");
+    if (properties && !json_is_object(properties))
+        return fm_fail(FM_E_FORMAT, "schema: properties: expected an object, found %s",
+                       fm_json_kind(properties));
+    if (required && !json_is_array(required))
+        return fm_fail(FM_E_FORMAT, "schema: required: expected a list, found %s", fm_json_kind(required));
+    if (json_object_size(properties) || json_array_size(required) || json_is_false(more) || properties)
+        return add_described(s, v, from, to);
+    if (more && !json_is_true(more)) return add_map(s, more, from, to);
+    *to = fm__nfa_object(s->n, from);
+    return FM_OK;
+}

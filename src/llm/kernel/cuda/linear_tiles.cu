@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shapes of our dense kernel that are compiled, and the choice among them:
+ * as many rows of x as there are, up to 64, and as few rows of w as it takes to
+ * give every multiprocessor two thread blocks.  Neither moves a sum. */
+#include "llm/kernel/cuda/linear_tile.cuh"
+
+/* NARROW: 16 rows of w and most of k under way.  WIDE: fewer readings of x. */
+template <weight_kind KIND, int NT> struct linear_choice;
+
+template <> struct linear_choice<W_BF16, 8> {
+    using narrow = linear_kernel<linear_shape<W_BF16, 1, 8, 16>>;
+    using wide   = linear_kernel<linear_shape<W_BF16, 4, 8, 4>>;
+};
+template <> struct linear_choice<W_BF16, 16> {
+    using narrow = linear_kernel<linear_shape<W_BF16, 1, 16, 12>>;
+    using wide   = linear_kernel<linear_shape<W_BF16, 4, 16, 4>>;
+};
+template <> struct linear_choice<W_BF16, 32> {
+    using narrow = linear_kernel<linear_shape<W_BF16, 1, 32, 8>>;
+    using wide   = linear_kernel<linear_shape<W_BF16, 4, 32, 4>>;
+};
+template <> struct linear_choice<W_BF16, 64> {
+    using narrow = linear_kernel<linear_shape<W_BF16, 1, 64, 5>>;
+    using wide   = linear_kernel<linear_shape<W_BF16, 4, 64, 3>>;
+};
+template <> struct linear_choice<W_E4M3, 8> {
+    using narrow = linear_kernel<linear_shape<W_E4M3, 1, 8, 16>>;
+    using wide   = linear_kernel<linear_shape<W_E4M3, 4, 8, 6>>;
+};
+template <> struct linear_choice<W_E4M3, 16> {
+    using narrow = linear_kernel<linear_shape<W_E4M3, 1, 16, 16>>;
+    using wide   = linear_kernel<linear_shape<W_E4M3, 4, 16, 6>>;
+};
+template <> struct linear_choice<W_E4M3, 32> {
+    using narrow = linear_kernel<linear_shape<W_E4M3, 1, 32, 8>>;
+    using wide   = linear_kernel<linear_shape<W_E4M3, 4, 32, 5>>;
+};
+template <> struct linear_choice<W_E4M3, 64> {
+    using narrow = linear_kernel<linear_shape<W_E4M3, 1, 64, 5>>;
+    using wide   = linear_kernel<linear_shape<W_E4M3, 2, 64, 4>>;
+};
+/* Rows of 64 outputs fill the banks; heads give thread blocks enough. */
+template <int NT> struct linear_choice<W_BF16_BY_K, NT> {
+    using narrow = linear_kernel<linear_shape<W_BF16_BY_K, 4, NT, NT == 64 ? 3 : 4>>;
+    using wide   = narrow;
+};
+
+template <weight_kind KIND, int NT> static fm_status init_pair(void)
+{
+    FM_CUDA((linear_choice<KIND, NT>::narrow::init()));
+    FM_CUDA((linear_choice<KIND, NT>::wide::init()));
+    return FM_OK;
+}
+
+template <weight_kind KIND> static fm_status init_kind(void)
+{
+    FM_TRY((init_pair<KIND, 8>()));
+    FM_TRY((init_pair<KIND, 16>()));
+    FM_TRY((init_pair<KIND, 32>()));
+    return init_pair<KIND, 64>();
+}
+
+template <weight_kind KIND, int NT>
+static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
+{
+    using choice = linear_choice<KIND, NT>;
+    if (choice::wide::blocks(a) >= 2 * a.n_sm) choice::wide::launch(a, stream);
+    else choice::narrow::launch(a, stream);
+    return fm_cuda_launched("linear");
+}
+
+template <weight_kind KIND> static fm_status launch_kind(const fm_cuda_linear_args &a, fm_stream stream)
+{
+    if (a.m <= 8) return launch_pair<KIND, 8>(a, stream);
+    if (a.m <= 16) return launch_pair<KIND, 16>(a, stream);
+    if (a.m <= 32) return launch_pair<KIND, 32>(a, stream);
+    return launch_pair<KIND, 64>(a, stream);
+}
+
+fm_status fm_cuda_linear_init(void)
+{
+    FM_TRY(init_kind<W_BF16>());
+    FM_TRY(init_kind<W_BF16_BY_K>());
+    FM_TRY(init_kind<W_E4M3>());
+    return fm_cuda_linear_wide_init();
+}
+
+static void check(const fm_cuda_linear_args *a)
+{
+    const int wide = a->scale ? 16 : 8;
+    FM_BUG_UNLESS(a->n % 2 == 0 && a->ldy % 2 == 0 && a->y_stride % 2 == 0 && a->n_sm > 0);
+    FM_BUG_UNLESS(a->k % wide == 0 && a->ldw % wide == 0 && a->ldx % 8 == 0 && a->x_stride % 8 == 0);
+    FM_BUG_UNLESS(a->w_stride % wide == 0 && a->n_batch >= 1);
+    FM_BUG_UNLESS(!a->by_k || (a->n % 8 == 0 && !a->scale));
+    FM_BUG_UNLESS(!a->scale || a->n_batch == 1);
+    FM_BUG_UNLESS(!a->accumulate || !a->y_bf16);
+}
+
+fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream)
+{
+    check(a);
+    if (a->m == 0) return FM_OK;
+    if (a->scale) return launch_kind<W_E4M3>(*a, stream);
+    if (a->by_k) return launch_kind<W_BF16_BY_K>(*a, stream);
+    return launch_kind<W_BF16>(*a, stream);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the CPU back end keeps to meet other ranks.
+ *
+ * Ranks that divide the columns of a result gather them as pieces, one after
+ * the other in rank order:
+ *
+ *     [rows, columns of rank 0] [rows, columns of rank 1] ...
+ *
+ * A rank computes its own piece where it belongs, so nothing is copied before
+ * it is sent.  Buffers and counts of a job stay as they are until it is done. */
+#ifndef FM_LLM_OP_CPU_EXCHANGE_INTERNAL_H
+#define FM_LLM_OP_CPU_EXCHANGE_INTERNAL_H
+
+#include "llm/op/run.h"
+
+/* n things of `width` elements each, divided in blocks of `unit` things. */
+typedef struct {
+    int n_part, n, unit, width;
+} fm_columns;
+
+static inline fm_range fm__part(fm_columns c, int part) /* in elements */
+{
+    const fm_range r = fm_share_of((fm_share){part, c.n_part}, c.n, c.unit);
+    return (fm_range){r.begin * c.width, r.end * c.width};
+}
+
+/* The part that has the i-th thing: the last that begins at its block or before. */
+static inline int fm__part_of(fm_columns c, int i)
+{
+    const long blocks = ((long)c.n + c.unit - 1) / c.unit;
+    return (int)(((long)(i / c.unit + 1) * c.n_part - 1) / blocks);
+}
+
+static inline fm_range fm__overlap(fm_range a, fm_range b)
+{
+    const int begin = a.begin > b.begin ? a.begin : b.begin, end = a.end < b.end ? a.end : b.end;
+    return (fm_range){begin, end > begin ? end : begin};
+}
+
+typedef struct {
+    fm_columns  col;
+    size_t      element; /* bytes */
+    size_t     *bytes;   /* [n_part] of each piece */
+    char       *first;   /* the piece of rank 0 */
+    int         n_row;
+    fm_comm_job job;
+} fm_pieces;
+
+/* How the experts' answers get to the ranks that have the rows. */
+typedef enum {
+    FM_ANSWERS_STAY,     /* every rank has computed what it needs */
+    FM_ANSWERS_AS_ROWS,  /* all experts are in one set: sums of slots travel */
+    FM_ANSWERS_AS_PAIRS, /* the slots of a row are in several sets */
+} fm_answer_way;
+
+enum { FM_LOGIT_LANES = 2 }; /* logits on their way to rank 0 at once, at most */
+
+typedef struct {
+    fm_pieces o, y; /* of act.o and act.y */
+
+    /* A dense or shared FFN whose middle is being gathered. */
+    fm_pieces             mlp;
+    char                 *mlp_room; /* [FM_PASS_ROWS, widest inter] act, as pieces */
+    fm_f32s               mlp_y;
+    const fm_mlp_weights *mlp_weights; /* NULL: none is under way */
+
+    fm_comm_job  rows_job, route_job; /* of dispatch */
+    size_t      *rows_bytes, *route_bytes; /* [n_group] */
+    int32_t     *route_room; /* for each group [its rows, k] experts and as many weights */
+
+    int32_t *word_at; /* [max_rows] where the gathered embedding of a row lies */
+
+    fm_answer_way way;
+    fm_pieces     middle;
+    char         *middle_room; /* [pairs, inter] act, as pieces */
+    float        *row_answer;  /* AS_ROWS: [pass rows, own columns] sums, by destination */
+    float        *received;    /* [own rows of a pass, k or 1, columns of y] by source */
+    size_t       *send_bytes, *recv_bytes; /* [ranks of the stage] */
+    size_t       *from;       /* [ranks of the stage] floats before its part of `received` */
+    fm_range     *seen;       /* [n_channel] columns of y that a rank of a set computes */
+    int32_t      *first_item; /* [n_group + 1] pairs or rows of the pass before each group's */
+    int32_t      *slot_item;  /* [own rows of a pass, k] place among those of the slot's set */
+    int32_t      *set_items;  /* [n_set] what each set sends here */
+
+    fm_comm_job pass_job; /* to the next stage */
+    float      *passed;   /* [max_rows, columns of y] what it sends */
+    fm_comm_job lane_job[FM_LOGIT_LANES];
+    float      *lane[FM_LOGIT_LANES]; /* [max_out, V'] act.logits of successive passes */
+    int         n_lane;               /* of these */
+    unsigned    n_collected, n_taken;
+    float      *gathered; /* rank 0: [limits.n_lane][max_out of all groups, V] */
+    float      *arrived;  /* rank 0: [max_out, V'] of another rank */
+} fm_exchange;
+
+/* Marks the run; 1 if all is well. */
+static inline int fm__is_well(fm_run *r, fm_status rc)
+{
+    if (rc != FM_OK && r->fault == FM_OK) r->fault = rc;
+    return rc == FM_OK;
+}
+
+static inline int fm__rows_of_group(const fm_batch *b, int group)
+{
+    return b->group_rows ? b->group_rows[group] : b->n_row;
+}
+
+static inline int fm__rows_of_all(const fm_run *r)
+{
+    int n = 0;
+    for (int g = 0; g < r->weights->shard.group.n; g++) n += fm__rows_of_group(r->batch, g);
+    return n;
+}
+
+#endif

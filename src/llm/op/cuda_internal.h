@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the GPU back end share.
+ *
+ * Rows are taken in an order of the back end's own: generated rows first, then
+ * the prompt spans.  Whoever made the batch sees nothing of it, since tokens go
+ * in and logits come out by batch->out. */
+#ifndef FM_LLM_OP_CUDA_INTERNAL_H
+#define FM_LLM_OP_CUDA_INTERNAL_H
+
+#include "device/cuda/device.h"
+#include "llm/kernel/cuda/linear.h"
+#include "llm/kernel/cuda/mla.h"
+#include "llm/op/cuda.h"
+
+enum {
+    FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
+    FM_CUDA_LT_ROWS   = 64,       /* from more rows on, a dense FFN is cuBLASLt's */
+    FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
+    FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
+    FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
+};
+
+/* The lists of a pass: written on the host, copied in one piece. */
+typedef struct {
+    int32_t     *token, *pos, *table; /* [max_rows] */
+    int32_t     *out;                 /* [max_out] */
+    int32_t     *gen_keys, *gen_table; /* [max_rows] of the generated rows */
+    int32_t     *n_gen, *n_span;      /* [1] */
+    fm_mla_span *span;                /* [max_span] prompt spans */
+    int32_t     *page;                /* [spans, max_page of the pass] comes last */
+} fm_cuda_lists;
+
+/* What the host remembers of the pass in flight. */
+typedef struct {
+    int n_gen, n_prompt_span, n_unit, n_tile, max_page;
+    int is_planned; /* units and tiles are on the device */
+} fm_cuda_pass;
+
+typedef struct {
+    fm_cuda_device dev;
+    fm_stream      stream;
+    fm_cuda_lt    *lt; /* NULL: every product by our own kernel */
+
+    fm_cuda_lists here, there; /* host, device */
+    int32_t      *row_of;      /* host [max_rows] the batch's row -> ours */
+    int32_t      *slot;        /* [max_rows] where a row's token is cached */
+    fm_cuda_pass  pass;
+    int           max_span, max_unit, max_tile, max_key, max_page;
+
+    char  *kv;       /* [n_layer][n_page*page_size][kv_width] bf16 */
+    size_t kv_layer; /* bytes of one layer */
+    float *cos, *sin; /* [max_context, rope/2] */
+
+    uint16_t    *q_latent, *z_latent; /* [max_rows, H', kv_width or kv_lora] */
+    fm_mla_unit *unit;
+    int32_t     *unit0;
+    float       *part_z, *part_sum;
+    fm_mla_tile *tile;
+    int32_t     *n_tile, *key0;
+    uint16_t    *latent; /* [max_key, kv_width] */
+    uint16_t    *key;    /* [max_key, H', nope + v_dim] */
+    float       *state_o, *state_sum;
+
+    uint16_t *middle;   /* [pairs or rows of a pass, inter] */
+    uint16_t *gate_up;  /* [rows of a pass, 2 inter] before SwiGLU */
+    float    *pair_out; /* [pairs of a pass, D] */
+    int32_t  *count, *offset, *pair_row, *pair_of, *block, *n_block;
+
+    float *logits;                  /* host [max_out, V] */
+    char  *memory, *pinned;         /* all of the above but kv */
+    void  *lt_space;
+    size_t memory_bytes, pinned_bytes, kv_bytes, lists_bytes;
+} fm_cuda_run;
+
+static inline fm_cuda_run *fm__gpu(fm_run *r)
+{
+    return r->backend;
+}
+
+static inline int fm__cuda_least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* cuda_batch.c */
+void fm__cuda_take_batch(fm_run *r); /* lists of r->batch to the device; the first op of a pass */
+/* cuda_rows.c */
+void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table);
+void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+void fm__cuda_rope_q(fm_run *r, fm_act q);
+void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
+void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
+void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y);
+/* cuda_ffn.c */
+void fm__cuda_product(fm_run *r, fm_cuda_linear_args a);
+void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
+void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
+                      int accumulate);
+/* cuda_attend.c */
+void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings step plans from the leader of a replica to its other ranks.
+ *
+ *     leader ──send──> place 0 of each later stage ──broadcast──> their stage
+ *        └──────────────broadcast──> its own stage
+ *
+ * The leader waits for nobody: a plan lies in its lane's buffer until the lane
+ * is planned again, and by then everybody has run it.  The ranks of a stage
+ * work in step, so within a stage one passes the plan on to the other; between
+ * stages nobody forwards, or a busy stage would hold up the one before it. */
+#ifndef FM_LLM_RANK_COURIER_H
+#define FM_LLM_RANK_COURIER_H
+
+#include "llm/rank/groups.h"
+#include "llm/rank/plan_wire.h"
+
+typedef struct fm_courier fm_courier;
+
+typedef struct {
+    fm_plan_limits limits;
+    fm_comm       *plan, *heads; /* borrowed; heads NULL: not place 0 */
+    int            group;        /* the attention group of this rank */
+    int            is_leader;
+} fm_courier_options;
+
+size_t    fm_courier_bytes(const fm_courier_options *o);
+fm_status fm_courier_create(fm_courier **out, const fm_courier_options *o);
+void      fm_courier_destroy(fm_courier *c); /* NULL is fine */
+
+/* The leader: sends the plan and reads its own part of it into *own, which is
+ * valid until the lane's next plan. */
+fm_status fm_courier_send(fm_courier *c, const fm_step_plan *p, fm_read_plan *own);
+
+/* The leader, at the end: the others are told to quit, and have been told. */
+fm_status fm_courier_quit(fm_courier *c);
+
+/* The others: the next plan, however long it takes; valid until the next call. */
+fm_status fm_courier_receive(fm_courier *c, fm_read_plan *out);
+
+#endif

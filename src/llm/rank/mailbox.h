@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line between two ranks on which either may say something at any time.
+ *
+ *     put frame, frame, ... ──> pieces of one size ──> frames, in order
+ *
+ * Pieces are small enough that transports take them at once, so neither side
+ * waits for the other to listen.  Nothing moves by itself: both call
+ * fm_mailbox_move now and then. */
+#ifndef FM_LLM_RANK_MAILBOX_H
+#define FM_LLM_RANK_MAILBOX_H
+
+#include <stdint.h>
+
+#include "base/str.h"
+#include "comm/comm.h"
+
+typedef struct fm_mailbox fm_mailbox;
+
+/* `pair` is a group of two, borrowed. */
+fm_status fm_mailbox_create(fm_mailbox **out, fm_comm *pair);
+
+void      fm_mailbox_destroy(fm_mailbox *m); /* NULL is fine; both have hung up, or the group broke */
+
+/* A frame is what is added to the string between begin and end. */
+fm_str   *fm_mailbox_begin(fm_mailbox *m, uint32_t kind);
+fm_status fm_mailbox_end(fm_mailbox *m);
+
+/* Sends and receives what can be without waiting. */
+fm_status fm_mailbox_move(fm_mailbox *m);
+
+fm_status fm_mailbox_flush(fm_mailbox *m); /* waits until all is sent */
+fm_status fm_mailbox_wait(fm_mailbox *m);  /* until something comes, for hours if need be */
+
+typedef struct {
+    uint32_t    kind;
+    const char *data; /* [bytes] aligned to 8, valid until the next call */
+    size_t      bytes;
+} fm_frame;
+int fm_mailbox_next(fm_mailbox *m, fm_frame *f); /* 0: none has come whole */
+
+int fm_mailbox_is_over(const fm_mailbox *m); /* the other side has hung up */
+
+/* Sends what is left, says that nothing follows, and waits for the other side
+ * to do the same; what it says meanwhile is not read. */
+fm_status fm_mailbox_hang_up(fm_mailbox *m);
+
+#endif

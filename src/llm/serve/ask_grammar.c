@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an answer must look like: response_format, json_schema, regex. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llm/serve/ask.h"
+
+static int is_given(const json_t *v)
+{
+    return v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v));
+}
+
+static fm_status set_format(fm__params *p, const char *field, fm_grammar_kind kind, const char *text,
+                            size_t len)
+{
+    if (p->format.field)
+        return fm_fail(FM_E_ARG, "request: %s and %s exclude each other", p->format.field, field);
+    p->format.field = field;
+    p->format.kind  = kind;
+    fm_str_add(&p->format.text, text, len);
+    return FM_OK;
+}
+
+static fm_status set_schema(fm__params *p, const char *field, const json_t *schema)
+{
+    if (json_is_string(schema))
+        return set_format(p, field, FM_GRAMMAR_JSON_SCHEMA, json_string_value(schema),
+                          json_string_length(schema));
+    if (!json_is_object(schema))
+        return fm_fail(FM_E_FORMAT, "request: %s: expected a schema, found %s", field,
+                       fm_json_kind(schema));
+    char *text = json_dumps(schema, JSON_PRESERVE_ORDER | JSON_COMPACT);
+    if (!text) return fm_fail(FM_E_OOM, "request");
+    const fm_status rc = set_format(p, field, FM_GRAMMAR_JSON_SCHEMA, text, strlen(text));
+    free(text);
+    return rc;
+}
+
+static fm_status read_response_format(fm__params *p, const json_t *v)
+{
+    static const char any_object[] = "{\"type\":\"object\"}";
+    const char       *type         = json_string_value(json_object_get(v, "type"));
+    if (!is_given(v)) return FM_OK;
+    if (!type)
+        return fm_fail(FM_E_FORMAT, "request: response_format: expected an object with a type");
+    if (!strcmp(type, "text")) return FM_OK;
+    if (!strcmp(type, "json_object"))
+        return set_format(p, "response_format", FM_GRAMMAR_JSON_SCHEMA, any_object, strlen(any_object));
+    if (strcmp(type, "json_schema"))
+        return fm_fail(FM_E_NOSUP, "request: response_format: type \"%.40s\" is not supported", type);
+    const json_t *schema = json_object_get(json_object_get(v, "json_schema"), "schema");
+    if (!schema)
+        return fm_fail(FM_E_FORMAT, "request: response_format: json_schema.schema is missing");
+    return set_schema(p, "response_format", schema);
+}
+
+fm_status fm__read_format(fm__params *p, const json_t *o)
+{
+    static const char *const unknown[] = {"ebnf", "structural_tag", "stop_regex"};
+    const json_t *schema = json_object_get(o, "json_schema"), *regex = json_object_get(o, "regex");
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        if (is_given(json_object_get(o, unknown[i])))
+            return fm_fail(FM_E_NOSUP, "request: %s: it is not supported", unknown[i]);
+    FM_TRY(read_response_format(p, json_object_get(o, "response_format")));
+    if (is_given(schema)) FM_TRY(set_schema(p, "json_schema", schema));
+    if (!is_given(regex)) return FM_OK;
+    if (!json_is_string(regex))
+        return fm_fail(FM_E_FORMAT, "request: regex: expected a string, found %s", fm_json_kind(regex));
+    return set_format(p, "regex", FM_GRAMMAR_REGEX, json_string_value(regex),
+                      json_string_length(regex));
+}
+
+/* The same failure, said of a field of the request. */
+static fm_status blame(const char *field, fm_status rc)
+{
+    char why[256];
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "request: %s: %s", field, why);
+}
+
+fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts)
+{
+    for (int i = 0; i < a->n_params; i++) {
+        fm__params *p = &a->params[i];
+        if (!p->format.field) continue;
+        if (a->forced.len)
+            return fm_fail(FM_E_ARG, "request: %s: not together with a tool_choice that forces a call",
+                           p->format.field);
+        if (!facts->grammars)
+            return fm_fail(FM_E_ARG, "request: %s: this model has no tokenizer", p->format.field);
+        const fm_status rc =
+            fm_grammars_get(&p->grammar, facts->grammars, p->format.kind, p->format.text.text,
+                            p->format.text.len, a->thinks ? FM_GRAMMAR_SPACE_FIRST : 0);
+        if (rc != FM_OK) return blame(p->format.field, rc);
+    }
+    return FM_OK;
+}
+
+fm_status fm__make_call_grammar(fm__ask *a, const fm__facts *facts, const fm_grammar_calls *calls)
+{
+    const fm_status rc = fm_grammars_get_calls(&a->params->grammar, facts->grammars, calls);
+    return rc == FM_OK ? FM_OK : blame("tools", rc);
+}

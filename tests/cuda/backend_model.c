@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/device.h"
+#include "llm/load/config_read.h"
+#include "llm/load/model_path.h"
+#include "llm/load/weights_fill.h"
+#include "llm/model/deepseek.h"
+#include "llm/op/cuda.h"
+
+enum { MAX_ROWS = 96, MAX_OUT = 24, CONTEXT = 192, TEXTS = 3 };
+
+struct fm_both {
+    fm_model_config config;
+    fm_source      *source;
+    fm_weights      cpu_weights, gpu_weights;
+    void           *cpu_slab, *gpu_slab;
+    fm_comm         self;
+    fm_run_limits   limits;
+    fm_run         *cpu, *gpu;
+    int             done[TEXTS]; /* tokens of each text that are cached */
+    int32_t         text[TEXTS][CONTEXT], page[TEXTS][CONTEXT];
+    int32_t         token[MAX_ROWS], pos[MAX_ROWS], out[MAX_OUT];
+    fm_span         span[TEXTS];
+};
+
+static void put(void *ctx, int thread, void *dst, const void *src, size_t bytes)
+{
+    (void)ctx, (void)thread;
+    FM_BUG_UNLESS(fm_cuda_upload(dst, src, bytes, NULL) == FM_OK && fm_cuda_stream_wait(NULL) == FM_OK);
+}
+
+static fm_status place_weights(fm_both *b, fm_weights *w, fm_packing packing, void **memory)
+{
+    fm_source_types       types = {b->source, FM_BF16};
+    const fm_weights_want want  = {
+         .packing = packing, .act = FM_BF16, .dtype_of = fm_source_dtype_of, .ctx = &types};
+    fm_slab s = {0};
+    FM_TRY(fm_weights_layout(w, &b->config, &want, &s));
+    fm_weights_fini(w);
+    if (packing == FM_PACK_ROWS) FM_TRY(fm_cuda_alloc(memory, s.used, "weights"));
+    else *memory = aligned_alloc(64, s.used);
+    s = (fm_slab){.base = *memory, .size = s.used};
+    FM_TRY(fm_weights_layout(w, &b->config, &want, &s));
+    const fm_weights_sink sink = {put, NULL};
+    return fm_weights_fill_to(w, b->source, 1, 0, packing == FM_PACK_ROWS ? &sink : NULL);
+}
+
+static fm_status read_shape(fm_both *b, const fm_both_options *o)
+{
+    fm_model_path where;
+    FM_TRY(fm_model_path_find(&where, o->dir ? o->dir : o->shape));
+    if (!o->dir) {
+        FM_TRY(fm_config_parse(&b->config, where.builtin, strlen(where.builtin), o->shape, o->json));
+        return fm_source_open_dummy(&b->source, &b->config, 7);
+    }
+    char file[600];
+    snprintf(file, sizeof file, "%s/config.json", o->dir);
+    FM_TRY(fm_config_read(&b->config, file, NULL));
+    return fm_source_open_files(&b->source, o->dir);
+}
+
+/* Texts of arbitrary words, and pages in an arbitrary order. */
+static void make_up_texts(fm_both *b)
+{
+    const int per = CONTEXT / b->limits.page_size;
+    for (int t = 0; t < TEXTS; t++)
+        for (int i = 0; i < CONTEXT; i++) {
+            b->text[t][i] = (int32_t)((unsigned)(i * 7919 + t * 104729 + 13) % (unsigned)b->config.vocab);
+            b->page[t][i] = i < per ? (int32_t)((i * TEXTS + t) * 5 % (TEXTS * per)) : 0;
+        }
+}
+
+static fm_status open_all(fm_both *b, const fm_both_options *o)
+{
+    const fm_run_cuda_options gpu = {0, o->deterministic};
+    fm_cuda_device            device;
+    FM_TRY(fm_cuda_open(&device, 0));
+    FM_TRY(read_shape(b, o));
+    b->self   = fm_comm_self();
+    b->limits = (fm_run_limits){.max_rows    = MAX_ROWS,
+                                .max_out     = MAX_OUT,
+                                .max_context = CONTEXT,
+                                .page_size   = o->page_size,
+                                .n_page      = TEXTS * CONTEXT / o->page_size,
+                                .n_thread    = 1,
+                                .n_lane      = 1};
+    make_up_texts(b);
+    FM_TRY(place_weights(b, &b->cpu_weights, FM_PACK_PANELS, &b->cpu_slab));
+    FM_TRY(place_weights(b, &b->gpu_weights, FM_PACK_ROWS, &b->gpu_slab));
+    FM_TRY(fm_run_create_cpu(&b->cpu, &b->cpu_weights, &b->limits, fm_ranks_self(&b->self)));
+    return fm_run_create_cuda(&b->gpu, &b->gpu_weights, &b->limits, &gpu);
+}
+
+fm_both *fm_both_open(const fm_both_options *o, const char **why)
+{
+    fm_both *b = calloc(1, sizeof *b);
+    if (open_all(b, o) == FM_OK) return b;
+    *why = fm_why();
+    fm_both_close(b);
+    return NULL;
+}
+
+void fm_both_close(fm_both *b)
+{
+    fm_run_destroy(b->cpu);
+    fm_run_destroy(b->gpu);
+    fm_weights_fini(&b->cpu_weights);
+    fm_weights_fini(&b->gpu_weights);
+    fm_source_close(b->source);
+    free(b->cpu_slab);
+    fm_cuda_free(b->gpu_slab);
+    free(b);
+}
+
+/* Adds the next n tokens of a text; the logits of the last `outs` are wanted. */
+static void add_span(fm_both *b, fm_batch *batch, int text, int n, fm_form form, int outs)
+{
+    batch->span[batch->n_span++] = (fm_span){.row0  = batch->n_row,
+                                             .n_row = n,
+                                             .pos0  = b->done[text],
+                                             .form  = form,
+                                             .page  = b->page[text]};
+    for (int i = 0; i < n; i++) {
+        if (i >= n - outs) batch->out[batch->n_out++] = batch->n_row;
+        batch->pos[batch->n_row]     = b->done[text];
+        batch->token[batch->n_row++] = b->text[text][b->done[text]];
+        b->done[text]++;
+    }
+}
+
+static fm_batch empty(fm_both *b)
+{
+    return (fm_batch){.token = b->token, .pos = b->pos, .out = b->out, .span = b->span};
+}
+
+static fm_status forward(fm_run *r, const fm_batch *batch, const float **logits)
+{
+    fm_run_start(r, batch);
+    fm_deepseek_forward(r);
+    FM_TRY(fm_run_finish(r));
+    return fm_run_logits(r, batch, logits);
+}
+
+static double worst_row(const float *got, const float *want, int n_row, int V)
+{
+    double worst = 0;
+    for (int i = 0; i < n_row; i++) {
+        double off = 0, size = 0;
+        for (int j = 0; j < V; j++) {
+            const size_t at = (size_t)i * (size_t)V + (size_t)j;
+            off += pow((double)got[at] - (double)want[at], 2);
+            size += pow((double)want[at], 2);
+        }
+        if (!(sqrt(off / size) <= worst)) worst = sqrt(off / size);
+    }
+    return worst;
+}
+
+double fm_both_pass(fm_both *b, int step, const char **why)
+{
+    fm_batch     batch = empty(b);
+    const float *cpu, *gpu;
+    switch (step) {
+    case 0: /* two prompts, one longer than a block of keys */
+        add_span(b, &batch, 0, 9, FM_FORM_PROMPT, 1);
+        add_span(b, &batch, 1, 70, FM_FORM_PROMPT, 2);
+        break;
+    case 1: /* a decode before a chunk before a decode */
+        add_span(b, &batch, 0, 1, FM_FORM_GENERATED, 1);
+        add_span(b, &batch, 2, 33, FM_FORM_PROMPT, 0);
+        add_span(b, &batch, 1, 1, FM_FORM_GENERATED, 1);
+        break;
+    case 2: /* the chunk goes on behind its prefix, tokens are computed again */
+        add_span(b, &batch, 2, 40, FM_FORM_PROMPT, 1);
+        add_span(b, &batch, 0, 3, FM_FORM_GENERATED, 3);
+        break;
+    default: /* decodes alone */
+        for (int t = 0; t < TEXTS; t++) add_span(b, &batch, t, 1, FM_FORM_GENERATED, 1);
+    }
+    if (forward(b->cpu, &batch, &cpu) == FM_OK && forward(b->gpu, &batch, &gpu) == FM_OK)
+        return worst_row(gpu, cpu, batch.n_out, b->config.vocab);
+    *why = fm_why();
+    return -1;
+}
+
+int fm_both_is_invariant(fm_both *b, const char **why)
+{
+    const size_t V     = (size_t)b->config.vocab;
+    const float *logits;
+    float       *whole = malloc(V * sizeof *whole);
+    int          same  = 0;
+    memset(b->done, 0, sizeof b->done);
+    fm_batch batch = empty(b);
+    add_span(b, &batch, 0, 75, FM_FORM_PROMPT, 1);
+    if (forward(b->gpu, &batch, &logits) != FM_OK) goto out;
+    memcpy(whole, logits, V * sizeof *whole);
+
+    b->done[0] = 0;
+    for (int at = 0, n; at < 75; at += n) {
+        static const int pieces[] = {31, 33, 11};
+        n     = pieces[at == 0 ? 0 : at == 31 ? 1 : 2];
+        batch = empty(b);
+        add_span(b, &batch, 1, 5, FM_FORM_PROMPT, 1);
+        add_span(b, &batch, 0, n, FM_FORM_PROMPT, 1);
+        if (forward(b->gpu, &batch, &logits) != FM_OK) goto out;
+    }
+    same = !memcmp(whole, logits + V, V * sizeof *whole); /* text 0 is the second out row */
+out:
+    if (!same) *why = fm_why();
+    free(whole);
+    return same;
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# engine_fault.sh PROGRAM RANKS TIMES LAYOUT-OPTION...: every rank in turn is
+# killed or stopped while the job steps, TIMES over.  The job must be over
+# within ten seconds with one line that names the rank and what it was doing,
+# and leave no process.
+. "$(dirname "$0")/job.sh"
+ranks=$1 times=$2
+shift 2
+
+long="--quiet --skip-warmup --model-path r1-mini --dataset-name random --random-input-len 40
+    --random-output-len 400 --num-prompts 4000 --max-total-tokens 20000"
+
+steps() # some rank says what it does at each step: its processes have used time
+{
+    pid=$(rank_pid 0) && [ "$(cut -d' ' -f14 "/proc/$pid/stat")" -gt 60 ]
+}
+
+bench() # bench SIGNAL VICTIM LINE
+{
+    start_job "$ranks" bench $long --json-model-override-args "$small_shape" $layout
+    wait_until 30 steps
+    sleep "0.$(($(now) % 7))" # anywhere in a step
+    kill "-$1" "$(rank_pid "$2")"
+    ends_badly 10 "^fathom: rank $2 on .*$3.*it was: "
+    done=$((done + 1))
+}
+
+layout=$*
+done=0
+for _ in $(seq "$times"); do
+    for victim in $(seq 0 $((ranks - 1))); do
+        bench KILL "$victim" "died"
+    done
+    bench STOP $((ranks - 1)) "has not answered for"
+done
+echo "$done of $done jobs ended as they should"

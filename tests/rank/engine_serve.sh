@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# engine_serve.sh PROGRAM RANKS LAYOUT-OPTION...: a server on several ranks: it
+# streams what one rank would say, ends well when told to, and badly, at once,
+# when it loses a rank.
+. "$(dirname "$0")/job.sh"
+command -v curl >/dev/null || { echo "no curl"; exit 77; }
+ranks=$1
+shift
+layout=$*
+
+listening() { grep -q "listening on" "$work/log"; }
+
+serve() # serve: ranks behind one address, $url
+{
+    start_job "$ranks" serve --port 0 --max-total-tokens 4096 $layout
+    wait_until 30 listening
+    url=$(sed -n 's/.*listening on //p' "$work/log")
+}
+
+question='{"messages": [{"role": "user", "content": "What is 27 + 48?"}], "max_tokens": 200, "temperature": 0'
+ask() { curl -sS -m 30 -N "$url/v1/chat/completions" -d "$question, \"stream\": $1}"; }
+
+# What the stream says, however it was cut into pieces.
+words()
+{
+    cat >"$work/stream.$1"
+    for part in reasoning_content content finish_reason; do
+        grep -o "\"$part\":\"[^\"]*\"" "$work/stream.$1" | cut -d'"' -f4 | tr -d '\n'
+        echo
+    done
+}
+
+"$fathom" serve --quiet --port 0 --max-total-tokens 4096 >"$work/log" 2>&1 &
+job_pid=$!
+wait_until 30 listening
+url=$(sed -n 's/.*listening on //p' "$work/log")
+ask true | words one >"$work/one"
+kill -TERM "$job_pid"
+wait "$job_pid"
+grep -q "27 + 48 = 75" "$work/one" || fail "one rank says nothing"
+
+serve
+for _ in 1 2 3; do
+    ask true | words many >"$work/many"
+    cmp -s "$work/one" "$work/many" || fail "$ranks ranks say: $(cat "$work/many")"
+done
+ask false | grep -q '"content":"[^"]*75' || fail "27 + 48 in one piece"
+for i in 1 2 3 4 5 6; do
+    ask true | words "$i" >"$work/many$i" &
+    asked="${asked:-} $!"
+done
+wait ${asked:-}
+for i in 1 2 3 4 5 6; do cmp -s "$work/one" "$work/many$i" || fail "question $i at the same time"; done
+
+# Told to end: rank 0 is, as an operator would; everybody leaves with success.
+kill -TERM "$(rank_pid 0)"
+rc=0
+wait "$job_pid" || rc=$?
+job_pid=
+[ "$rc" -eq 0 ] || fail "SIGTERM: status $rc, $(cat "$work/log")"
+if alive; then fail "processes are left"; fi
+
+serve
+kill -KILL "$(rank_pid $((ranks - 1)))"
+ends_badly 10 "^fathom: rank $((ranks - 1)) on .* died; it was: "
+echo "$ranks ranks serve, leave when told to, and notice a loss"

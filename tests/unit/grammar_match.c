@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which texts a grammar accepts, and that the tokens it allows are exactly
+ * those that may come. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "base/str.h"
+#include "json/read.h"
+#include "llm/grammar/grammar.h"
+
+enum { VOCAB = 4128, EOS = 1 };
+
+static fm_tokenizer         *tokenizer;
+static fm_tokenizer_scratch *scratch;
+static fm_grammars          *grammars;
+
+static int open_all(void **state)
+{
+    (void)state;
+    const int32_t eos[] = {EOS};
+    assert_int_equal(fm_tokenizer_open(&tokenizer, FM_TEST_DATA "/tokenizer"), FM_OK);
+    assert_int_equal(fm_tokenizer_scratch_create(&scratch, tokenizer), FM_OK);
+    assert_int_equal(fm_grammars_create(&grammars, tokenizer, VOCAB, eos, 1), FM_OK);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    fm_grammars_destroy(grammars);
+    fm_tokenizer_scratch_destroy(scratch);
+    fm_tokenizer_close(tokenizer);
+    return 0;
+}
+
+static fm_grammar *get(fm_grammar_kind kind, const char *text)
+{
+    fm_grammar *g = NULL;
+    if (fm_grammars_get(&g, grammars, kind, text, strlen(text), 0) != FM_OK) fail_msg("%s: %s", text, fm_why());
+    return g;
+}
+
+static int is_allowed(const fm_matcher *m, int32_t id)
+{
+    return fm_matcher_allowed(m)[id / 32] >> id % 32 & 1;
+}
+
+/* 2: complete, 1: the beginning of something, 0: neither. */
+static int reads(fm_grammar *g, const char *text)
+{
+    fm_matcher *m   = NULL;
+    fm_ids      ids = {0};
+    int         ok  = 1;
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    assert_int_equal(fm_encode(tokenizer, scratch, text, strlen(text), FM_ENCODE_PLAIN, &ids), FM_OK);
+    for (size_t i = 0; ok && i < ids.n; i++) {
+        ok = is_allowed(m, ids.id[i]);
+        assert_int_equal(fm_matcher_take(m, ids.id[i]) == FM_OK, ok);
+    }
+    const int complete = ok && fm_matcher_may_end(m);
+    if (complete) assert_true(is_allowed(m, EOS));
+    fm_ids_fini(&ids);
+    fm_matcher_destroy(m);
+    return complete ? 2 : ok;
+}
+
+typedef struct {
+    const char *grammar;
+    const char *good[8], *bad[10];
+} example;
+
+static void check_examples(fm_grammar_kind kind, const example *e, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fm_grammar *g = get(kind, e[i].grammar);
+        for (int k = 0; k < 8 && e[i].good[k]; k++)
+            if (reads(g, e[i].good[k]) != 2) fail_msg("%s refuses %s", e[i].grammar, e[i].good[k]);
+        for (int k = 0; k < 10 && e[i].bad[k]; k++)
+            if (reads(g, e[i].bad[k]) == 2) fail_msg("%s takes %s", e[i].grammar, e[i].bad[k]);
+        fm_grammar_release(g);
+    }
+}
+
+#define LIST "{\"$ref\":\"#/$defs/node\",\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"}," \
+             "\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/node\"},{\"type\":\"null\"}]}},\"required\":[\"v\",\"next\"]}}}"
+
+static void schemas(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{}", {"1", "-0.5e-3", "\"a\\n\\u00e9\"", "[]", "[1, {\"a\": null}]", "true", "{\"\": {}}", "\"Gr\xc3\xbc\xc3\x9f\""},
+         {"", "01", "[1,]", "{a:1}", "'a'", "nul", "\"\\ud800\"", "\"a\nb\"", "1 "}},
+        {"{\"type\":\"object\"}", {"{}", "{\"a\": [1, 2]}", "{\n \"a\": 1,\n \"b\": {}\n}"}, {"[]", "1", "{\"a\"}", "{} "}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"boolean\"}},\"required\":[\"b\"]}",
+         {"{\"b\":true}", "{\"a\":1,\"b\":false}", "{ \"a\": 1 , \"b\": true }"},
+         {"{}", "{\"a\":1}", "{\"b\":true,\"a\":1}", "{\"a\":1.5,\"b\":true}", "{\"b\":true,\"c\":1}", "{,\"b\":true}"}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}}}",
+         {"{}", "{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"c\":2}", "{\"a\":1,\"b\":1,\"c\":2}"}, {"{\"c\":1,\"a\":1}", "{\"a\":1,}"}},
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}", {"{}", "{\"x\":1,\"y\":2}"}, {"{\"x\":\"y\"}"}},
+        {"{\"type\":\"object\",\"additionalProperties\":false}", {"{}", "{ }"}, {"{\"x\":1}"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}", {"[1]", "[1,2]", "[ 1, 2, 3 ]"},
+         {"[]", "[1,2,3,4]", "[1,]", "[\"a\"]"}},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"items\":false}",
+         {"[]", "[1]", "[1,\"a\"]"}, {"[\"a\"]", "[1,\"a\",2]"}},
+        {"{\"type\":\"array\",\"minItems\":2}", {"[1,[]]", "[1,2,3,4,5]"}, {"[]", "[1]"}},
+        {"{\"enum\":[\"red\",\"green\",5,null,[1,2]]}", {"\"red\"", "5", "null", "[1,2]"}, {"\"blue\"", "\"re\"", "6", "55"}},
+        {"{\"const\":\"a\\\"b\\u00e9\"}", {"\"a\\\"b\xc3\xa9\""}, {"\"a\""}},
+        {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", {"\"ab\"", "\"a\\nb\"", "\"\xe4\xb8\x96\xe7\x95\x8c\"", "\"\\u00e9a\""},
+         {"\"a\"", "\"abcd\"", "\"\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^[a-c]+-\\\\d{2}$\"}", {"\"abc-12\"", "\"a-00\""}, {"\"-12\"", "\"a-1\"", "\"xa-12\"", "\"a-123\""}},
+        {"{\"type\":\"string\",\"pattern\":\"b\"}", {"\"b\"", "\"abc\"", "\"b\\\\\""}, {"\"a\"", "\"\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^[\\\"\\\\n\\\\\\\\]$\"}", {"\"\\\"\"", "\"\\n\"", "\"\\\\\""}, {"\"\"\"", "\"n\""}},
+        {"{\"type\":[\"integer\",\"null\"]}", {"7", "null", "-12"}, {"\"7\"", "1.5"}},
+        {"{\"type\":\"integer\",\"minimum\":-3,\"maximum\":112}", {"-3", "-1", "0", "9", "10", "99", "100", "112"},
+         {"-4", "113", "120", "200", "1000", "-", "007", "-10"}},
+        {"{\"type\":\"integer\",\"minimum\":38,\"exclusiveMaximum\":1205}", {"38", "99", "100", "999", "1000", "1199", "1204"},
+         {"37", "1205", "1300", "9999", "8", "-40"}},
+        {"{\"type\":\"integer\",\"maximum\":-5}", {"-5", "-6", "-10", "-999"}, {"-4", "0", "5"}},
+        {"{\"type\":\"integer\",\"exclusiveMinimum\":0}", {"1", "10", "123456789"}, {"0", "-1"}},
+        {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", {"0", "0.25", "1", "1.0"}, {"1.1", "-1", "2", "-0.5", "1.01"}},
+        {"{\"type\":\"number\",\"minimum\":-2,\"maximum\":3}", {"-2", "-1.75", "0", "-0.1", "2.99", "3"}, {"-2.1", "3.1", "4", "-3"}},
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\",\"enum\":[\"x\"]}],\"title\":\"t\"}", {"1", "\"x\""}, {"\"y\"", "true"}},
+        {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}", {"1", "\"x\""}, {"null"}},
+        {"{\"allOf\":[{\"type\":\"integer\"}],\"description\":\"d\"}", {"1"}, {"\"x\""}},
+        {LIST, {"{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3,\"next\":null}}}"},
+         {"{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2}}", "{\"v\":1,\"next\":1}"}},
+        {"{\"required\":[\"z\"],\"additionalProperties\":{\"type\":\"null\"}}", {"{\"z\":null}"}, {"{}", "{\"z\":1}"}},
+        {"{\"properties\":{\"a\":true,\"b\":false}}", {"{\"a\":1}", "{}"}, {"{\"b\":1}"}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void expressions(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"a+|b{2,3}c?", {"a", "aaaa", "bb", "bbbc"}, {"", "b", "bbbb", "ab", "ac"}},
+        {"^(?:yes|no)$", {"yes", "no"}, {"y", "yesno", "maybe"}},
+        {"[^0-9]{3}", {"abc", "\xe4\xb8\x96\xe7\x95\x8c!", "   "}, {"ab1", "abcd", "ab"}},
+        {"\\d{4}-\\d\\d-\\d\\d(T\\w+)?", {"2024-01-31", "2024-01-31Tnoon"}, {"2024-1-31", "2024-01-31T"}},
+        {"(a|b)*c", {"c", "abbac"}, {"ab", "cc"}},
+        {"(?P<x>a)(?<y>b)", {"ab"}, {"a"}},
+        {"[\\]\\-a\\u00e9]+", {"]-a\xc3\xa9"}, {"b", "["}},
+        {"a{0}b", {"b"}, {"ab"}},
+        {"x*?y+?", {"y", "xxyy"}, {"x"}},
+        {".", {"a", "\xf0\x9f\x98\x80"}, {"\n", "ab"}},
+        {"", {""}, {"a"}},
+    };
+    check_examples(FM_GRAMMAR_REGEX, all, sizeof all / sizeof *all);
+}
+
+static void says_what_it_cannot_follow(void **state)
+{
+    (void)state;
+    static const struct {
+        fm_grammar_kind kind;
+        const char     *text, *word;
+    } all[] = {
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"not\":{}}", "not"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"multipleOf\":2}", "multipleOf"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"patternProperties\":{}}}}", "patternProperties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"oneOf\":[{},{}]}", "oneOf"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{},{}]}", "allOf"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{}],\"properties\":{}}", "properties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#/nowhere\"}", "nowhere"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#\"}", "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}", "refers to itself"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[false]}", "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"thing\"}", "thing"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"enum\":[]}", "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":100000000}", "too large"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":0.5}", "minimum"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"(?=a)\"}", "groups"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{", "schema"},
+        {FM_GRAMMAR_JSON_SCHEMA, "[3]", "expected an object"},
+        {FM_GRAMMAR_REGEX, "(a", "closed"},
+        {FM_GRAMMAR_REGEX, "a)", ")"},
+        {FM_GRAMMAR_REGEX, "*a", "repeat"},
+        {FM_GRAMMAR_REGEX, "a{3,1}", "repetition"},
+        {FM_GRAMMAR_REGEX, "[a", "closed"},
+        {FM_GRAMMAR_REGEX, "(a)\\1", "escape"},
+        {FM_GRAMMAR_REGEX, "(?!a)b", "groups"},
+        {FM_GRAMMAR_REGEX, "(((((a{1000}){1000}){1000}){1000}){1000})", "too large"},
+        {FM_GRAMMAR_REGEX, "a^b", "ends"},
+        {FM_GRAMMAR_REGEX, "\xff", "UTF-8"},
+        {FM_GRAMMAR_REGEX, "[]", "closed"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        fm_grammar *g = NULL;
+        if (fm_grammars_get(&g, grammars, all[i].kind, all[i].text, strlen(all[i].text), 0) == FM_OK)
+            fail_msg("%s was understood", all[i].text);
+        if (!strstr(fm_why(), all[i].word)) fail_msg("%s: %s", all[i].text, fm_why());
+    }
+}
+
+/* Every token, tried on its own after the same beginning. */
+static void allows_exactly_what_may_come(void **state)
+{
+    (void)state;
+    static const char *const schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":4},"
+                                      "\"n\":{\"type\":\"integer\"},\"of\":{\"type\":\"array\",\"items\":{\"enum\":[\"on\",\"off\"]}}}}";
+    static const char *const begin[] = {"", "{", "{\"", "{\"name\": \"a", "{\"name\":\"abc\", \"n\": 1", "{\"of\":[\"o"};
+    fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, schema);
+    for (size_t b = 0; b < sizeof begin / sizeof *begin; b++) {
+        fm_ids ids = {0};
+        int    n   = 0;
+        assert_int_equal(fm_encode(tokenizer, scratch, begin[b], strlen(begin[b]), FM_ENCODE_PLAIN, &ids), FM_OK);
+        for (int32_t id = 0; id < VOCAB; id++) {
+            fm_matcher *m = NULL;
+            assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+            for (size_t i = 0; i < ids.n; i++) assert_int_equal(fm_matcher_take(m, ids.id[i]), FM_OK);
+            const int may = is_allowed(m, id);
+            assert_int_equal(fm_matcher_take(m, id) == FM_OK, may);
+            n += may;
+            fm_matcher_destroy(m);
+        }
+        assert_true(n > 0);
+        fm_ids_fini(&ids);
+    }
+    fm_grammar_release(g);
+}
+
+static int32_t draw_allowed(const fm_matcher *m, uint64_t key, uint64_t *n_draw)
+{
+    int32_t start = (int32_t)(fm_rng_u32(key, (*n_draw)++) % VOCAB);
+    for (int32_t i = 0; i < VOCAB; i++)
+        if (is_allowed(m, (start + i) % VOCAB)) return (start + i) % VOCAB;
+    fail_msg("nothing is allowed");
+    return -1;
+}
+
+/* Deep texts outgrow the books of states, which are then begun anew under way. */
+static void random_walks_end_in_valid_json(void **state)
+{
+    (void)state;
+    fm_grammar *g   = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}");
+    int         n_valid = 0;
+    for (uint64_t walk = 0; walk < 60; walk++) {
+        fm_matcher *m      = NULL;
+        fm_str      text   = {0};
+        uint64_t    n_draw = 0;
+        assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+        for (int i = 0; i < 400 && !fm_matcher_is_over(m); i++) {
+            size_t        n  = 0;
+            const int32_t id = draw_allowed(m, walk, &n_draw);
+            assert_int_equal(fm_matcher_take(m, id), FM_OK);
+            const char *bytes = fm_token_bytes(tokenizer, id, &n);
+            if (!fm_token_is_special(tokenizer, id)) fm_str_add(&text, bytes, n);
+        }
+        if (fm_matcher_is_over(m)) {
+            json_t *v = json_loadb(text.text, text.len, JSON_ALLOW_NUL, NULL);
+            if (!v) fail_msg("no JSON: %s", text.text);
+            n_valid++;
+            json_decref(v);
+        }
+        fm_str_fini(&text);
+        fm_matcher_destroy(m);
+    }
+    assert_true(n_valid > 5);
+    fm_grammar_release(g);
+}
+
+static void nesting_has_no_end(void **state)
+{
+    (void)state;
+    fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, "{}");
+    fm_matcher *m = NULL;
+    fm_ids      ids = {0};
+    enum { DEPTH = 5000 };
+    assert_int_equal(fm_encode(tokenizer, scratch, "[]", 2, FM_ENCODE_PLAIN, &ids), FM_OK);
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    int32_t open = -1, shut = -1;
+    for (int32_t id = 0; id < VOCAB; id++) {
+        size_t      n = 0;
+        const char *b = fm_token_bytes(tokenizer, id, &n);
+        if (n == 1 && *b == '[') open = id;
+        if (n == 1 && *b == ']') shut = id;
+    }
+    for (int i = 0; i < DEPTH; i++) assert_int_equal(fm_matcher_take(m, open), FM_OK);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_false(fm_matcher_is_over(m));
+        assert_int_equal(fm_matcher_take(m, shut), FM_OK);
+    }
+    assert_true(fm_matcher_is_over(m));
+    fm_matcher_destroy(m);
+    fm_grammar_release(g);
+    fm_ids_fini(&ids);
+}
+
+static void waits_for_the_end_of_thinking(void **state)
+{
+    (void)state;
+    fm_grammar *g   = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"null\"}");
+    fm_matcher *m   = NULL;
+    fm_ids      ids = {0};
+    static const char text[] = "hm </thin </think>";
+    assert_int_equal(fm_matcher_create(&m, g, "</think>"), FM_OK);
+    assert_int_equal(fm_encode(tokenizer, scratch, text, strlen(text), 0, &ids), FM_OK);
+    for (size_t i = 0; i < ids.n; i++) {
+        assert_null(fm_matcher_allowed(m));
+        assert_int_equal(fm_matcher_take(m, ids.id[i]), FM_OK);
+    }
+    assert_non_null(fm_matcher_allowed(m));
+    assert_int_equal(fm_matcher_take(m, ids.id[0]), FM_E_ARG);
+    fm_matcher_destroy(m);
+    fm_grammar_release(g);
+    fm_ids_fini(&ids);
+}
+
+static void equal_grammars_are_made_once(void **state)
+{
+    (void)state;
+    fm_grammar *a = get(FM_GRAMMAR_REGEX, "once"), *b = get(FM_GRAMMAR_REGEX, "once");
+    fm_grammar *c = get(FM_GRAMMAR_JSON_SCHEMA, "{\"const\":1}");
+    assert_ptr_equal(a, b);
+    assert_ptr_not_equal(a, c);
+    for (int i = 0; i < 100; i++) { /* more than are kept; `a` lives on in our hands */
+        char text[16] = "x000";
+        text[1] = (char)('0' + i / 10), text[2] = (char)('0' + i % 10);
+        fm_grammar_release(get(FM_GRAMMAR_REGEX, text));
+    }
+    assert_int_equal(reads(a, "once"), 2);
+    fm_grammar_release(a), fm_grammar_release(b), fm_grammar_release(c);
+}
+
+static void calls_follow_the_model_s_syntax(void **state)
+{
+    (void)state;
+    static const fm_grammar_tool tool[] = {
+        {"weather", "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}},\"required\":[\"city\"]}", 0},
+        {"time", "{\"type\":\"object\",\"patternProperties\":{}}", 0}};
+    fm_grammar_calls c = {.style = FM_TOOLS_V3, .tool = tool, .n_tool = 2};
+    static const char call[] = "weather\n```json\n{\"city\": \"Rome\"}\n```<｜tool▁call▁end｜>";
+    static const char end[] = "<｜tool▁calls▁end｜>";
+    fm_grammar *g   = NULL;
+    fm_matcher *m   = NULL;
+    fm_ids      ids = {0};
+    assert_int_equal(fm_grammars_get_calls(&g, grammars, &c), FM_OK);
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    assert_int_equal(fm_encode(tokenizer, scratch, call, strlen(call), 0, &ids), FM_OK);
+    assert_int_equal(fm_encode(tokenizer, scratch, end, strlen(end), 0, &ids), FM_OK);
+    for (size_t i = 0; i < ids.n; i++) {
+        assert_false(fm_matcher_is_over(m));
+        if (!is_allowed(m, ids.id[i])) fail_msg("token %zu of %zu", i, ids.n);
+        assert_int_equal(fm_matcher_take(m, ids.id[i]), FM_OK);
+    }
+    assert_true(fm_matcher_is_over(m));
+    fm_matcher_destroy(m);
+    fm_grammar_release(g);
+    assert_int_equal(reads(g = (c.chosen = "weather", fm_grammars_get_calls(&g, grammars, &c), g), "{\"city\": \"x\"}\n```"), 1);
+    assert_int_equal(reads(g, "weather"), 0);
+    fm_grammar_release(g);
+    fm_grammar_tool strict = tool[1];
+    strict.strict          = 1;
+    c                      = (fm_grammar_calls){.style = FM_TOOLS_V31, .tool = &strict, .n_tool = 1};
+    assert_int_equal(fm_grammars_get_calls(&g, grammars, &c), FM_E_NOSUP);
+    assert_non_null(strstr(fm_why(), "patternProperties"));
+    fm_ids_fini(&ids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schemas),
+        cmocka_unit_test(expressions),
+        cmocka_unit_test(says_what_it_cannot_follow),
+        cmocka_unit_test(allows_exactly_what_may_come),
+        cmocka_unit_test(random_walks_end_in_valid_json),
+        cmocka_unit_test(nesting_has_no_end),
+        cmocka_unit_test(waits_for_the_end_of_thinking),
+        cmocka_unit_test(equal_grammars_are_made_once),
+        cmocka_unit_test(calls_follow_the_model_s_syntax),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
