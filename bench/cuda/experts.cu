@@ -40,18 +40,17 @@ typedef struct {
     void (*run)(const layer *l, fm_stream stream);
 } replay;
 
-static size_t up_to_128(int n)
-{
-    return (size_t)(n + 127) / 128;
-}
+static size_t up_to_128(int n) { return (size_t)(n + 127) / 128; }
 
-static fm_cuda_expert_matrix random_matrix(const model_shape *s, int E, int parts, int rows, int k, uint64_t seed)
+static fm_cuda_expert_matrix random_matrix(const model_shape *s, int E, int parts, int rows, int k,
+                                           uint64_t seed)
 {
     const size_t          n = (size_t)E * (size_t)parts * (size_t)rows * (size_t)k;
     fm_cuda_expert_matrix m = {};
     m.weight = stand_random(s->e4m3 ? n : 2 * n, s->e4m3 ? STAND_E4M3 : STAND_BF16, seed);
     if (s->e4m3)
-        m.scale = (const float *)stand_random((size_t)E * (size_t)parts * up_to_128(rows) * up_to_128(k) * 4,
+        m.scale = (const float *)stand_random((size_t)E * (size_t)parts * up_to_128(rows) *
+                                                  up_to_128(k) * 4,
                                               STAND_FACTORS, seed + 1);
     return m;
 }
@@ -95,11 +94,11 @@ static void draw_experts(int32_t *expert, const model_shape *s, int T)
 /* Sorts the pairs and cuts blocks, as the routing kernel does on the device. */
 static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, int T)
 {
-    const int n       = T * s->top_k, width = fm_cuda_experts_block_rows(n, s->E, s->e4m3);
+    const int n = T * s->top_k, width = fm_cuda_experts_block_rows(n, s->E, s->e4m3);
     int32_t  *row     = (int32_t *)malloc((size_t)n * sizeof *row);
     int32_t  *block   = (int32_t *)malloc((size_t)(n / width + s->E) * 3 * sizeof *block);
     int32_t   n_block = 0, at = 0;
-    l->n_touched      = 0;
+    l->n_touched = 0;
     for (int e = 0; e < s->E; e++) {
         const int first = at;
         for (int i = 0; i < n; i++)
@@ -113,10 +112,10 @@ static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, in
     fm_cuda_experts_args *a = &l->tiles;
     l->n_pair               = n;
     a->pair_row             = (const int32_t *)stand_upload(row, (size_t)n * sizeof *row);
-    a->block                = (const int32_t *)stand_upload(block, (size_t)n_block * 3 * sizeof *block);
-    a->n_block              = (const int32_t *)stand_upload(&n_block, sizeof n_block);
-    a->max_block            = n / width + s->E;
-    a->block_rows           = width;
+    a->block      = (const int32_t *)stand_upload(block, (size_t)n_block * 3 * sizeof *block);
+    a->n_block    = (const int32_t *)stand_upload(&n_block, sizeof n_block);
+    a->max_block  = n / width + s->E;
+    a->block_rows = width;
     free(row);
     free(block);
 }
@@ -129,8 +128,10 @@ static void take_step(layer *l, const model_shape *s, int T, int n_layer_before)
     draw_experts(expert, s, T);
     for (size_t i = 0; i < n; i++) weight[i] = 1.0f / (float)s->top_k;
     take_pairs(l, s, expert, T);
-    l->tiles.h        = (const uint16_t *)stand_random((size_t)T * (size_t)s->D * 2, STAND_BF16, 77 + (uint64_t)n_layer_before);
-    l->tiles.middle   = (uint16_t *)stand_take((n * (size_t)s->I + (size_t)T * (size_t)s->I_shared) * 2);
+    l->tiles.h = (const uint16_t *)stand_random((size_t)T * (size_t)s->D * 2, STAND_BF16,
+                                                77 + (uint64_t)n_layer_before);
+    l->tiles.middle =
+        (uint16_t *)stand_take((n * (size_t)s->I + (size_t)T * (size_t)s->I_shared) * 2);
     l->tiles.pair_out = (float *)stand_take(n * (size_t)s->D * 4);
     l->tiles.D        = s->D;
     l->tiles.I        = s->I;
@@ -156,10 +157,22 @@ static void free_step(layer *l)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) stand_free((void *)all[i]);
 }
 
-static void tiles_up(const layer *l, fm_stream stream) { stand_need(fm_cuda_experts_up(&l->tiles, stream)); }
-static void tiles_down(const layer *l, fm_stream stream) { stand_need(fm_cuda_experts_down(&l->tiles, stream)); }
-static void few_up(const layer *l, fm_stream stream) { stand_need(fm_cuda_experts_few_up(&l->few, stream)); }
-static void few_down(const layer *l, fm_stream stream) { stand_need(fm_cuda_experts_few_down(&l->few, stream)); }
+static void tiles_up(const layer *l, fm_stream stream)
+{
+    stand_need(fm_cuda_experts_up(&l->tiles, stream));
+}
+static void tiles_down(const layer *l, fm_stream stream)
+{
+    stand_need(fm_cuda_experts_down(&l->tiles, stream));
+}
+static void few_up(const layer *l, fm_stream stream)
+{
+    stand_need(fm_cuda_experts_few_up(&l->few, stream));
+}
+static void few_down(const layer *l, fm_stream stream)
+{
+    stand_need(fm_cuda_experts_few_down(&l->few, stream));
+}
 
 static void record(void *arg, fm_stream stream)
 {
@@ -176,15 +189,17 @@ static double weight_bytes(const replay *r, const model_shape *s, int shared)
     return (experts / LAYERS * s->I + shared * s->I_shared) * s->D * (s->e4m3 ? 1 : 2);
 }
 
-static void time_one(replay *r, const char *kernel, const model_shape *s, int T, int matrices, int shared,
-                     void (*run)(const layer *, fm_stream))
+static void time_one(replay *r, const char *kernel, const model_shape *s, int T, int matrices,
+                     int shared, void (*run)(const layer *, fm_stream))
 {
     const double pairs    = (double)T * s->top_k;
     const double channels = pairs * s->I + (shared ? (double)T * s->I_shared : 0);
     const double flop     = 2 * channels * s->D * matrices;
-    const double acts     = matrices == 2 ? T * 2.0 * s->D + channels * 2 : channels * 2 + (shared ? T : pairs) * 4.0 * s->D;
+    const double acts     = matrices == 2 ? T * 2.0 * s->D + channels * 2
+                                          : channels * 2 + (shared ? T : pairs) * 4.0 * s->D;
     r->run                = run;
-    stand_line(kernel, s->name, T, stand_time(record, r) / LAYERS, matrices * weight_bytes(r, s, shared) + acts, flop);
+    stand_line(kernel, s->name, T, stand_time(record, r) / LAYERS,
+               matrices * weight_bytes(r, s, shared) + acts, flop);
 }
 
 static void time_tokens(replay *r, const model_shape *s, int T)

@@ -14,22 +14,14 @@ typedef struct {
 } product_shape;
 
 static const product_shape shapes[] = {
-    {"v2lite q+kv_a", 3648, 2048, 1, 0, 0},
-    {"v2lite kv_a", 576, 2048, 1, 0, 0},
-    {"v2lite router", 64, 2048, 1, 0, 0},
-    {"v2lite o", 2048, 2048, 1, 0, 0},
-    {"v2lite shared up", 5632, 2048, 1, 0, 0},
-    {"v2lite shared down", 2048, 2816, 1, 0, 0},
-    {"v2lite logits", 102400, 2048, 1, 0, 0},
-    {"v2lite absorb k", 512, 128, 16, 1, 0},
-    {"v2lite absorb v", 128, 512, 16, 0, 0},
-    {"r1 q_a+kv_a", 2112, 7168, 1, 0, 0},
-    {"r1 q_b", 24576, 1536, 1, 0, 0},
-    {"r1 o", 7168, 16384, 1, 0, 0},
-    {"r1 absorb k", 512, 128, 128, 1, 0},
-    {"r1 absorb v", 128, 512, 128, 0, 0},
-    {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1},
-    {"r1 o e4m3", 7168, 16384, 1, 0, 1},
+    {"v2lite q+kv_a", 3648, 2048, 1, 0, 0},    {"v2lite kv_a", 576, 2048, 1, 0, 0},
+    {"v2lite router", 64, 2048, 1, 0, 0},      {"v2lite o", 2048, 2048, 1, 0, 0},
+    {"v2lite shared up", 5632, 2048, 1, 0, 0}, {"v2lite shared down", 2048, 2816, 1, 0, 0},
+    {"v2lite logits", 102400, 2048, 1, 0, 0},  {"v2lite absorb k", 512, 128, 16, 1, 0},
+    {"v2lite absorb v", 128, 512, 16, 0, 0},   {"r1 q_a+kv_a", 2112, 7168, 1, 0, 0},
+    {"r1 q_b", 24576, 1536, 1, 0, 0},          {"r1 o", 7168, 16384, 1, 0, 0},
+    {"r1 absorb k", 512, 128, 128, 1, 0},      {"r1 absorb v", 128, 512, 128, 0, 0},
+    {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1}, {"r1 o e4m3", 7168, 16384, 1, 0, 1},
 };
 
 static const int row_counts[] = {1, 8, 32, 64, 128, 256, 4096};
@@ -77,11 +69,12 @@ static void take(replay *r, const product_shape *s)
     for (int i = 0; i < r->n_copy; i++)
         r->w[i] = stand_random(bytes, s->e4m3 ? STAND_E4M3 : STAND_BF16, (uint64_t)i + 1);
     fm_cuda_linear_args *a = &r->a;
-    a->x = (const uint16_t *)stand_random((size_t)MAX_M * (size_t)s->k * (size_t)s->n_batch * 2, STAND_BF16, 99);
+    a->x = (const uint16_t *)stand_random((size_t)MAX_M * (size_t)s->k * (size_t)s->n_batch * 2,
+                                          STAND_BF16, 99);
     a->y = stand_take((size_t)MAX_M * (size_t)s->n * (size_t)s->n_batch * 4);
     if (s->e4m3)
-        a->scale = (const float *)stand_random((size_t)((s->n + 127) / 128) * (size_t)((s->k + 127) / 128) * 4,
-                                               STAND_FACTORS, 98);
+        a->scale = (const float *)stand_random(
+            (size_t)((s->n + 127) / 128) * (size_t)((s->k + 127) / 128) * 4, STAND_FACTORS, 98);
     a->n        = s->n;
     a->k        = s->k;
     a->ldx      = s->k * s->n_batch;
@@ -116,7 +109,8 @@ static void time_shape(const product_shape *s, fm_cuda_lt *lt)
         r.run              = tiles;
         stand_line("tiles", s->name, m, stand_time(record, &r) / r.n_copy, bytes, flop);
         r.run = s->e4m3 ? wide : fm_cuda_lt_run;
-        stand_line(s->e4m3 ? "wide" : "cuBLASLt", s->name, m, stand_time(record, &r) / r.n_copy, bytes, flop);
+        stand_line(s->e4m3 ? "wide" : "cuBLASLt", s->name, m, stand_time(record, &r) / r.n_copy,
+                   bytes, flop);
     }
     give_back(&r);
 }

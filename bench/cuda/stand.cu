@@ -31,10 +31,7 @@ void stand_open(void)
            gpu.multiProcessorCount, STAND_BANDWIDTH / 1e12, STAND_FLOPS / 1e12);
 }
 
-int stand_sm(void)
-{
-    return gpu.multiProcessorCount;
-}
+int stand_sm(void) { return gpu.multiProcessorCount; }
 
 void *stand_take(size_t bytes)
 {
@@ -43,10 +40,7 @@ void *stand_take(size_t bytes)
     return p;
 }
 
-void stand_free(void *p)
-{
-    NEED(cudaFree(p));
-}
+void stand_free(void *p) { NEED(cudaFree(p)); }
 
 void *stand_upload(const void *from, size_t bytes)
 {
@@ -65,11 +59,15 @@ static __device__ uint32_t mixed(uint64_t x)
 /* 32 bits at a time: two bf16 of sizes 2^-7 to 2, four e4m3 below NaN, or a factor. */
 __global__ static void fill(uint32_t *p, size_t n, stand_contents what, uint64_t seed)
 {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x) {
         const uint32_t r = mixed((i + 1) * 0x9e3779b97f4a7c15u ^ seed);
-        if (what == STAND_BF16) p[i] = (r & 0x83ff83ffu) | 0x3c003c00u;
-        else if (what == STAND_E4M3) p[i] = r & 0xbfbfbfbfu;
-        else p[i] = 0x3c000000u | (r & 0x007fffffu);
+        if (what == STAND_BF16)
+            p[i] = (r & 0x83ff83ffu) | 0x3c003c00u;
+        else if (what == STAND_E4M3)
+            p[i] = r & 0xbfbfbfbfu;
+        else
+            p[i] = 0x3c000000u | (r & 0x007fffffu);
     }
 }
 
@@ -127,7 +125,8 @@ double stand_time(void (*record)(void *arg, fm_stream stream), void *arg)
 
 void stand_head(void)
 {
-    printf("\n%-14s %-24s %6s %10s %8s %6s %9s %6s\n", "kernel", "shape", "T", "us", "GB/s", "%", "TFLOP/s", "%");
+    printf("\n%-14s %-24s %6s %10s %8s %6s %9s %6s\n", "kernel", "shape", "T", "us", "GB/s", "%",
+           "TFLOP/s", "%");
 }
 
 void stand_line(const char *kernel, const char *shape, int T, double us, double bytes, double flop)

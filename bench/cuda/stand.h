@@ -12,14 +12,15 @@
 
 /* Ceilings of an H200: reading, and cuBLAS on a large BF16 product. */
 #define STAND_BANDWIDTH 4.2e12
-#define STAND_FLOPS     790e12
+#define STAND_FLOPS 790e12
 
 typedef enum { STAND_BF16, STAND_E4M3, STAND_FACTORS } stand_contents;
 
 void  stand_open(void); /* prints the GPU's name */
 int   stand_sm(void);   /* multiprocessors */
 void *stand_take(size_t bytes);
-void *stand_random(size_t bytes, stand_contents what, uint64_t seed); /* never zeros: they run faster */
+void *stand_random(size_t bytes, stand_contents what,
+                   uint64_t seed); /* never zeros: they run faster */
 void *stand_upload(const void *from, size_t bytes);
 void  stand_free(void *p); /* NULL is fine */
 void  stand_need(fm_status s);

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "fathom/fathom.h"
 
-enum { WHY_BYTES = 600, HEADER_BYTES = 64 << 10 };
+enum { WHY_BYTES = 600, HEADER_BYTES = 64 << 10, SAMPLES = 16, SAMPLE_BYTES = 512 };
 
 static uint64_t hash_bytes(const char *p, size_t n, uint64_t seed)
 {
@@ -27,6 +27,8 @@ static fm_status hash_file(const char *path, size_t most, uint64_t *hash, size_t
     FM_TRY(fm_mapped_file_open(&f, path));
     *size = f.size;
     *hash = hash_bytes(f.data, f.size < most ? f.size : most, f.size);
+    for (size_t i = 1; f.size > most && i <= SAMPLES; i++) /* the same shapes, other weights */
+        *hash = hash_bytes(f.data + f.size / SAMPLES * i - SAMPLE_BYTES, SAMPLE_BYTES, *hash);
     fm_mapped_file_close(&f);
     return FM_OK;
 }

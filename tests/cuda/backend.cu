@@ -51,3 +51,29 @@ FM_TEST(fp8_checkpoint)
     const std::string dir = data("v3wide-fp8");
     compare({dir.c_str(), NULL, NULL, 64, 1});
 }
+
+/* Dummy weights are made on the device; no q_lora, no groups, no shared expert. */
+FM_TEST(dummy_bf16)
+{
+    compare({NULL, "r1-mini",
+             "{\"num_hidden_layers\": 2, \"first_k_dense_replace\": 1, \"hidden_size\": 96, "
+             "\"intermediate_size\": 160, \"moe_intermediate_size\": 32, \"n_routed_experts\": 6, "
+             "\"num_experts_per_tok\": 2, \"n_group\": 1, \"topk_group\": 1, \"n_shared_experts\": 0, "
+             "\"num_attention_heads\": 6, \"num_key_value_heads\": 6, \"q_lora_rank\": null, "
+             "\"kv_lora_rank\": 64, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 16, "
+             "\"v_head_dim\": 16, \"vocab_size\": 200}",
+             8, 1});
+}
+
+FM_TEST(dummy_fp8)
+{
+    compare({NULL, "r1-mini",
+             "{\"num_hidden_layers\": 2, \"first_k_dense_replace\": 1, \"hidden_size\": 160, "
+             "\"intermediate_size\": 288, \"moe_intermediate_size\": 160, \"n_routed_experts\": 8, "
+             "\"num_experts_per_tok\": 3, \"n_group\": 2, \"topk_group\": 1, "
+             "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, \"q_lora_rank\": 96, "
+             "\"kv_lora_rank\": 128, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 32, "
+             "\"v_head_dim\": 32, \"vocab_size\": 320, \"quantization_config\": "
+             "{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}}",
+             16, 1});
+}

@@ -12,6 +12,7 @@
 #include "llm/load/weights_fill.h"
 #include "llm/model/deepseek.h"
 #include "llm/op/cuda.h"
+#include "llm/op/cuda_weights.h"
 
 enum { MAX_ROWS = 96, MAX_OUT = 24, CONTEXT = 192, TEXTS = 3 };
 
@@ -29,12 +30,6 @@ struct fm_both {
     fm_span         span[TEXTS];
 };
 
-static void put(void *ctx, int thread, void *dst, const void *src, size_t bytes)
-{
-    (void)ctx, (void)thread;
-    FM_BUG_UNLESS(fm_cuda_upload(dst, src, bytes, NULL) == FM_OK && fm_cuda_stream_wait(NULL) == FM_OK);
-}
-
 static fm_status place_weights(fm_both *b, fm_weights *w, fm_packing packing, void **memory)
 {
     fm_source_types       types = {b->source, FM_BF16};
@@ -47,8 +42,8 @@ static fm_status place_weights(fm_both *b, fm_weights *w, fm_packing packing, vo
     else *memory = aligned_alloc(64, s.used);
     s = (fm_slab){.base = *memory, .size = s.used};
     FM_TRY(fm_weights_layout(w, &b->config, &want, &s));
-    const fm_weights_sink sink = {put, NULL};
-    return fm_weights_fill_to(w, b->source, 1, 0, packing == FM_PACK_ROWS ? &sink : NULL);
+    return packing == FM_PACK_ROWS ? fm_cuda_weights_fill(w, b->source, 2, 0)
+                                   : fm_weights_fill(w, b->source, 1, 0);
 }
 
 static fm_status read_shape(fm_both *b, const fm_both_options *o)

@@ -8,8 +8,8 @@
 static const int all_widths[] = {8, 16, 32, 64, 128};
 
 struct experts_case {
-    int            D, I, T;
-    fm_matrix_case gate_up, down;
+    int                   D, I, T;
+    fm_matrix_case        gate_up, down;
     std::vector<uint16_t> h;
     std::vector<int>      pair_row, pair_expert;
 
@@ -23,7 +23,7 @@ struct experts_case {
                 pair_row.push_back(r.below(T));
             }
     }
-    int n_pair() const { return (int)pair_row.size(); }
+    int             n_pair() const { return (int)pair_row.size(); }
     const uint16_t *row_of(int pair) const { return &h[fm_at(pair_row[fm_at(pair)]) * fm_at(D)]; }
 };
 
@@ -48,27 +48,27 @@ static std::vector<int> blocks_of(const std::vector<int> &expert, int width)
 
 static experts_result run(const experts_case &c, int width, int n_sm)
 {
-    const std::vector<int>    blocks = blocks_of(c.pair_expert, width);
-    const std::vector<int>    n_block(1, (int)blocks.size() / 3);
-    const size_t              n = fm_at(c.n_pair()), canary = 64;
-    fm_device<int>            block(blocks), count(n_block), pair_row(c.pair_row);
-    fm_device<uint16_t>       h(c.h), middle(n * fm_at(c.I) + canary);
-    fm_device<float>          pair_out(n * fm_at(c.D) + canary);
-    const fm_matrix_copy      gate_up(c.gate_up), down(c.down);
-    fm_cuda_experts_args      a = {};
-    a.gate_up                   = {gate_up.weight(), gate_up.scale()};
-    a.down                      = {down.weight(), down.scale()};
-    a.h                         = h.data();
-    a.middle                    = middle.data();
-    a.pair_out                  = pair_out.data();
-    a.pair_row                  = pair_row.data();
-    a.block                     = block.data();
-    a.n_block                   = count.data();
-    a.max_block                 = n_block[0] + 3; /* a bound is all the host knows */
-    a.block_rows                = width;
-    a.D                         = c.D;
-    a.I                         = c.I;
-    a.n_sm                      = n_sm;
+    const std::vector<int> blocks = blocks_of(c.pair_expert, width);
+    const std::vector<int> n_block(1, (int)blocks.size() / 3);
+    const size_t           n = fm_at(c.n_pair()), canary = 64;
+    fm_device<int>         block(blocks), count(n_block), pair_row(c.pair_row);
+    fm_device<uint16_t>    h(c.h), middle(n * fm_at(c.I) + canary);
+    fm_device<float>       pair_out(n * fm_at(c.D) + canary);
+    const fm_matrix_copy   gate_up(c.gate_up), down(c.down);
+    fm_cuda_experts_args   a = {};
+    a.gate_up                = {gate_up.weight(), gate_up.scale()};
+    a.down                   = {down.weight(), down.scale()};
+    a.h                      = h.data();
+    a.middle                 = middle.data();
+    a.pair_out               = pair_out.data();
+    a.pair_row               = pair_row.data();
+    a.block                  = block.data();
+    a.n_block                = count.data();
+    a.max_block              = n_block[0] + 3; /* a bound is all the host knows */
+    a.block_rows             = width;
+    a.D                      = c.D;
+    a.I                      = c.I;
+    a.n_sm                   = n_sm;
     FM_CHECK(fm_cuda_experts_init() == FM_OK);
     FM_CHECK(fm_cuda_experts_up(&a, NULL) == FM_OK);
     FM_CHECK(fm_cuda_experts_down(&a, NULL) == FM_OK);
@@ -92,10 +92,12 @@ static void check_middle(const experts_case &c, const experts_result &got)
             const double gate = c.gate_up.dot(e, 0, i, c.row_of(p), &gate_size);
             const double up   = c.gate_up.dot(e, 1, i, c.row_of(p), &up_size);
             const double silu = gate / (1 + exp(-gate)), want = silu * up;
-            const double error = fm_sum_error(c.D) * (1.1 * gate_size * (fabs(up) + up_size) + fabs(silu) * up_size);
-            const double g     = fm_f32_of_bf16(got.middle[fm_at(p) * fm_at(c.I) + fm_at(i)]);
+            const double error =
+                fm_sum_error(c.D) * (1.1 * gate_size * (fabs(up) + up_size) + fabs(silu) * up_size);
+            const double g = fm_f32_of_bf16(got.middle[fm_at(p) * fm_at(c.I) + fm_at(i)]);
             if (!(fabs(g - want) <= error + fabs(want) * (0x1p-8 + 0x1p-20) + 0x1p-133)) {
-                fm_check_failed(__FILE__, __LINE__, "middle[%d][%d] is %g, expected %g", p, i, g, want);
+                fm_check_failed(__FILE__, __LINE__, "middle[%d][%d] is %g, expected %g", p, i, g,
+                                want);
                 return;
             }
         }
@@ -111,7 +113,8 @@ static void check_out(const experts_case &c, const experts_result &got)
             const double want = c.down.dot(e, 0, d, &got.middle[fm_at(p) * fm_at(c.I)], &size);
             const double g    = got.pair_out[fm_at(p) * fm_at(c.D) + fm_at(d)];
             if (!(fabs(g - want) <= fm_sum_error(c.I) * size + 0x1p-120)) {
-                fm_check_failed(__FILE__, __LINE__, "pair_out[%d][%d] is %g, expected %g", p, d, g, want);
+                fm_check_failed(__FILE__, __LINE__, "pair_out[%d][%d] is %g, expected %g", p, d, g,
+                                want);
                 return;
             }
         }
@@ -150,8 +153,8 @@ FM_TEST(experts_with_one_token_each)
 
 FM_TEST(experts_that_share_a_long_ring)
 {
-    fm_numbers r(4); /* many more steps than stages, and more tasks than thread blocks */
-    const experts_case c(r, {3, 0, 17, 8}, 904, 80, 20, false);
+    fm_numbers           r(4); /* many more steps than stages, and more tasks than thread blocks */
+    const experts_case   c(r, {3, 0, 17, 8}, 904, 80, 20, false);
     const experts_result a = run(c, 8, 1), b = run(c, 8, 100);
     check_middle(c, a);
     check_out(c, a);
@@ -170,12 +173,12 @@ static void check_alone(const experts_case &c)
 {
     const experts_result crowd = run(c, 64, 2);
     for (int p = 0; p < c.n_pair(); p += 5) {
-        experts_case one = c;
-        one.pair_row     = {c.pair_row[fm_at(p)]};
-        one.pair_expert  = {c.pair_expert[fm_at(p)]};
-        const experts_result got = run(one, 8, 1);
-        const uint16_t *middle = &crowd.middle[fm_at(p) * fm_at(c.I)];
-        const float    *out    = &crowd.pair_out[fm_at(p) * fm_at(c.D)];
+        experts_case one            = c;
+        one.pair_row                = {c.pair_row[fm_at(p)]};
+        one.pair_expert             = {c.pair_expert[fm_at(p)]};
+        const experts_result got    = run(one, 8, 1);
+        const uint16_t      *middle = &crowd.middle[fm_at(p) * fm_at(c.I)];
+        const float         *out    = &crowd.pair_out[fm_at(p) * fm_at(c.D)];
         FM_CHECK_EQUAL(got.middle, std::vector<uint16_t>(middle, middle + c.I));
         FM_CHECK_EQUAL(got.pair_out, std::vector<float>(out, out + c.D));
     }
@@ -191,8 +194,8 @@ FM_TEST(experts_give_a_pair_its_bits_alone_and_in_company)
 /* No block list: one MLP over all rows. */
 static void check_plain(bool e4m3, int n_row, int width)
 {
-    fm_numbers     r(7);
-    experts_case   c(r, {n_row}, 144, 32, n_row, e4m3);
+    fm_numbers   r(7);
+    experts_case c(r, {n_row}, 144, 32, n_row, e4m3);
     for (int i = 0; i < n_row; i++) c.pair_row[fm_at(i)] = i;
     fm_device<uint16_t>  h(c.h), middle(fm_at(n_row) * fm_at(c.I));
     fm_device<float>     y(fm_at(n_row) * fm_at(c.D));
@@ -225,7 +228,7 @@ FM_TEST(experts_choose_a_width_that_exists)
 {
     for (int e4m3 = 0; e4m3 < 2; e4m3++)
         for (int mean = 0; mean < 1000; mean = mean * 2 + 1) {
-            const int w = fm_cuda_experts_block_rows(mean * 64, 64, e4m3);
+            const int w     = fm_cuda_experts_block_rows(mean * 64, 64, e4m3);
             bool      known = false;
             for (int width : all_widths) known = known || width == w;
             FM_CHECK(known && (!e4m3 || w <= 64) && (mean > 64 || w >= mean));

@@ -54,10 +54,7 @@ static few_result run(const few_case &c)
     return {middle.host(), y.host()};
 }
 
-static double silu(double x)
-{
-    return x / (1 + exp(-x));
-}
+static double silu(double x) { return x / (1 + exp(-x)); }
 
 static void check_channel(const few_case &c, const few_result &got, int t, int at)
 {
@@ -73,8 +70,9 @@ static void check_channel(const few_case &c, const few_result &got, int t, int a
     }
     double       gate_size, up_size;
     const double gate = m.dot(e, 0, ch, x, &gate_size), up = m.dot(e, 1, ch, x, &up_size);
-    const double want  = silu(gate) * up;
-    const double error = fm_sum_error(c.D) * (1.1 * gate_size * (fabs(up) + up_size) + fabs(silu(gate)) * up_size);
+    const double want = silu(gate) * up;
+    const double error =
+        fm_sum_error(c.D) * (1.1 * gate_size * (fabs(up) + up_size) + fabs(silu(gate)) * up_size);
     if (!(fabs(g - want) <= error + fabs(want) * (0x1p-8 + 0x1p-20) + 0x1p-133))
         fm_check_failed(__FILE__, __LINE__, "middle[%d][%d] is %g, expected %g", t, at, g, want);
 }
@@ -86,7 +84,8 @@ static void check_output(const few_case &c, const few_result &got, int t, int d)
         const bool      shared = slot == c.top_k;
         const int       e      = shared ? 0 : c.expert[fm_at(t * c.top_k + slot)];
         const double    w      = shared ? 1 : c.weight[fm_at(t * c.top_k + slot)];
-        const uint16_t *x = got.middle.data() + fm_at(t) * fm_at(c.width()) + fm_at(slot) * fm_at(c.I);
+        const uint16_t *x =
+            got.middle.data() + fm_at(t) * fm_at(c.width()) + fm_at(slot) * fm_at(c.I);
         if (e < 0) continue;
         want += w * (shared ? c.shared_down : c.down).dot(e, 0, d, x, &size);
         bound += w * size;

@@ -22,7 +22,8 @@ struct routed_case {
     {
         for (int t = 0; t < T; t++) {
             const int first = r.below(E - 1);
-            for (int e : {E - 1, first, (first + 1 + r.below(E - 2)) % (E - 1)}) expert.push_back(e);
+            for (int e : {E - 1, first, (first + 1 + r.below(E - 2)) % (E - 1)})
+                expert.push_back(e);
         }
     }
     int width() const { return gate_up.k; }
@@ -31,21 +32,24 @@ struct routed_case {
 /* Rows first..first+T of the case, padded as a graph's batch is. */
 static std::vector<float> run(const routed_case &c, int first, int T, int padding)
 {
-    const int           n_row = T + padding, n_pair = n_row * TOP_K, k = c.width();
-    const int           block_rows = fm_cuda_experts_block_rows(n_pair, E, c.gate_up.e4m3);
-    const fm_matrix_copy gate_up(c.gate_up), down(c.down);
+    const int             n_row = T + padding, n_pair = n_row * TOP_K, k = c.width();
+    const int             block_rows = fm_cuda_experts_block_rows(n_pair, E, c.gate_up.e4m3);
+    const fm_matrix_copy  gate_up(c.gate_up), down(c.down);
     std::vector<uint16_t> rows(c.h.begin() + first * k, c.h.begin() + (first + T) * k);
-    std::vector<int>   experts(c.expert.begin() + first * TOP_K, c.expert.begin() + (first + T) * TOP_K);
-    std::vector<float> weights(c.weight.begin() + first * TOP_K, c.weight.begin() + (first + T) * TOP_K);
+    std::vector<int>      experts(c.expert.begin() + first * TOP_K,
+                                  c.expert.begin() + (first + T) * TOP_K);
+    std::vector<float>    weights(c.weight.begin() + first * TOP_K,
+                                  c.weight.begin() + (first + T) * TOP_K);
     rows.resize(fm_at(n_row) * fm_at(k));
     experts.resize(fm_at(n_pair), -1);
     weights.resize(fm_at(n_pair));
 
     const int           max_block = n_pair / block_rows + E;
     fm_device<uint16_t> h(rows), middle(fm_at(n_pair) * I);
-    fm_device<int>      expert(experts), count(E), offset(E + 1), pair_row(fm_at(n_pair)), pair_of(fm_at(n_pair)),
-        block(fm_at(max_block) * 3), n_block(1);
-    fm_device<float> weight(weights), pair_out(fm_at(n_pair) * fm_at(k)), y(fm_at(n_row) * fm_at(k));
+    fm_device<int>      expert(experts), count(E), offset(E + 1), pair_row(fm_at(n_pair)),
+        pair_of(fm_at(n_pair)), block(fm_at(max_block) * 3), n_block(1);
+    fm_device<float> weight(weights), pair_out(fm_at(n_pair) * fm_at(k)),
+        y(fm_at(n_row) * fm_at(k));
 
     fm_cuda_pairs_args p = {};
     p.expert             = expert.data();
@@ -99,10 +103,12 @@ static std::vector<float> run(const routed_case &c, int first, int T, int paddin
 static double middle_of(const routed_case &c, int e, int i, const uint16_t *x, double *error)
 {
     double       gate_size, up_size;
-    const double gate = c.gate_up.dot(e, 0, i, x, &gate_size), up = c.gate_up.dot(e, 1, i, x, &up_size);
+    const double gate = c.gate_up.dot(e, 0, i, x, &gate_size),
+                 up   = c.gate_up.dot(e, 1, i, x, &up_size);
     const double silu = gate / (1 + exp(-gate));
-    *error = fm_sum_error(c.width()) * (1.1 * gate_size * (fabs(up) + up_size) + fabs(silu) * up_size) +
-             0x1p-8 * fabs(silu * up);
+    *error =
+        fm_sum_error(c.width()) * (1.1 * gate_size * (fabs(up) + up_size) + fabs(silu) * up_size) +
+        0x1p-8 * fabs(silu * up);
     return silu * up;
 }
 
@@ -120,7 +126,8 @@ static void exact(const routed_case &c, int t, std::vector<double> &y, std::vect
             for (int d = 0; d < c.width(); d++) {
                 const double down = w * c.down.at(e, 0, d, i);
                 y[fm_at(d)] += middle * down;
-                error[fm_at(d)] += fabs(down) * (of_middle + fm_sum_error(I + TOP_K) * fabs(middle));
+                error[fm_at(d)] +=
+                    fabs(down) * (of_middle + fm_sum_error(I + TOP_K) * fabs(middle));
             }
         }
 }
@@ -133,7 +140,8 @@ static void check_values(const routed_case &c, const std::vector<float> &got, in
         for (int d = 0; d < c.width(); d++) {
             const double g = got[fm_at(t) * fm_at(c.width()) + fm_at(d)];
             if (!(fabs(g - y[fm_at(d)]) <= error[fm_at(d)])) {
-                fm_check_failed(__FILE__, __LINE__, "y[%d][%d] is %g, expected %g", t, d, g, y[fm_at(d)]);
+                fm_check_failed(__FILE__, __LINE__, "y[%d][%d] is %g, expected %g", t, d, g,
+                                y[fm_at(d)]);
                 return;
             }
         }
@@ -149,18 +157,14 @@ static void check_batches(bool e4m3)
     check_values(c, all, T);
     for (int n : {1, 2, 9, 33})
         for (int first : {0, 17, T - n}) {
-            const size_t at = fm_at(first) * fm_at(c.width()), end = at + fm_at(n) * fm_at(c.width());
-            FM_CHECK_EQUAL(run(c, first, n, first % 3),
-                           std::vector<float>(all.begin() + (ptrdiff_t)at, all.begin() + (ptrdiff_t)end));
+            const size_t at  = fm_at(first) * fm_at(c.width()),
+                         end = at + fm_at(n) * fm_at(c.width());
+            FM_CHECK_EQUAL(
+                run(c, first, n, first % 3),
+                std::vector<float>(all.begin() + (ptrdiff_t)at, all.begin() + (ptrdiff_t)end));
         }
 }
 
-FM_TEST(routed_rows_do_not_depend_on_their_batch)
-{
-    check_batches(false);
-}
+FM_TEST(routed_rows_do_not_depend_on_their_batch) { check_batches(false); }
 
-FM_TEST(routed_rows_do_not_depend_on_their_batch_in_e4m3)
-{
-    check_batches(true);
-}
+FM_TEST(routed_rows_do_not_depend_on_their_batch_in_e4m3) { check_batches(true); }

@@ -26,7 +26,8 @@ static fm_matrix_case turned(const linear_case &c)
     for (int b = 0; b < c.n_batch; b++)
         for (int j = 0; j < c.n; j++)
             for (int i = 0; i < c.k; i++)
-                t.bf16[(fm_at(b) * fm_at(c.k) + fm_at(i)) * fm_at(c.n) + fm_at(j)] = c.w.bf16[c.w.index(b, 0, j, i)];
+                t.bf16[(fm_at(b) * fm_at(c.k) + fm_at(i)) * fm_at(c.n) + fm_at(j)] =
+                    c.w.bf16[c.w.index(b, 0, j, i)];
     return t;
 }
 
@@ -39,26 +40,26 @@ static std::vector<float> run(const linear_case &c, int m, int n_sm, fm_cuda_lt 
     const fm_matrix_copy      w(c.by_k ? turned(c) : c.w);
     const fm_device<uint16_t> x(c.x);
     fm_device<float>          y32(std::vector<float>(rows * fm_at(c.ldy), before));
-    fm_device<uint16_t>       y16(std::vector<uint16_t>(rows * fm_at(c.ldy), fm_bf16_of_f32(before)));
-    fm_cuda_linear_args       a = {};
-    a.x                         = x.data();
-    a.w                         = w.weight();
-    a.scale                     = w.scale();
-    a.y                         = c.y_bf16 ? (void *)y16.data() : (void *)y32.data();
-    a.m                         = m;
-    a.n                         = c.n;
-    a.k                         = c.k;
-    a.ldx                       = c.k * c.n_batch;
-    a.ldw                       = c.by_k ? c.n : c.k;
-    a.ldy                       = c.ldy * c.n_batch;
-    a.n_batch                   = c.n_batch;
-    a.x_stride                  = c.k;
-    a.w_stride                  = (int64_t)c.n * c.k;
-    a.y_stride                  = c.ldy;
-    a.by_k                      = c.by_k;
-    a.y_bf16                    = c.y_bf16;
-    a.accumulate                = c.accumulate;
-    a.n_sm                      = n_sm;
+    fm_device<uint16_t> y16(std::vector<uint16_t>(rows * fm_at(c.ldy), fm_bf16_of_f32(before)));
+    fm_cuda_linear_args a = {};
+    a.x                   = x.data();
+    a.w                   = w.weight();
+    a.scale               = w.scale();
+    a.y                   = c.y_bf16 ? (void *)y16.data() : (void *)y32.data();
+    a.m                   = m;
+    a.n                   = c.n;
+    a.k                   = c.k;
+    a.ldx                 = c.k * c.n_batch;
+    a.ldw                 = c.by_k ? c.n : c.k;
+    a.ldy                 = c.ldy * c.n_batch;
+    a.n_batch             = c.n_batch;
+    a.x_stride            = c.k;
+    a.w_stride            = (int64_t)c.n * c.k;
+    a.y_stride            = c.ldy;
+    a.by_k                = c.by_k;
+    a.y_bf16              = c.y_bf16;
+    a.accumulate          = c.accumulate;
+    a.n_sm                = n_sm;
     FM_CHECK(fm_cuda_linear_init() == FM_OK);
     FM_CHECK(fm_cuda_linear(lt, &a, NULL) == FM_OK);
     if (!c.y_bf16) return y32.host();
@@ -76,11 +77,14 @@ static void check_values(const linear_case &c, const std::vector<float> &y, int 
                 const int    row  = i * c.n_batch + b;
                 const double got  = y[fm_at(row) * fm_at(c.ldy) + fm_at(j)];
                 double       want = before, size = 0;
-                if (j < c.n) want = c.w.dot(b, 0, j, &c.x[fm_at(row) * fm_at(c.k)], &size) + (c.accumulate ? before : 0);
+                if (j < c.n)
+                    want = c.w.dot(b, 0, j, &c.x[fm_at(row) * fm_at(c.k)], &size) +
+                           (c.accumulate ? before : 0);
                 const double rounding = j < c.n ? fabs(want) * (c.y_bf16 ? 0x1p-8 : 0x1p-23) : 0;
-                if (!(fabs(got - want) <= fm_sum_error(c.k) * size + rounding + (j < c.n ? 0x1p-120 : 0))) {
-                    fm_check_failed(__FILE__, __LINE__, "m %d: y[%d][%d][%d] is %g, expected %g", m, i,
-                                    b, j, got, want);
+                if (!(fabs(got - want) <=
+                      fm_sum_error(c.k) * size + rounding + (j < c.n ? 0x1p-120 : 0))) {
+                    fm_check_failed(__FILE__, __LINE__, "m %d: y[%d][%d][%d] is %g, expected %g", m,
+                                    i, b, j, got, want);
                     return;
                 }
             }
@@ -97,7 +101,8 @@ static void check_case(const linear_case &c, const std::vector<int> &fewer)
     for (int m : fewer)
         for (int n_sm : {(int)FEW_SM, (int)MANY_SM}) {
             const size_t n = fm_at(m) * fm_at(c.n_batch) * fm_at(c.ldy);
-            FM_CHECK_EQUAL(run(c, m, n_sm), std::vector<float>(all.begin(), all.begin() + (ptrdiff_t)n));
+            FM_CHECK_EQUAL(run(c, m, n_sm),
+                           std::vector<float>(all.begin(), all.begin() + (ptrdiff_t)n));
         }
 }
 
@@ -175,7 +180,7 @@ FM_TEST(linear_of_many_e4m3_rows)
     fm_cuda_lt        *lt = NULL;
     fm_numbers         r(9);
     FM_CHECK(fm_cuda_lt_create(&lt, workspace.data(), 16) == FM_OK);
-    linear_case c(r, 130, 150, 272, true);
+    linear_case              c(r, 130, 150, 272, true);
     const std::vector<float> all = run(c, 130, 1, lt);
     check_values(c, all, 130);
     FM_CHECK_EQUAL(run(c, 66, 2, lt), std::vector<float>(all.begin(), all.begin() + 66 * c.ldy));

@@ -29,7 +29,8 @@ FM_TEST(eight_rows_of_a_chunk_fill_the_banks)
     for (int table = 0; table < 2; table++)
         for (int c = 0; c < CHUNKS; c++) {
             unsigned seen = 0;
-            for (int r = 0; r < ROWS; r++) seen |= 1u << at[(size_t)((table * ROWS + r) * CHUNKS + c)] / 16 % 8;
+            for (int r = 0; r < ROWS; r++)
+                seen |= 1u << at[(size_t)((table * ROWS + r) * CHUNKS + c)] / 16 % 8;
             FM_CHECK(seen == 0xff);
         }
 }

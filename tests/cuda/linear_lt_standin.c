@@ -17,10 +17,7 @@ fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_
     return FM_OK;
 }
 
-void fm_cuda_lt_destroy(fm_cuda_lt *lt)
-{
-    (void)lt;
-}
+void fm_cuda_lt_destroy(fm_cuda_lt *lt) { (void)lt; }
 
 fm_status fm_cuda_lt_plan(fm_cuda_lt *lt, const fm_cuda_linear_args *a)
 {
@@ -34,7 +31,8 @@ static float dot(const fm_cuda_linear_args *a, int b, int i, int j)
     const uint16_t *w = (const uint16_t *)a->w + b * a->w_stride;
     float           s = 0;
     for (int k = 0; k < a->k; k++)
-        s += fm_f32_of_bf16(x[k]) * fm_f32_of_bf16(w[a->by_k ? (int64_t)k * a->ldw + j : (int64_t)j * a->ldw + k]);
+        s += fm_f32_of_bf16(x[k]) *
+             fm_f32_of_bf16(w[a->by_k ? (int64_t)k * a->ldw + j : (int64_t)j * a->ldw + k]);
     return s;
 }
 
@@ -47,8 +45,10 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
             for (int j = 0; j < a->n; j++) {
                 const int64_t at = b * a->y_stride + (int64_t)i * a->ldy + j;
                 const float   s  = dot(a, b, i, j);
-                if (a->y_bf16) ((uint16_t *)a->y)[at] = fm_bf16_of_f32(s);
-                else ((float *)a->y)[at] = s + (a->accumulate ? ((float *)a->y)[at] : 0);
+                if (a->y_bf16)
+                    ((uint16_t *)a->y)[at] = fm_bf16_of_f32(s);
+                else
+                    ((float *)a->y)[at] = s + (a->accumulate ? ((float *)a->y)[at] : 0);
             }
     return FM_OK;
 }

@@ -10,10 +10,7 @@
 
 /* How far any one order of k f32 additions may be from the exact sum, per unit
  * of sum |x w|. */
-static inline double fm_sum_error(int k)
-{
-    return k * 0x1p-22;
-}
+static inline double fm_sum_error(int k) { return k * 0x1p-22; }
 
 static inline size_t fm_at(int a) { return (size_t)a; }
 
@@ -59,10 +56,11 @@ struct fm_matrix_case {
             return;
         }
         byte.resize(n);
-        for (uint8_t &b : byte)
-            do b = (uint8_t)(r.u32() >> 7);
+        for (uint8_t &b : byte) do
+                b = (uint8_t)(r.u32() >> 7);
             while ((b & 0x7f) == 0x7f);
-        scale = r.floats(fm_at(count) * fm_at(parts) * fm_at(deep()) * fm_at(along()), 1e-4f, 3e-3f);
+        scale =
+            r.floats(fm_at(count) * fm_at(parts) * fm_at(deep()) * fm_at(along()), 1e-4f, 3e-3f);
     }
     int deep() const { return (rows + 127) / 128; }
     int along() const { return (k + 127) / 128; }

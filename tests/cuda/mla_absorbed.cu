@@ -6,7 +6,7 @@
 #include "llm/kernel/cuda/mla.h"
 
 /* Rows with their own sequences, cached in shuffled pages. */
-struct scene {
+struct absorbed_scene {
     int   n_head, kv_lora, rope, page_size, part;
     float scale = 0.05f, most_q = 1;
     int   e4m3 = 0, slot_scales = 0, n_sm = 3, max_unit = 0, seed = 1;
@@ -18,7 +18,7 @@ struct scene {
     int                  width, max_page;
     mutable std::vector<float> part_z, part_sum; /* what the last run left */
 
-    scene(int heads, int lora, int rope_, int page_size_, int part_, std::vector<int32_t> keys)
+    absorbed_scene(int heads, int lora, int rope_, int page_size_, int part_, std::vector<int32_t> keys)
         : n_head(heads), kv_lora(lora), rope(rope_), page_size(page_size_), part(part_), n_key(keys)
     {
     }
@@ -37,7 +37,7 @@ struct scene {
     }
 };
 
-void scene::fill()
+void absorbed_scene::fill()
 {
     fm_numbers r((uint64_t)seed);
     const int  n = (int)n_key.size();
@@ -64,7 +64,7 @@ void scene::fill()
 }
 
 /* The answers of some rows, computed together in this order. */
-bf16s scene::run(std::vector<int> rows) const
+bf16s absorbed_scene::run(std::vector<int> rows) const
 {
     const int            n = (int)rows.size();
     const size_t         row_q = (size_t)(n_head * width);
@@ -107,14 +107,14 @@ bf16s scene::run(std::vector<int> rows) const
     return d_z.host();
 }
 
-static std::vector<int> all_rows(const scene &s)
+static std::vector<int> all_rows(const absorbed_scene &s)
 {
     std::vector<int> v;
     for (int i = 0; i < (int)s.n_key.size(); i++) v.push_back(i);
     return v;
 }
 
-void scene::check(const char *file, int line, const char *what) const
+void absorbed_scene::check(const char *file, int line, const char *what) const
 {
     const bf16s z = run(all_rows(*this));
     for (int i = 0; i < (int)n_key.size(); i++)
@@ -134,20 +134,20 @@ void scene::check(const char *file, int line, const char *what) const
 
 FM_TEST(absorbed_numbers_of_keys_around_blocks_and_parts)
 {
-    scene s(16, 512, 64, 16, 64, {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 257});
+    absorbed_scene s(16, 512, 64, 16, 64, {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 257});
     CHECK_SCENE(s, "lengths");
 }
 
 FM_TEST(absorbed_long_parts)
 {
-    scene s(4, 512, 64, 64, 512, {511, 513, 1030});
+    absorbed_scene s(4, 512, 64, 64, 512, {511, 513, 1030});
     CHECK_SCENE(s, "parts of 512");
 }
 
 FM_TEST(absorbed_numbers_of_heads)
 {
     for (int heads : {1, 2, 8, 17, 32, 33, 64, 128}) {
-        scene s(heads, 512, 64, 16, 64, {heads < 64 ? 70 : 40});
+        absorbed_scene s(heads, 512, 64, 16, 64, {heads < 64 ? 70 : 40});
         CHECK_SCENE(s, "heads");
     }
 }
@@ -155,7 +155,7 @@ FM_TEST(absorbed_numbers_of_heads)
 FM_TEST(absorbed_page_sizes)
 {
     for (int page_size : {1, 3, 16, 64}) {
-        scene s(2, 512, 64, page_size, 96, {100, 7, 193});
+        absorbed_scene s(2, 512, 64, page_size, 96, {100, 7, 193});
         CHECK_SCENE(s, "page size");
     }
 }
@@ -165,7 +165,7 @@ FM_TEST(absorbed_other_widths)
     const int shape[][2] = {{128, 32}, {32, 16}, {512, 32}, {256, 64}, {48, 0}, {480, 96}};
     for (auto &w : shape)
         for (int heads : {4, 40}) {
-            scene s(heads, w[0], w[1], 5, 64, {1, 97});
+            absorbed_scene s(heads, w[0], w[1], 5, 64, {1, 97});
             CHECK_SCENE(s, "width");
         }
 }
@@ -174,7 +174,7 @@ FM_TEST(absorbed_other_widths)
 FM_TEST(absorbed_ranges_of_scores)
 {
     for (float most : {1e-4f, 1.0f, 64.0f, 1e4f}) {
-        scene s(16, 512, 64, 16, 64, {200, 3});
+        absorbed_scene s(16, 512, 64, 16, 64, {200, 3});
         s.most_q = most;
         CHECK_SCENE(s, "range");
     }
@@ -183,7 +183,7 @@ FM_TEST(absorbed_ranges_of_scores)
 /* Every score rises from key to key by much: the last key has all the weight. */
 FM_TEST(absorbed_rising_scores)
 {
-    scene s(16, 512, 64, 16, 64, {150});
+    absorbed_scene s(16, 512, 64, 16, 64, {150});
     s.fill();
     for (uint16_t &x : s.q) x = 0;
     for (int h = 0; h < 16; h++) s.q[(size_t)(h * s.width + 575)] = fm_bf16_of_f32(1e6f);
@@ -196,18 +196,18 @@ FM_TEST(absorbed_8_bit_cache)
 {
     for (int slot_scales : {0, 1})
         for (int heads : {4, 40}) {
-            scene s(heads, 512, 64, 7, 64, {1, 33, 100});
+            absorbed_scene s(heads, 512, 64, 7, 64, {1, 33, 100});
             s.e4m3 = 1, s.slot_scales = slot_scales, s.scale = 0.02f;
             CHECK_SCENE(s, "e4m3");
         }
-    scene s(2, 96, 32, 7, 64, {40});
+    absorbed_scene s(2, 96, 32, 7, 64, {40});
     s.e4m3 = 1;
     CHECK_SCENE(s, "e4m3 of another width");
 }
 
 /* --- a row's bits are its own -------------------------------------------------- */
 
-static bf16s row_of(const scene &s, const bf16s &z, int i)
+static bf16s row_of(const absorbed_scene &s, const bf16s &z, int i)
 {
     const long n = s.n_head * s.kv_lora;
     return bf16s(z.begin() + i * n, z.begin() + (i + 1) * n);
@@ -215,7 +215,7 @@ static bf16s row_of(const scene &s, const bf16s &z, int i)
 
 FM_TEST(absorbed_rows_alone_and_in_company)
 {
-    scene s(8, 512, 64, 16, 64, {65, 1, 190, 64, 33});
+    absorbed_scene s(8, 512, 64, 16, 64, {65, 1, 190, 64, 33});
     s.fill();
     const bf16s together = s.run({0, 1, 2, 3, 4}), turned = s.run({4, 3, 2, 1, 0});
     s.n_sm = 1;
@@ -227,7 +227,7 @@ FM_TEST(absorbed_rows_alone_and_in_company)
 
 FM_TEST(absorbed_pages_move_no_bit)
 {
-    scene a(4, 128, 32, 16, 64, {150}), b(4, 128, 32, 3, 64, {150});
+    absorbed_scene a(4, 128, 32, 16, 64, {150}), b(4, 128, 32, 3, 64, {150});
     a.fill(), b.fill();
     b.q = a.q;
     for (int k = 0; k < 150; k++)
@@ -251,7 +251,7 @@ static std::vector<float> some_heads(const std::vector<float> &x, int head0, int
 FM_TEST(absorbed_heads_alone_and_in_company)
 {
     for (int e4m3 : {0, 1}) {
-        scene many(48, 512, 64, 16, 64, {100}), few(16, 512, 64, 16, 64, {100});
+        absorbed_scene many(48, 512, 64, 16, 64, {100}), few(16, 512, 64, 16, 64, {100});
         many.e4m3 = few.e4m3 = e4m3;
         many.fill(), few.fill();
         few.page = many.page, few.latent = many.latent, few.bytes = many.bytes;
@@ -269,7 +269,7 @@ FM_TEST(absorbed_heads_alone_and_in_company)
 
 FM_TEST(absorbed_rows_that_are_not_there)
 {
-    scene s(4, 128, 32, 16, 64, {70, 0, 5});
+    absorbed_scene s(4, 128, 32, 16, 64, {70, 0, 5});
     s.fill();
     const bf16s z = s.run({0, 1, 2});
     FM_CHECK_EQUAL(row_of(s, z, 1), bf16s(4 * 128, 0xffff));
@@ -278,7 +278,7 @@ FM_TEST(absorbed_rows_that_are_not_there)
 
 FM_TEST(absorbed_too_many_units)
 {
-    scene s(4, 128, 32, 16, 64, {70, 200, 5});
+    absorbed_scene s(4, 128, 32, 16, 64, {70, 200, 5});
     s.fill();
     const bf16s whole = s.run({0, 1, 2});
     s.max_unit        = 4; /* of 2 + 4 + 1 */

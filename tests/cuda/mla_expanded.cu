@@ -7,7 +7,7 @@
 
 /* Sequences with their queries, latents in shuffled pages, and keys and values
  * as an expansion would leave them. */
-struct scene {
+struct expanded_scene {
     int   n_head, nope, rope, v_dim;
     int   kv_lora = 32, page_size = 16, e4m3 = 0, n_seq, longest;
     float scale = 0.1f, most_q = 1;
@@ -20,7 +20,7 @@ struct scene {
     std::vector<uint8_t> bytes;
     std::vector<float>   slot_scale;
 
-    scene(int heads, int nope_, int rope_, int v_dim_, int n_seq_, int longest_)
+    expanded_scene(int heads, int nope_, int rope_, int v_dim_, int n_seq_, int longest_)
         : n_head(heads), nope(nope_), rope(rope_), v_dim(v_dim_), n_seq(n_seq_), longest(longest_)
     {
     }
@@ -38,7 +38,7 @@ struct scene {
     }
 };
 
-void scene::fill()
+void expanded_scene::fill()
 {
     fm_numbers r((uint64_t)seed);
     width    = (kv_lora + rope + 31) / 32 * 32;
@@ -61,7 +61,7 @@ struct piece {
 };
 
 /* The answers of all pieces, computed together, the keys in passes of `pass`. */
-static bf16s run(const scene &s, const std::vector<piece> &pieces, int pass = 1 << 20)
+static bf16s run(const expanded_scene &s, const std::vector<piece> &pieces, int pass = 1 << 20)
 {
     const size_t row_q  = (size_t)(s.n_head * (s.nope + s.rope)),
                  row_kv = (size_t)(s.n_head * (s.nope + s.v_dim));
@@ -118,7 +118,7 @@ static bf16s run(const scene &s, const std::vector<piece> &pieces, int pass = 1 
     return d_o.host();
 }
 
-static void check(const char *file, int line, const scene &s, const std::vector<piece> &pieces,
+static void check(const char *file, int line, const expanded_scene &s, const std::vector<piece> &pieces,
                   const char *what)
 {
     const bf16s o   = run(s, pieces);
@@ -149,21 +149,21 @@ static void check(const char *file, int line, const scene &s, const std::vector<
 
 FM_TEST(expanded_lengths_around_blocks_and_tiles)
 {
-    scene s(2, 128, 64, 128, 1, 130);
+    expanded_scene s(2, 128, 64, 128, 1, 130);
     s.fill();
     for (int n : {1, 15, 16, 63, 64, 65, 128, 130}) CHECK_PIECES(s, "length", {{0, 0, n}});
 }
 
 FM_TEST(expanded_cached_prefix)
 {
-    scene s(2, 128, 64, 128, 1, 260);
+    expanded_scene s(2, 128, 64, 128, 1, 260);
     s.fill();
     for (int pos0 : {1, 37, 64, 127, 250}) CHECK_PIECES(s, "prefix", {{0, pos0, 9}});
 }
 
 FM_TEST(expanded_ragged_spans)
 {
-    scene s(3, 128, 64, 128, 4, 150);
+    expanded_scene s(3, 128, 64, 128, 4, 150);
     s.page_size = 5;
     s.fill();
     CHECK_PIECES(s, "spans", {{2, 0, 70}, {0, 100, 1}, {3, 64, 66}, {1, 0, 150}});
@@ -174,7 +174,7 @@ FM_TEST(expanded_other_widths)
     const int shape[][3] = {{32, 16, 32}, {24, 8, 40}, {128, 64, 64},
                             {64, 0, 128}, {0, 24, 8},  {96, 32, 96}};
     for (auto &w : shape) {
-        scene s(2, w[0], w[1], w[2], 1, 100);
+        expanded_scene s(2, w[0], w[1], w[2], 1, 100);
         s.page_size = 1;
         s.fill();
         CHECK_PIECES(s, "width", {{0, 20, 75}});
@@ -184,7 +184,7 @@ FM_TEST(expanded_other_widths)
 FM_TEST(expanded_ranges_of_scores)
 {
     for (float most : {1e-4f, 1.0f, 64.0f, 1e4f}) {
-        scene s(1, 128, 64, 128, 1, 140);
+        expanded_scene s(1, 128, 64, 128, 1, 140);
         s.most_q = most;
         s.fill();
         CHECK_PIECES(s, "range", {{0, 0, 140}});
@@ -193,7 +193,7 @@ FM_TEST(expanded_ranges_of_scores)
 
 FM_TEST(expanded_8_bit_cache)
 {
-    scene s(2, 32, 64, 32, 1, 90);
+    expanded_scene s(2, 32, 64, 32, 1, 90);
     s.e4m3 = 1;
     s.fill();
     CHECK_PIECES(s, "e4m3", {{0, 0, 90}});
@@ -210,7 +210,7 @@ static bf16s joined(const std::vector<bf16s> &parts)
 
 FM_TEST(expanded_chunks_move_no_bit)
 {
-    scene s(2, 128, 64, 128, 1, 300);
+    expanded_scene s(2, 128, 64, 128, 1, 300);
     s.fill();
     const bf16s whole = run(s, {{0, 0, 300}});
     const int   cuts[][4] = {
@@ -225,7 +225,7 @@ FM_TEST(expanded_chunks_move_no_bit)
 
 FM_TEST(expanded_company_moves_no_bit)
 {
-    scene s(2, 128, 64, 128, 3, 140);
+    expanded_scene s(2, 128, 64, 128, 3, 140);
     s.fill();
     const std::vector<piece> pieces = {{0, 30, 110}, {1, 0, 33}, {2, 139, 1}};
     std::vector<bf16s>       alone;
@@ -235,7 +235,7 @@ FM_TEST(expanded_company_moves_no_bit)
 
 FM_TEST(expanded_passes_move_no_bit)
 {
-    scene s(2, 128, 64, 128, 3, 270);
+    expanded_scene s(2, 128, 64, 128, 3, 270);
     s.fill();
     const std::vector<piece> pieces = {{0, 0, 40}, {1, 7, 263}, {2, 128, 2}, {0, 190, 10}};
     const bf16s              whole = run(s, pieces);
@@ -246,7 +246,7 @@ FM_TEST(expanded_passes_move_no_bit)
  * drown each other: a result must not show in its sign which blocks were skipped. */
 FM_TEST(expanded_zeros_have_one_sign)
 {
-    scene s(1, 128, 64, 128, 1, 200);
+    expanded_scene s(1, 128, 64, 128, 1, 200);
     s.most_q = 1e4f;
     s.fill();
     for (size_t i = 0; i < s.kv.size(); i++)

@@ -115,9 +115,11 @@ FM_TEST(too_many_experts_are_refused)
 
 /* --- pairs ------------------------------------------------------------------ */
 
+namespace {
 struct sorted {
     ints count, offset, pair_row, pair_of, block;
 };
+}
 
 static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int block_rows)
 {

@@ -13,6 +13,7 @@ typedef std::vector<int32_t>  ints;
 
 enum { CONTEXT = 40 };
 
+namespace {
 struct rope_table {
     floats cos, sin;
     explicit rope_table(int rope) : cos((size_t)(CONTEXT * rope / 2)), sin(cos.size())
@@ -23,6 +24,7 @@ struct rope_table {
         }
     }
 };
+}
 
 static void check_rope(int n_head, int nope, int rope, int interleaved)
 {
@@ -66,6 +68,7 @@ FM_TEST(slots_follow_the_page_table)
     FM_CHECK_EQUAL(slot.host(), (ints{35, 41, 14, 20, -1, 1 * 7 + 6, -1, -1}));
 }
 
+namespace {
 struct token_case {
     int              kv_lora, rope, width, interleaved;
     ints             pos, slot;
@@ -91,7 +94,9 @@ struct token_case {
         return v;
     }
 };
+}
 
+namespace {
 struct on_device {
     fm_device<float>      ckv, norm, cos, sin;
     fm_device<int32_t>    pos, slot;
@@ -104,6 +109,7 @@ struct on_device {
         a.n_row = c.n(), a.kv_lora = c.kv_lora, a.rope = c.rope, a.width = c.width, a.interleaved = c.interleaved;
     }
 };
+}
 
 enum { SLOTS = 17 };
 

@@ -11,10 +11,12 @@ typedef std::vector<int32_t> ints;
 
 enum { TOP = FM_MAX_TOP_LOGPROBS };
 
+namespace {
 struct request {
     fm_sampling how;
     ints        output;
 };
+}
 
 static request asking(float temperature, int top_k, float top_p, float min_p, uint64_t seed, int position)
 {

@@ -160,7 +160,9 @@ def test_tools(s):
     same(parts[0]["function"], {"name": "weather", "arguments": ""})
     same("".join(p["function"]["arguments"] for p in parts), call["function"]["arguments"])
     end = s.post("/v1/tokenize", {"prompt": "<｜tool▁call▁end｜>", "add_special_tokens": False})["tokens"][0]
-    closed = s.post("/v1/chat/completions", dict(ask, tool_choice=named, logit_bias={str(end): 100}, stop_token_ids=[end]))
+    brace = s.post("/v1/tokenize", {"prompt": "}", "add_special_tokens": False})["tokens"][0]
+    closed = s.post("/v1/chat/completions", dict(ask, tool_choice=named, max_tokens=60, logit_bias={str(end): 100, str(brace): 100},
+                                                 stop_token_ids=[end]))
     same(closed["choices"][0]["finish_reason"], "tool_calls")
     assert "tool_calls" in s.post("/v1/chat/completions", dict(ask, tool_choice="none"))["choices"][0]["message"]
     says(s.post("/v1/chat/completions", dict(ask, tool_choice={"type": "function", "function": {"name": "x"}}), 400), "x")

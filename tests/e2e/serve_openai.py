@@ -31,8 +31,10 @@ if len(sys.argv) < 4:
         sys.exit(77)
 
 import asyncio  # noqa: E402
+from typing import Literal, Optional  # noqa: E402
 
 import openai  # noqa: E402
+import pydantic  # noqa: E402
 from serve_lib import Server, run_all, same  # noqa: E402
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -76,6 +78,27 @@ def test_logprobs(client):
     r = client.completions.create(model="m", prompt=["Hello", "Bye"], max_tokens=4, temperature=0, logprobs=1, n=2)
     same([c.index for c in r.choices], [0, 1, 2, 3])
     same(len(r.choices[3].logprobs.tokens), 4)
+    r = client.completions.create(model="m", prompt="Hello there", max_tokens=0, logprobs=1, echo=True)
+    same((r.choices[0].text, r.choices[0].logprobs.token_logprobs[0]), ("Hello there", None))
+    assert all(x < 0 for x in r.choices[0].logprobs.token_logprobs[1:])
+
+
+def test_parse(client):
+    """A pydantic model in, an instance of it out; thinking ends at once, and answers are drawn at random."""
+    class Step(pydantic.BaseModel):
+        kind: Literal["add", "sub"]
+        by: int
+        exact: Optional[bool] = None
+
+    class Plan(pydantic.BaseModel):
+        steps: list[Step] = pydantic.Field(max_length=3)
+        done: bool
+
+    for seed in range(5):
+        r = client.chat.completions.parse(model="m", messages=HELLO, max_tokens=600, seed=seed, response_format=Plan,
+                                          logit_bias={THINK_END: 100})
+        same(r.choices[0].finish_reason, "stop")
+        assert isinstance(r.choices[0].message.parsed, Plan), r
 
 
 def test_models_and_errors(client):
@@ -107,4 +130,5 @@ def test_async(client):
 
 if __name__ == "__main__":
     with Server() as server:
+        THINK_END = server.post("/tokenize", {"prompt": "</think>", "add_special_tokens": False})["tokens"][0]
         run_all(globals(), openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="x", max_retries=0))

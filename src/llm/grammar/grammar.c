@@ -9,6 +9,8 @@
 #include "llm/grammar/grammar_internal.h"
 #include "llm/grammar/schema_internal.h"
 
+enum { MAX_SCHEMA = 1 << 20 };
+
 fm_status fm_grammars_create(fm_grammars **out, const fm_tokenizer *t, int vocab,
                              const int32_t *eos, int n_eos)
 {
@@ -118,14 +120,16 @@ static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
     FM_BUG_UNLESS(g->path != NULL);
     pthread_mutex_init(&g->lock, NULL);
     fm__states_init(&g->states, &g->nfa);
-    fm__grammar_warm(g);
-    *out = g;
-    return FM_OK;
+    rc = fm__grammar_warm(g);
+    if (rc == FM_OK) *out = g;
+    else fm_grammar_release(g);
+    return rc;
 }
 
 static fm_status read_schema(fm__nfa *n, const char *text, size_t len, int flags)
 {
     json_t *root = NULL;
+    if (len > MAX_SCHEMA) return fm_fail(FM_E_NOSUP, "schema: it has more than %d bytes", MAX_SCHEMA);
     int32_t from = n->rule[0].start, to = 0;
     FM_TRY(fm_json_parse(&root, text, len, "schema"));
     if (flags & FM_GRAMMAR_SPACE_FIRST) from = fm__nfa_space(n, from);

@@ -22,7 +22,7 @@ typedef struct {
 fm_status fm__token_order_init(fm__token_order *o, const fm_tokenizer *t, int vocab);
 void      fm__token_order_fini(fm__token_order *o);
 
-enum { FM__MAX_EOS = 16, FM__N_KEPT = 64, FM__CALLS = 100 };
+enum { FM__MAX_EOS = 16, FM__N_KEPT = 32, FM__CALLS = 100 };
 
 typedef struct {
     int         kind, flags; /* kind: fm_grammar_kind or FM__CALLS */
@@ -69,7 +69,8 @@ struct fm_matcher {
 /* tool_syntax.c */
 fm_status fm__nfa_calls(fm__nfa *n, const fm_grammar_calls *c, const fm_tokenizer *t);
 
-/* matcher.c: finds the tokens of the first state, so that no step has to. */
-void fm__grammar_warm(fm_grammar *g);
+/* matcher.c: finds the tokens of the first state, so that no step has to.
+ * FM_E_NOSUP: already that is too much. */
+fm_status fm__grammar_warm(fm_grammar *g);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Beyond these the books are begun anew; a state is a kilobyte or two, its
  * tokens are a bit each. */
-enum { MAX_STATES = 8192, MAX_ALLOWED = 1024 };
+enum { MAX_STATES = 4096, MAX_PLACES = 1 << 20, MAX_ALLOWED = 256 };
 
 static size_t n_word(const fm_grammar *g)
 {
@@ -63,6 +63,7 @@ static const uint32_t *allowed_at(fm_grammar *g, int32_t state)
 {
     if (g->states.state[state].allowed) return g->states.state[state].allowed;
     if (g->n_allowed == MAX_ALLOWED) forget_allowed(g);
+    g->states.effort = 0;
     uint32_t *bits = calloc(n_word(g) + 1, sizeof *bits);
     FM_BUG_UNLESS(bits != NULL);
     walk_tokens(g, state, bits);
@@ -84,11 +85,13 @@ static void begin_anew(fm_grammar *g)
     g->n_allowed = 0;
 }
 
-void fm__grammar_warm(fm_grammar *g)
+fm_status fm__grammar_warm(fm_grammar *g)
 {
     pthread_mutex_lock(&g->lock);
     allowed_at(g, 0);
+    const int too_much = g->states.effort > FM__MAX_EFFORT;
     pthread_mutex_unlock(&g->lock);
+    return too_much ? fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once") : FM_OK;
 }
 
 static int is_at_end(const fm_matcher *m)
@@ -188,6 +191,7 @@ static fm_status take(fm_matcher *m, int32_t token)
     size_t       n     = 0;
     const char  *bytes = fm_token_bytes(g->of->tokenizer, token, &n);
     int32_t      to    = m->state;
+    s->effort          = 0;
     if (s->state[to].may_end && is_eos(g->of, token)) {
         m->over = 1;
         return FM_OK;
@@ -199,7 +203,7 @@ static fm_status take(fm_matcher *m, int32_t token)
     if (m->over || to == FM__DEAD)
         return fm_fail(FM_E_ARG, "grammar: token %d may not come here", (int)token);
     m->state = to;
-    if (s->n_state > MAX_STATES) begin_anew(g);
+    if (s->n_state > MAX_STATES || s->n_place > MAX_PLACES) begin_anew(g);
     look(m);
     return FM_OK;
 }

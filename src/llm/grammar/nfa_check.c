@@ -3,6 +3,7 @@
  * a matcher never walks into a dead end; and a rule must not call itself
  * before it has written anything, or following it would not end. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "llm/grammar/nfa.h"
 
@@ -14,8 +15,12 @@ typedef struct {
     char    *empty;   /* [n_state] ... without writing anything */
     char    *mark;    /* [n_rule] 1: being followed, 2: done */
     char    *seen;    /* [n_state] was on the list; a state belongs to one rule */
-    int32_t *todo;    /* [n_todo] */
+    int32_t *todo;    /* [n_todo] of at most n_state */
     int32_t  n_todo;
+    int32_t *from;               /* [n_edge] the state an edge leaves */
+    int32_t *into, *into_next;   /* edges that enter a state, linked */
+    int32_t *starts;             /* [n_state] the rule that begins there, or -1 */
+    int32_t *calls, *calls_next; /* edges that call a rule, linked */
 } check;
 
 static int leads_on(const check *c, const fm__edge *e, const char *good)
@@ -24,23 +29,66 @@ static int leads_on(const check *c, const fm__edge *e, const char *good)
            (e->kind != FM__EDGE_CALL || good[c->n->rule[e->what].start]);
 }
 
-/* Marks states backwards from the ends until nothing changes; `only_empty`:
- * along edges that write nothing. */
-static void spread(const check *c, char *good, int only_empty)
+static void mark(check *c, char *good, int32_t s)
+{
+    if (good[s]) return;
+    good[s]              = 1;
+    c->todo[c->n_todo++] = s;
+}
+
+static void try_edges(check *c, char *good, int32_t i, const int32_t *next, int only_empty)
+{
+    for (; i >= 0; i = next[i]) {
+        const fm__edge *e      = &c->n->edge[i];
+        const int       writes = e->kind == FM__EDGE_BYTE || e->kind == FM__EDGE_TOKEN;
+        if (!(only_empty && writes) && leads_on(c, e, good)) mark(c, good, c->from[i]);
+    }
+}
+
+/* Marks states backwards from the ends of the rules; `only_empty`: along edges
+ * that write nothing. */
+static void spread(check *c, char *good, int only_empty)
 {
     const fm__nfa *n = c->n;
-    for (int32_t s = 0; s < n->n_state; s++) good[s] = n->ends[s];
-    for (int changed = 1; changed;) {
-        changed = 0;
-        for (int32_t s = n->n_state - 1; s >= 0; s--) {
-            for (int32_t i = n->first[s]; !good[s] && i >= 0; i = n->edge[i].next) {
-                const fm__edge *e = &n->edge[i];
-                const int writes = e->kind == FM__EDGE_BYTE || e->kind == FM__EDGE_TOKEN;
-                if ((only_empty && writes) || !leads_on(c, e, good)) continue;
-                good[s] = changed = 1;
-            }
-        }
+    memset(good, 0, (size_t)n->n_state);
+    c->n_todo = 0;
+    for (int32_t r = 0; r < n->n_rule; r++) mark(c, good, n->rule[r].end);
+    while (c->n_todo) {
+        const int32_t s = c->todo[--c->n_todo];
+        try_edges(c, good, c->into[s], c->into_next, only_empty);
+        if (c->starts[s] >= 0) try_edges(c, good, c->calls[c->starts[s]], c->calls_next, only_empty);
     }
+}
+
+static int32_t *new_list(size_t n)
+{
+    int32_t *list = malloc((n + 1) * sizeof *list);
+    FM_BUG_UNLESS(list != NULL);
+    memset(list, 0xff, (n + 1) * sizeof *list);
+    return list;
+}
+
+/* The edges the other way round. */
+static void turn_round(check *c)
+{
+    const fm__nfa *n = c->n;
+    c->from          = new_list((size_t)n->n_edge);
+    c->into          = new_list((size_t)n->n_state);
+    c->into_next     = new_list((size_t)n->n_edge);
+    c->starts        = new_list((size_t)n->n_state);
+    c->calls         = new_list((size_t)n->n_rule);
+    c->calls_next    = new_list((size_t)n->n_edge);
+    for (int32_t r = 0; r < n->n_rule; r++) c->starts[n->rule[r].start] = r;
+    for (int32_t s = 0; s < n->n_state; s++)
+        for (int32_t i = n->first[s]; i >= 0; i = n->edge[i].next) {
+            const fm__edge *e = &n->edge[i];
+            c->from[i]        = s;
+            c->into_next[i]   = c->into[e->to];
+            c->into[e->to]    = i;
+            if (e->kind != FM__EDGE_CALL) continue;
+            c->calls_next[i]  = c->calls[e->what];
+            c->calls[e->what] = i;
+        }
 }
 
 static void prune(check *c)
@@ -94,11 +142,13 @@ static int calls_itself(check *c, int32_t rule, int depth)
 static fm_status check_all(check *c)
 {
     fm__nfa *n = c->n;
+    turn_round(c);
     spread(c, c->reaches, 0);
     if (!c->reaches[n->rule[0].start])
         return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
     prune(c);
     spread(c, c->empty, 1);
+    c->n_todo = 0;
     for (int32_t r = 0; r < n->n_rule; r++)
         if (calls_itself(c, r, 0))
             return fm_fail(FM_E_NOSUP, "grammar: a rule refers to itself without anything between");
@@ -122,5 +172,11 @@ fm_status fm__nfa_finish(fm__nfa *n)
     free(c.mark);
     free(c.seen);
     free(c.todo);
+    free(c.from);
+    free(c.into);
+    free(c.into_next);
+    free(c.starts);
+    free(c.calls);
+    free(c.calls_next);
     return rc;
 }

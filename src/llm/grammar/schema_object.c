@@ -8,6 +8,8 @@
 #include "json/read.h"
 #include "llm/grammar/schema_internal.h"
 
+enum { MAX_REQUIRED = 2048 };
+
 /* "name": value, as a rule. */
 static fm_status make_property(fm__schema *s, const char *name, const json_t *v, int32_t *rule)
 {
@@ -114,6 +116,8 @@ fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_
                        fm_json_kind(properties));
     if (required && !json_is_array(required))
         return fm_fail(FM_E_FORMAT, "schema: required: expected a list, found %s", fm_json_kind(required));
+    if (json_array_size(required) > MAX_REQUIRED)
+        return fm_fail(FM_E_NOSUP, "schema: required has more than %d names", MAX_REQUIRED);
     if (json_object_size(properties) || json_array_size(required) || json_is_false(more) || properties)
         return add_described(s, v, from, to);
     if (more && !json_is_true(more)) return add_map(s, more, from, to);

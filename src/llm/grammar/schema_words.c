@@ -23,6 +23,8 @@ static const char *const said[] = {
 };
 enum { FIRST_OF_OBJECT = 7, FIRST_OF_ARRAY = 10, FIRST_OF_STRING = 14, FIRST_OF_NUMBER = 17, N_SAID = 21 };
 
+enum { MAX_ONE_OF = 64 };
+
 fm_status fm__schema_check_words(const json_t *v)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -123,6 +125,7 @@ static int are_two_disjoint(const json_t *a, const json_t *b)
 int fm__schema_are_disjoint(const json_t *list)
 {
     const size_t n = json_array_size(list);
+    if (n > MAX_ONE_OF) return 0;
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
             if (!are_two_disjoint(json_array_get(list, i), json_array_get(list, k))) return 0;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNKNOWN = -2, MAX_WORK = 1 << 16 };
+/* More ways than these to go on at once are cut; those that remain are right. */
+enum { UNKNOWN = -2, MAX_WORK = 1 << 14 };
 
 static void *grow(void *list, int32_t *cap, size_t size)
 {
@@ -79,7 +80,7 @@ static void add_work(fm__states *s, int32_t state, int32_t stack)
     uint32_t h = mix(1, state, stack);
     for (int32_t i; (i = s->work_slot[h & (uint32_t)s->work_mask]) >= 0; h++)
         if (s->work[i].state == state && s->work[i].stack == stack) return;
-    if (s->n_work == MAX_WORK) return; /* fewer ways to go on; all that remain are right */
+    if (s->n_work == MAX_WORK) return;
     if (s->n_work == s->cap_work) s->work = grow(s->work, &s->cap_work, sizeof *s->work);
     s->work_slot[h & (uint32_t)s->work_mask] = s->n_work;
     s->work[s->n_work++]                     = (fm__place){state, stack};
@@ -128,6 +129,7 @@ static void close_work(fm__states *s)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n_work; i++) follow(s, s->work[i]);
+    s->effort += s->n_work;
     for (int32_t i = 0; i < s->n_work; i++)
         if (writes(s->nfa, s->work[i].state)) s->work[n++] = s->work[i];
     s->n_work = n;
@@ -216,12 +218,14 @@ static int fits(const fm__edge *e, fm__edge_kind kind, int32_t what)
 static int32_t step(fm__states *s, int32_t state, fm__edge_kind kind, int32_t what)
 {
     const fm__nfa *n = s->nfa;
+    if (s->effort > FM__MAX_EFFORT) return FM__DEAD;
     begin_work(s);
     for (int32_t i = 0; i < s->state[state].n; i++) {
         const fm__place p = s->place[s->state[state].at + i];
         for (int32_t e = n->first[p.state]; e >= 0; e = n->edge[e].next)
             if (fits(&n->edge[e], kind, what)) add_work(s, n->edge[e].to, p.stack);
     }
+    s->effort += s->state[state].n;
     return number_work(s);
 }
 
@@ -235,8 +239,8 @@ int32_t fm__states_byte(fm__states *s, int32_t state, unsigned char byte)
     }
     const int32_t known = s->state[state].next[byte];
     if (known != UNKNOWN) return known;
-    const int32_t to            = step(s, state, FM__EDGE_BYTE, byte);
-    s->state[state].next[byte] = to;
+    const int32_t to = step(s, state, FM__EDGE_BYTE, byte);
+    if (s->effort <= FM__MAX_EFFORT) s->state[state].next[byte] = to;
     return to;
 }
 

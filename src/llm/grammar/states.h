@@ -12,7 +12,9 @@
 
 #include "llm/grammar/nfa.h"
 
-enum { FM__DEAD = -1 };
+/* MAX_EFFORT: some tenths of a second.  Beyond it nothing may come any more: an
+ * expression can be so ambiguous that following it would hold up everybody. */
+enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 24 };
 
 typedef struct {
     int32_t state, stack; /* stack 0: empty */
@@ -42,6 +44,7 @@ typedef struct {
     fm__place     *work; /* the set being made */
     int32_t        n_work, cap_work, may_end;
     int32_t       *work_slot, work_mask;
+    int64_t        effort; /* places looked at; the caller sets it back */
 } fm__states;
 
 void fm__states_init(fm__states *s, const fm__nfa *nfa); /* state 0: the start */

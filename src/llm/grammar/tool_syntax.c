@@ -7,6 +7,8 @@
 #include "llm/grammar/grammar_internal.h"
 #include "llm/grammar/schema_internal.h"
 
+enum { MAX_SCHEMA = 1 << 20 };
+
 typedef struct {
     fm__nfa                *n;
     const fm_grammar_calls *c;
@@ -30,6 +32,8 @@ static fm_status make_arguments(const syntax *x, const fm_grammar_tool *tool, in
     *rule            = fm__nfa_rule(x->n);
     if (x->n->full) return FM_OK;
     const fm__rule r = x->n->rule[*rule];
+    if (strlen(tool->schema) > MAX_SCHEMA)
+        return fm_fail(FM_E_NOSUP, "parameters of %.60s: more than %d bytes", tool->name, MAX_SCHEMA);
     rc               = fm_json_parse(&schema, tool->schema, strlen(tool->schema), "parameters");
     if (rc == FM_OK) rc = fm__nfa_schema(x->n, schema, r.start, &to);
     json_decref(schema);

@@ -88,6 +88,14 @@ static void close_dummy(fm_source *s)
 
 static const fm__source_kind kind = {describe, read_row, no_data, where, close_dummy};
 
+int fm_source_dummy_rule(const fm_source *s, const fm_tensor *t, fm_dummy_rule *out)
+{
+    if (s->kind != &kind) return 0;
+    const entry *e = &((const dummy *)s)->tensor[t->index];
+    *out           = (fm_dummy_rule){e->key, e->centre, e->step};
+    return 1;
+}
+
 static fm_status add(dummy *d, const char *name, entry e)
 {
     int32_t i;

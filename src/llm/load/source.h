@@ -48,6 +48,14 @@ void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_
  * where there is no such thing.  Spares a copy. */
 const void *fm_source_data(const fm_source *s, const fm_tensor *t);
 
+/* How the values of a dummy tensor are made (load/dummy.h), for whoever makes
+ * them elsewhere.  0: they come from a file. */
+typedef struct {
+    uint64_t key;
+    float    centre, step;
+} fm_dummy_rule;
+int fm_source_dummy_rule(const fm_source *s, const fm_tensor *t, fm_dummy_rule *out);
+
 /* Asks the system to bring these rows into memory; returns at once. */
 void fm_source_prefetch(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row);
 

@@ -70,9 +70,10 @@ static uint64_t unit_bytes(const fm_weights *w, const unit *u)
     return (uint64_t)(u->end - u->begin) * part_bytes;
 }
 
-static fm_status list_units(unit_list *l, const fm_weights *w)
+static fm_status list_units(unit_list *l, const fm_weights *w, const fm_weights_sink *sink)
 {
-    for (int32_t i = 0; i < w->n_piece; i++) FM_TRY(add_units(l, w, i));
+    for (int32_t i = 0; i < w->n_piece; i++)
+        if (!sink || !sink->make || !sink->make(sink->ctx, &w->piece[i])) FM_TRY(add_units(l, w, i));
     return FM_OK;
 }
 
@@ -154,7 +155,7 @@ fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, in
     FM_BUG_UNLESS(!sink || w->packing == FM_PACK_ROWS);
     unit_list l = {0};
     FM_TRY(fm_weights_check(w, s));
-    fm_status rc = list_units(&l, w);
+    fm_status rc = list_units(&l, w, sink);
     if (rc == FM_OK) {
         fm_progress bar  = fm_progress_begin("weights", (double)l.bytes);
         shared_work what = {.list = &l, .bar = show_progress ? &bar : NULL};

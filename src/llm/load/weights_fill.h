@@ -20,9 +20,11 @@ fm_status fm_weights_check(const fm_weights *w, const fm_source *s);
 fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int show_progress);
 
 /* Into memory this process cannot write: `put` copies `bytes` of src, which it
- * may not keep, to dst.  Called by several threads at once. */
+ * may not keep, to dst.  Called by several threads at once.  `make`, if there,
+ * is asked before: whoever can fill a piece by other means returns 1. */
 typedef struct {
     void (*put)(void *ctx, int thread, void *dst, const void *src, size_t bytes);
+    int (*make)(void *ctx, const fm_piece *p);
     void *ctx;
 } fm_weights_sink;
 fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, int show_progress,

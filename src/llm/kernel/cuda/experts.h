@@ -74,7 +74,8 @@ fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream);
  * tiles above: dot products are summed by lanes, not by tensor cores. */
 typedef struct {
     fm_cuda_expert_matrix gate_up, down;
-    fm_cuda_expert_matrix shared_gate_up, shared_down; /* as above with E = 1; unused if I_shared = 0 */
+    fm_cuda_expert_matrix shared_gate_up,
+        shared_down; /* as above with E = 1; unused if I_shared = 0 */
 
     const uint16_t *h;      /* [T, D] bf16 */
     const int32_t  *expert; /* [T, top_k]; < 0: no expert, adds nothing */

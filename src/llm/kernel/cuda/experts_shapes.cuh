@@ -54,7 +54,8 @@ template <tile_out OUT> struct tile_family {
         case 16 + 1: e4m3_16::launch(t, max_block, n_sm, stream); break;
         case 32 + 1: e4m3_32::launch(t, max_block, n_sm, stream); break;
         case 64 + 1: e4m3_64::launch(t, max_block, n_sm, stream); break;
-        default: return fm_fail(FM_E_NOSUP, "experts: no kernel for blocks of %d tokens", block_rows);
+        default:
+            return fm_fail(FM_E_NOSUP, "experts: no kernel for blocks of %d tokens", block_rows);
         }
         return fm_cuda_launched("experts");
     }

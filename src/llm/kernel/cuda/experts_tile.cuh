@@ -97,7 +97,7 @@ template <class S> FM_DEVICE tile_task task_at(const tile_args &a, int t, int n_
 /* Where this thread's copies of a task begin. */
 template <class S> struct tile_source {
     const uint8_t *w;
-    int            n_w;              /* rows of w from there on */
+    int            n_w;                /* rows of w from there on */
     int            x_row[S::X_COPIES]; /* -1: none */
 };
 
@@ -128,7 +128,7 @@ FM_DEVICE void copy_stage(uint8_t *stage, const tile_source<S> &s, const tile_ar
         fm_cp_async16(stage + fm__chunk<K_BYTES>(tid / 8 + 16 * i, tid % 8),
                       s.w + 16 * i * pitch + step * K_BYTES, in_w && 16 * i < s.n_w);
 
-    const int  c    = tid % S::X_CHUNKS, at = step * S::X_BYTES + c * 16;
+    const int  c = tid % S::X_CHUNKS, at = step * S::X_BYTES + c * 16;
     const bool in_x = at < 2 * a.k;
 #pragma unroll
     for (int i = 0; i < S::X_COPIES; i++) {
@@ -136,29 +136,44 @@ FM_DEVICE void copy_stage(uint8_t *stage, const tile_source<S> &s, const tile_ar
         if (S::NT % S::X_STEP && r >= S::NT) break;
         uint8_t *to = stage + WEIGHT_BYTES +
                       (S::FP8 ? fm__chunk_pair<S::X_BYTES>(r, c) : fm__chunk<S::X_BYTES>(r, c));
-        fm_cp_async16(to, a.x + (int64_t)max(s.x_row[i], 0) * a.ldx * 2 + at, in_x && s.x_row[i] >= 0);
+        fm_cp_async16(to, a.x + (int64_t)max(s.x_row[i], 0) * a.ldx * 2 + at,
+                      in_x && s.x_row[i] >= 0);
     }
 }
 
-/* The reading end of the ring: runs STAGES - 1 steps ahead of the product. */
-typedef struct {
-    int task, step, slot;
-} tile_cursor;
+/* The ring, and the walk of this thread block through its tasks: the filling
+ * end runs STAGES - 1 steps ahead of the product. */
+template <class S> struct tile_ring {
+    uint8_t       *bytes;
+    int            n_block, n_task, n_step;
+    int            task, step, fill; /* what is asked for next, and into which stage */
+    int            read;             /* the stage that is multiplied next */
+    tile_source<S> from;
+};
 
-template <class S>
-FM_DEVICE void copy_next(tile_cursor &c, tile_source<S> &s, const tile_args &a, uint8_t *ring,
-                         int n_block, int n_task, int n_step)
+template <class S> FM_DEVICE void copy_next(tile_ring<S> &r, const tile_args &a)
 {
-    if (c.task < n_task) {
-        if (c.step == 0) source_begin<S>(s, a, task_at<S>(a, c.task, n_block));
-        copy_stage<S>(ring + c.slot * S::STAGE_BYTES, s, a, c.step);
-        if (++c.step == n_step) {
-            c.step = 0;
-            c.task += gridDim.x;
+    if (r.task < r.n_task) {
+        if (r.step == 0) source_begin<S>(r.from, a, task_at<S>(a, r.task, r.n_block));
+        copy_stage<S>(r.bytes + r.fill * S::STAGE_BYTES, r.from, a, r.step);
+        if (++r.step == r.n_step) {
+            r.step = 0;
+            r.task += gridDim.x;
         }
     }
-    if (++c.slot == S::STAGES) c.slot = 0;
+    if (++r.fill == S::STAGES) r.fill = 0;
     fm_cp_async_commit();
+}
+
+template <class S> FM_DEVICE void ring_begin(tile_ring<S> &r, const tile_args &a, uint8_t *bytes)
+{
+    r.bytes   = bytes;
+    r.n_block = count_blocks<S>(a);
+    r.n_task  = r.n_block * ((a.n + TILE_ROWS - 1) / TILE_ROWS);
+    r.n_step  = (a.k + S::K - 1) / S::K;
+    r.task    = blockIdx.x;
+    r.step = r.fill = r.read = 0;
+    for (int i = 0; i < S::STAGES - 1; i++) copy_next<S>(r, a);
 }
 
 template <class S> struct tile_sums {
@@ -188,7 +203,8 @@ template <class S> FM_DEVICE void multiply_bf16(tile_sums<S> &c, const uint8_t *
         uint32_t b[S::N8][4];
 #pragma unroll
         for (int j = 0; j < S::N8; j++)
-            fm__tokens_bf16<S::X_BYTES>(b[j], stage + WEIGHT_BYTES, warp_token<S>() + 8 * j, 4 * k32);
+            fm__tokens_bf16<S::X_BYTES>(b[j], stage + WEIGHT_BYTES, warp_token<S>() + 8 * j,
+                                        4 * k32);
 #pragma unroll
         for (int half = 0; half < 2; half++)
 #pragma unroll
@@ -243,10 +259,7 @@ template <class S> FM_DEVICE void add_scaled(tile_sums<S> &c, const tile_sums<S>
             (&c.d[i][0][0])[j] = fmaf((&part.d[i][0][0])[j], i & 1 ? f.y : f.x, (&c.d[i][0][0])[j]);
 }
 
-FM_DEVICE float gated(float gate, float up)
-{
-    return gate / (1 + expf(-gate)) * up;
-}
+FM_DEVICE float gated(float gate, float up) { return gate / (1 + expf(-gate)) * up; }
 
 /* Two neighbouring outputs of one pair. */
 template <tile_out OUT>
@@ -303,19 +316,18 @@ FM_DEVICE void store_swiglu(const tile_args &a, const tile_task &task, const til
 
 /* All steps of one task; the ring's other end stays ahead. */
 template <class S, tile_out OUT>
-FM_DEVICE void multiply_task(tile_sums<S> &c, const tile_task &task, tile_cursor &ahead,
-                             tile_source<S> &src, const tile_args &a, uint8_t *ring, int &slot,
-                             int n_block, int n_task, int n_step)
+FM_DEVICE void multiply_task(tile_sums<S> &c, tile_ring<S> &ring, const tile_args &a,
+                             const tile_task &task)
 {
-    float2 next = factors<S, OUT>(a, task, 0, n_step);
-    for (int step = 0; step < n_step; step++) {
+    float2 next = factors<S, OUT>(a, task, 0, ring.n_step);
+    for (int step = 0; step < ring.n_step; step++) {
         fm_cp_async_wait<S::STAGES - 2>();
         __syncthreads(); /* this stage has landed, and the one before it is free */
-        copy_next<S>(ahead, src, a, ring, n_block, n_task, n_step);
-        const uint8_t *stage = ring + slot * S::STAGE_BYTES;
+        copy_next<S>(ring, a);
+        const uint8_t *stage = ring.bytes + ring.read * S::STAGE_BYTES;
         if (S::FP8) {
             const float2 now = next;
-            if (step + 1 < n_step) next = factors<S, OUT>(a, task, step + 1, n_step);
+            if (step + 1 < ring.n_step) next = factors<S, OUT>(a, task, step + 1, ring.n_step);
             tile_sums<S> part;
             clear<S>(part);
             multiply_e4m3<S>(part, stage);
@@ -323,43 +335,36 @@ FM_DEVICE void multiply_task(tile_sums<S> &c, const tile_task &task, tile_cursor
         } else if (warp_token<S>() < task.n_pair) { /* half a tile may be empty */
             multiply_bf16<S>(c, stage);
         }
-        if (++slot == S::STAGES) slot = 0;
+        if (++ring.read == S::STAGES) ring.read = 0;
     }
 }
 
 template <class S, tile_out OUT, int PER_SM>
-FM_KERNEL(TILE_THREADS, PER_SM) grouped_tiles(const tile_args a)
+FM_KERNEL(TILE_THREADS, PER_SM)
+grouped_tiles(const tile_args a)
 {
-    FM_SHARED_BYTES(ring);
+    FM_SHARED_BYTES(bytes);
+    tile_ring<S> ring;
     fm_grid_wait();
     fm_grid_release();
-    const int n_block = count_blocks<S>(a);
-    const int n_task  = n_block * ((a.n + TILE_ROWS - 1) / TILE_ROWS);
-    const int n_step  = (a.k + S::K - 1) / S::K;
-
-    tile_cursor    ahead = {(int)blockIdx.x, 0, 0};
-    tile_source<S> src;
-    for (int i = 0; i < S::STAGES - 1; i++) copy_next<S>(ahead, src, a, ring, n_block, n_task, n_step);
-
-    int slot = 0;
-    for (int t = blockIdx.x; t < n_task; t += gridDim.x) {
-        const tile_task task = task_at<S>(a, t, n_block);
+    ring_begin<S>(ring, a, bytes);
+    for (int t = blockIdx.x; t < ring.n_task; t += gridDim.x) {
+        const tile_task task = task_at<S>(a, t, ring.n_block);
         tile_sums<S>    c;
         clear<S>(c);
-        multiply_task<S, OUT>(c, task, ahead, src, a, ring, slot, n_block, n_task, n_step);
-        if (OUT == OUT_SWIGLU) store_swiglu<S>(a, task, c);
-        else store_sums<S, OUT>(a, task, c);
+        multiply_task<S, OUT>(c, ring, a, task);
+        if (OUT == OUT_SWIGLU)
+            store_swiglu<S>(a, task, c);
+        else
+            store_sums<S, OUT>(a, task, c);
     }
 }
 
 /* One kernel with the blocks of a multiprocessor that its registers and its
  * ring allow. */
 template <class S, tile_out OUT, int PER_SM> struct tile_kernel {
-    static cudaError_t init()
-    {
-        return fm_allow_shared(grouped_tiles<S, OUT, PER_SM>, S::BYTES);
-    }
-    static void launch(const tile_args &a, int max_block, int n_sm, fm_stream stream)
+    static cudaError_t init() { return fm_allow_shared(grouped_tiles<S, OUT, PER_SM>, S::BYTES); }
+    static void        launch(const tile_args &a, int max_block, int n_sm, fm_stream stream)
     {
         const int     row_tiles = (a.n + TILE_ROWS - 1) / TILE_ROWS;
         const int64_t tasks     = (int64_t)row_tiles * max_block;

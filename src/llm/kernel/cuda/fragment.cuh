@@ -84,10 +84,7 @@ FM_DEVICE int fm__pair_token()
     return 2 * (lane & 3) + (lane >> 2 & 1);
 }
 
-FM_DEVICE int fm__pair_row()
-{
-    return (threadIdx.x & 31) >> 3 << 1;
-}
+FM_DEVICE int fm__pair_row() { return (threadIdx.x & 31) >> 3 << 1; }
 
 FM_DEVICE void fm__pair_rows(float2 pair[2], const float d[4])
 {

@@ -4,10 +4,7 @@
 /* Up to here one reading of the weights serves all rows in our tiles. */
 enum { FEW_ROWS = 64 };
 
-int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a)
-{
-    return a->m > FEW_ROWS && !a->scale;
-}
+int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a) { return a->m > FEW_ROWS && !a->scale; }
 
 fm_status fm_cuda_linear(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
 {

@@ -37,9 +37,9 @@ typedef struct {
     void           *y;     /* [n_batch][m, n] f32, or bf16 */
 
     int     m, n, k;
-    int     ldx, ldw, ldy;                 /* elements between rows */
+    int     ldx, ldw, ldy; /* elements between rows */
     int     n_batch;
-    int64_t x_stride, w_stride, y_stride;  /* elements between members of the batch */
+    int64_t x_stride, w_stride, y_stride; /* elements between members of the batch */
 
     int by_k;       /* w has its rows along n */
     int y_bf16;     /* y is rounded to bf16 */

@@ -134,8 +134,9 @@ static fm_status describe(cublasLtMatmulDescOpaque_t *d, int by_k)
 /* Sums over parts of k stay in f32. */
 static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, size_t workspace_bytes)
 {
-    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    const uint32_t aligned = ALIGNMENT;
+    const uint32_t schemes =
+        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t                             aligned     = ALIGNMENT;
     const cublasLtMatmulPreferenceAttributes_t alignment[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -155,8 +156,8 @@ static int fits(fm_cuda_lt *lt, plan *p, const layouts *l, const cublasLtMatmulA
 {
     cublasLtMatmulHeuristicResult_t r;
     const cublasStatus_t            s = cublasLtMatmulAlgoCheck(
-        lt->handle, &p->product, (cublasLtMatrixLayout_t)&l->w, (cublasLtMatrixLayout_t)&l->x,
-        (cublasLtMatrixLayout_t)&l->y, (cublasLtMatrixLayout_t)&l->y, algorithm, &r);
+                   lt->handle, &p->product, (cublasLtMatrixLayout_t)&l->w, (cublasLtMatrixLayout_t)&l->x,
+                   (cublasLtMatrixLayout_t)&l->y, (cublasLtMatrixLayout_t)&l->y, algorithm, &r);
     return s == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= lt->workspace_bytes;
 }
 
@@ -173,12 +174,13 @@ static fm_status choose(fm_cuda_lt *lt, plan *p, const fm_cuda_linear_args *a)
     LT(cublasLtMatmulAlgoGetHeuristic(lt->handle, &p->product, &top.w, &top.x, &top.y, &top.y,
                                       &preference, CANDIDATES, found, &n));
     for (int i = 0; i < n; i++) {
-        if (found[i].state != CUBLAS_STATUS_SUCCESS || !fits(lt, p, &bottom, &found[i].algo)) continue;
+        if (found[i].state != CUBLAS_STATUS_SUCCESS || !fits(lt, p, &bottom, &found[i].algo))
+            continue;
         p->algorithm = found[i].algo;
         return FM_OK;
     }
-    return fm_fail(FM_E_NOSUP, "cuBLASLt has no algorithm for m <= %d, n = %d, k = %d", p->key.bucket,
-                   a->n, a->k);
+    return fm_fail(FM_E_NOSUP, "cuBLASLt has no algorithm for m <= %d, n = %d, k = %d",
+                   p->key.bucket, a->n, a->k);
 }
 
 fm_status fm_cuda_lt_plan(fm_cuda_lt *lt, const fm_cuda_linear_args *a)
@@ -203,7 +205,8 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
     FM_TRY(fm_cuda_lt_plan(lt, a));
     plan *p = find(lt, &k);
     FM_TRY(make_layouts(&l, a, a->m));
-    LT(cublasLtMatmul(lt->handle, &p->product, &one, a->w, &l.w, a->x, &l.x, &beta, a->y, &l.y, a->y,
-                      &l.y, &p->algorithm, lt->workspace, lt->workspace_bytes, (cudaStream_t)stream));
+    LT(cublasLtMatmul(lt->handle, &p->product, &one, a->w, &l.w, a->x, &l.x, &beta, a->y, &l.y,
+                      a->y, &l.y, &p->algorithm, lt->workspace, lt->workspace_bytes,
+                      (cudaStream_t)stream));
     return FM_OK;
 }

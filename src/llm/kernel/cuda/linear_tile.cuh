@@ -50,8 +50,8 @@ FM_DEVICE void copy_w(uint8_t *stage, const fm_cuda_linear_args &a, const linear
 {
     const bool     by_k = S::KIND == W_BF16_BY_K;
     const uint8_t *w    = (const uint8_t *)a.w + p.batch * a.w_stride * S::W_WIDTH;
-    const int      line0 = by_k ? step * LINEAR_K : p.row0, along0 = by_k ? p.row0 : step * LINEAR_K;
-    const int      lines = by_k ? a.k : a.n, along = by_k ? a.n : a.k;
+    const int line0 = by_k ? step * LINEAR_K : p.row0, along0 = by_k ? p.row0 : step * LINEAR_K;
+    const int lines = by_k ? a.k : a.n, along = by_k ? a.n : a.k;
 #pragma unroll
     for (int i = 0; i < S::W_LINES * S::W_CHUNKS; i += LINEAR_THREADS) {
         const int  at = i + threadIdx.x, r = at / S::W_CHUNKS, c = at % S::W_CHUNKS;
@@ -102,14 +102,17 @@ template <class S> FM_DEVICE void multiply_bf16(linear_sums<S> &c, const uint8_t
     const int warp = threadIdx.x / 32;
     uint32_t  b[S::N8][4];
 #pragma unroll
-    for (int j = 0; j < S::N8; j++) fm__tokens_bf16<X_ROW>(b[j], stage + S::W_BYTES, 8 * j, 4 * warp);
+    for (int j = 0; j < S::N8; j++)
+        fm__tokens_bf16<X_ROW>(b[j], stage + S::W_BYTES, 8 * j, 4 * warp);
 #pragma unroll
     for (int half = 0; half < 2; half++)
 #pragma unroll
         for (int i = 0; i < S::M16; i++) {
             uint32_t w[4];
-            if (S::KIND == W_BF16_BY_K) weights_by_k<S::W_LINE>(w, stage, 16 * i, 32 * warp + 16 * half);
-            else fm__weights_bf16<S::W_LINE>(w, stage, 16 * i, 4 * warp + 2 * half);
+            if (S::KIND == W_BF16_BY_K)
+                weights_by_k<S::W_LINE>(w, stage, 16 * i, 32 * warp + 16 * half);
+            else
+                fm__weights_bf16<S::W_LINE>(w, stage, 16 * i, 4 * warp + 2 * half);
 #pragma unroll
             for (int j = 0; j < S::N8; j++) fm_mma_bf16_16816(c.d[i][j], w, b[j] + 2 * half);
         }
@@ -147,7 +150,7 @@ template <class S> FM_DEVICE void add_warps(float d[4], const float4 *part, int 
 #pragma unroll
     for (int warp = 1; warp < 4; warp++) {
         const float4 p = part[(warp * S::M16 * S::N8 + f) * 32 + lane];
-        sum = make_float4(sum.x + p.x, sum.y + p.y, sum.z + p.z, sum.w + p.w);
+        sum            = make_float4(sum.x + p.x, sum.y + p.y, sum.z + p.z, sum.w + p.w);
     }
     d[0] = sum.x;
     d[1] = sum.y;
@@ -175,7 +178,7 @@ FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const 
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
 #pragma unroll
     for (int f = 0; f < S::M16 * S::N8; f++) {
-        const float *d = c.d[f / S::N8][f % S::N8];
+        const float *d                                = c.d[f / S::N8][f % S::N8];
         part[(warp * S::M16 * S::N8 + f) * 32 + lane] = make_float4(d[0], d[1], d[2], d[3]);
     }
     __syncthreads();
@@ -195,16 +198,18 @@ FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const 
 template <class S>
 FM_DEVICE float factor_at(const fm_cuda_linear_args &a, const linear_place &p, int step, int n_step)
 {
-    return S::KIND == W_E4M3 && step < n_step ? a.scale[(int64_t)(p.row0 / 128) * n_step + step] : 1;
+    return S::KIND == W_E4M3 && step < n_step ? a.scale[(int64_t)(p.row0 / 128) * n_step + step]
+                                              : 1;
 }
 
 template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linear_args a)
 {
     FM_SHARED_BYTES(ring);
     const int          n_step = (a.k + LINEAR_K - 1) / LINEAR_K;
-    const linear_place p      = {(int)blockIdx.x * S::ROWS, (int)blockIdx.y * S::NT, (int)blockIdx.z};
+    const linear_place p = {(int)blockIdx.x * S::ROWS, (int)blockIdx.y * S::NT, (int)blockIdx.z};
 
-    for (int s = 0; s < S::STAGES - 1 && s < n_step; s++) copy_w<S>(ring + s * S::STAGE_BYTES, a, p, s);
+    for (int s = 0; s < S::STAGES - 1 && s < n_step; s++)
+        copy_w<S>(ring + s * S::STAGE_BYTES, a, p, s);
     fm_grid_wait();
     fm_grid_release();
     for (int s = 0; s < S::STAGES - 1; s++) {
@@ -226,8 +231,10 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linea
         fm_cp_async_commit();
         const float now = factor;
         factor          = factor_at<S>(a, p, step + 1, n_step);
-        if (S::KIND == W_E4M3) multiply_e4m3<S>(c, ring + slot * S::STAGE_BYTES, now);
-        else multiply_bf16<S>(c, ring + slot * S::STAGE_BYTES);
+        if (S::KIND == W_E4M3)
+            multiply_e4m3<S>(c, ring + slot * S::STAGE_BYTES, now);
+        else
+            multiply_bf16<S>(c, ring + slot * S::STAGE_BYTES);
         if (++slot == S::STAGES) slot = 0;
         if (++free == S::STAGES) free = 0;
     }
@@ -236,11 +243,8 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linea
 }
 
 template <class S> struct linear_kernel {
-    static cudaError_t init()
-    {
-        return fm_allow_shared(linear_tiles<S>, S::BYTES);
-    }
-    static dim3 grid_of(const fm_cuda_linear_args &a)
+    static cudaError_t init() { return fm_allow_shared(linear_tiles<S>, S::BYTES); }
+    static dim3        grid_of(const fm_cuda_linear_args &a)
     {
         return dim3((unsigned)(a.n + S::ROWS - 1) / S::ROWS, (unsigned)(a.m + S::NT - 1) / S::NT,
                     (unsigned)a.n_batch);

@@ -64,12 +64,15 @@ template <weight_kind KIND, int NT>
 static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
 {
     using choice = linear_choice<KIND, NT>;
-    if (choice::wide::blocks(a) >= 2 * a.n_sm) choice::wide::launch(a, stream);
-    else choice::narrow::launch(a, stream);
+    if (choice::wide::blocks(a) >= 2 * a.n_sm)
+        choice::wide::launch(a, stream);
+    else
+        choice::narrow::launch(a, stream);
     return fm_cuda_launched("linear");
 }
 
-template <weight_kind KIND> static fm_status launch_kind(const fm_cuda_linear_args &a, fm_stream stream)
+template <weight_kind KIND>
+static fm_status launch_kind(const fm_cuda_linear_args &a, fm_stream stream)
 {
     if (a.m <= 8) return launch_pair<KIND, 8>(a, stream);
     if (a.m <= 16) return launch_pair<KIND, 16>(a, stream);
@@ -89,7 +92,8 @@ static void check(const fm_cuda_linear_args *a)
 {
     const int wide = a->scale ? 16 : 8;
     FM_BUG_UNLESS(a->n % 2 == 0 && a->ldy % 2 == 0 && a->y_stride % 2 == 0 && a->n_sm > 0);
-    FM_BUG_UNLESS(a->k % wide == 0 && a->ldw % wide == 0 && a->ldx % 8 == 0 && a->x_stride % 8 == 0);
+    FM_BUG_UNLESS(a->k % wide == 0 && a->ldw % wide == 0 && a->ldx % 8 == 0 &&
+                  a->x_stride % 8 == 0);
     FM_BUG_UNLESS(a->w_stride % wide == 0 && a->n_batch >= 1);
     FM_BUG_UNLESS(!a->by_k || (a->n % 8 == 0 && !a->scale));
     FM_BUG_UNLESS(!a->scale || a->n_batch == 1);

@@ -31,7 +31,9 @@ fm_status fm_cuda_linear_wide(const fm_cuda_linear_args *a, fm_stream stream)
     t.ldy            = a->ldy;
     t.accumulate     = a->accumulate;
     if (a->m == 0) return FM_OK;
-    if (a->y_bf16) wide_bf16::launch(t, blocks, a->n_sm, stream);
-    else wide_f32::launch(t, blocks, a->n_sm, stream);
+    if (a->y_bf16)
+        wide_bf16::launch(t, blocks, a->n_sm, stream);
+    else
+        wide_f32::launch(t, blocks, a->n_sm, stream);
     return fm_cuda_launched("linear_wide");
 }

@@ -23,7 +23,8 @@ enum { KEYS = FM_MLA_LATENT_KEYS, STEPS = FM_MLA_WIDTH_MAX / 32, WEIGHT_BYTES = 
 
 template <int TILES, bool FIXED, bool E4M3> struct shape { /* TILES of 16 heads */
     static const int  tiles     = TILES;
-    static const bool bytes     = E4M3; /* the cache is */
+    static const bool fixed     = FIXED; /* all columns are there: no branch between products */
+    static const bool bytes     = E4M3;  /* the cache is */
     static const int  warps     = TILES == 1 ? 4 : 8;
     static const int  threads   = warps * 32;
     static const int  heads     = TILES * 16;
@@ -170,7 +171,7 @@ FM_DEVICE void score(float s[][4], const uint32_t held[][4], unsigned char *q, u
 {
     const int n = S::key_tiles;
     float     sum[4][n][4] = {};
-#pragma unroll
+#pragma unroll(S::bytes ? 6 : STEPS) /* e4m3 has no registers for more */
     for (int k = 0; k < STEPS; k++) {
         if (k * 32 >= u.width) break;
         uint32_t a[2][4], b[4];
@@ -279,7 +280,7 @@ FM_DEVICE void add_values(float z[][2 * S::pairs][4], const layout<S> &m,
 #pragma unroll
         for (int j = 0; j < pairs; j++) {
             const int col = (j * warps + u.warp) * 16;
-            if (col >= u.kv_lora) break;
+            if (!S::fixed && col >= u.kv_lora) break;
             uint32_t v[4];
             fm__load_values(v, tile, m.row_bytes, k * 16, col / 8);
 #pragma unroll
@@ -313,7 +314,7 @@ FM_DEVICE void store_columns(const fm_mla_absorbed_args &a, const layout<S> &m, 
 #pragma unroll
         for (int j = 0; j < 2 * S::pairs; j++) {
             const int col = (j / 2 * S::warps + u.warp) * 16 + j % 2 * 8 + u.lane % 4 * 2;
-            if (col >= u.kv_lora) break;
+            if (!S::fixed && col >= u.kv_lora) break;
             store_pair<WHOLE>(a, u, index, head, col, z[h][j][0], z[h][j][1], low);
             store_pair<WHOLE>(a, u, index, head + 8, col, z[h][j][2], z[h][j][3], high);
         }

@@ -54,43 +54,46 @@ FM_DEVICE int round_up16(int x)
     return (x + 15) / 16 * 16;
 }
 
+/* In all three a warp takes four rows at a time, chunk by chunk. */
 FM_DEVICE void fetch_queries(const fm_mla_expanded_args &a, const tile &t, unsigned char *to)
 {
     const int width = t.nope + t.rope, chunks = round_up16(width) / 8;
-    for (int i = threadIdx.x; i < ROWS * chunks; i += THREADS) {
-        const int  row = i / chunks, c = i % chunks;
-        const bool there = row < t.n_row && c * 8 < width;
-        fm_cp_async16(fm__chunk(to, KEY_BYTES, row, c),
-                      there ? a.q + row_of(a, t, row) * width + c * 8 : a.q, there);
-    }
+    for (int row = t.warp * 4; row < ROWS; row += WARPS * 4)
+        for (int j = t.lane; j < 4 * chunks; j += 32) {
+            const int       i = row + j / chunks, c = j % chunks;
+            const bool      there = i < t.n_row && c * 8 < width;
+            const uint16_t *from  = a.q + (there ? row_of(a, t, i) * width + c * 8 : 0);
+            fm_cp_async16(fm__chunk(to, KEY_BYTES, i, c), from, there);
+        }
 }
 
 /* Keys from two places, the head's own columns and those all heads share. */
-FM_DEVICE void fetch_keys(const fm_mla_expanded_args &a, const tile &t, unsigned char *to,
-                          int first)
+FM_DEVICE void fetch_keys(const fm_mla_expanded_args &a, const tile &t, unsigned char *to, int first)
 {
-    const int chunks = round_up16(t.nope + t.rope) / 8, own = t.nope / 8,
-              all = (t.nope + t.rope) / 8;
-    for (int i = threadIdx.x; i < KEYS * chunks; i += THREADS) {
-        const int       k = i / chunks, c = i % chunks;
-        const bool      there = first + k < t.n_key && c < all;
-        const uint16_t *from =
-            c < own ? t.key + (int64_t)(first + k) * a.key_stride + c * 8
-                    : t.key_rope + (int64_t)(first + k) * a.rope_stride + (c - own) * 8;
-        fm_cp_async16(fm__chunk(to, KEY_BYTES, k, c), there ? from : t.key, there);
-    }
+    const int width = t.nope + t.rope, chunks = round_up16(width) / 8;
+#pragma unroll
+    for (int row = t.warp * 4; row < KEYS; row += WARPS * 4)
+        for (int j = t.lane; j < 4 * chunks; j += 32) {
+            const int       k = row + j / chunks, c = j % chunks;
+            const bool      own = c * 8 < t.nope, there = first + k < t.n_key && c * 8 < width;
+            const uint16_t *from   = own ? t.key : t.key_rope;
+            const int       stride = own ? a.key_stride : a.rope_stride, col = own ? 0 : t.nope;
+            const int64_t   at     = (int64_t)(first + k) * stride + c * 8 - col;
+            fm_cp_async16(fm__chunk(to, KEY_BYTES, k, c), from + (there ? at : 0), there);
+        }
 }
 
-FM_DEVICE void fetch_values(const fm_mla_expanded_args &a, const tile &t, unsigned char *to,
-                            int first)
+FM_DEVICE void fetch_values(const fm_mla_expanded_args &a, const tile &t, unsigned char *to, int first)
 {
     const int chunks = round_up16(t.v_dim) / 8;
-    for (int i = threadIdx.x; i < KEYS * chunks; i += THREADS) {
-        const int       k = i / chunks, c = i % chunks;
-        const bool      there = first + k < t.n_key && c * 8 < t.v_dim;
-        const uint16_t *from  = t.value + (int64_t)(first + k) * a.key_stride + c * 8;
-        fm_cp_async16(fm__chunk(to, VALUE_BYTES, k, c), there ? from : t.value, there);
-    }
+#pragma unroll
+    for (int row = t.warp * 4; row < KEYS; row += WARPS * 4)
+        for (int j = t.lane; j < 4 * chunks; j += 32) {
+            const int     k = row + j / chunks, c = j % chunks;
+            const bool    there = first + k < t.n_key && c * 8 < t.v_dim;
+            const int64_t at    = (int64_t)(first + k) * a.key_stride + c * 8;
+            fm_cp_async16(fm__chunk(to, VALUE_BYTES, k, c), t.value + (there ? at : 0), there);
+        }
 }
 
 /* The keys and values at `first` of the pass, into their half of the ring. */
