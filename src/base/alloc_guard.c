@@ -21,6 +21,18 @@ void fm_alloc_guard_end(void)
     guarded--;
 }
 
+int fm_alloc_guard_pause(void)
+{
+    const int paused = guarded;
+    guarded          = 0;
+    return paused;
+}
+
+void fm_alloc_guard_resume(int paused)
+{
+    guarded = paused;
+}
+
 static void check(void)
 {
     if (!guarded) return;

@@ -8,10 +8,17 @@
 #define FM_ALLOC_GUARDED 1
 void fm_alloc_guard_begin(void);
 void fm_alloc_guard_end(void);
+
+/* Around a call into a library that allocates as it likes: pause returns what
+ * resume wants back. */
+int  fm_alloc_guard_pause(void);
+void fm_alloc_guard_resume(int paused);
 #else
 #define FM_ALLOC_GUARDED 0
 static inline void fm_alloc_guard_begin(void) {}
 static inline void fm_alloc_guard_end(void) {}
+static inline int  fm_alloc_guard_pause(void) { return 0; }
+static inline void fm_alloc_guard_resume(int paused) { (void)paused; }
 #endif
 
 #endif

@@ -157,7 +157,8 @@ static fm_status set_limits(opening *p)
                                 .max_context = s->max_context,
                                 .page_size   = s->page_size,
                                 .n_thread    = fm_threads_count(e->threads),
-                                .n_lane      = n_lane};
+                                .n_lane      = n_lane,
+                                .team        = e->threads};
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 

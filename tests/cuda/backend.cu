@@ -29,6 +29,8 @@ static void compare(const fm_both_options &o)
             fm_check_failed(__FILE__, __LINE__, "%s, pass %d: logits are off by %g; %s",
                             o.dir ? o.dir : o.json, step, off, why);
     }
+    if (fm_both_tokens_differ(both, &why) != 0)
+        fm_check_failed(__FILE__, __LINE__, "tokens differ from the CPU's choice; %s", why);
     if (o.deterministic && !fm_both_is_invariant(both, &why))
         fm_check_failed(__FILE__, __LINE__, "chunks move bits; %s", why);
     fm_both_close(both);
@@ -37,19 +39,19 @@ static void compare(const fm_both_options &o)
 FM_TEST(v3_checkpoint)
 {
     const std::string dir = data("v3");
-    compare({dir.c_str(), NULL, NULL, 16, 1});
+    compare({dir.c_str(), NULL, NULL, 16, 1, 1});
 }
 
 FM_TEST(v2lite_checkpoint)
 {
     const std::string dir = data("v2lite");
-    compare({dir.c_str(), NULL, NULL, 1, 1});
+    compare({dir.c_str(), NULL, NULL, 1, 1, 0});
 }
 
 FM_TEST(fp8_checkpoint)
 {
     const std::string dir = data("v3wide-fp8");
-    compare({dir.c_str(), NULL, NULL, 64, 1});
+    compare({dir.c_str(), NULL, NULL, 64, 1, 1});
 }
 
 /* Dummy weights are made on the device; no q_lora, no groups, no shared expert. */
@@ -62,7 +64,7 @@ FM_TEST(dummy_bf16)
              "\"num_attention_heads\": 6, \"num_key_value_heads\": 6, \"q_lora_rank\": null, "
              "\"kv_lora_rank\": 64, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 16, "
              "\"v_head_dim\": 16, \"vocab_size\": 200}",
-             8, 1});
+             8, 1, 1});
 }
 
 FM_TEST(dummy_fp8)
@@ -75,5 +77,5 @@ FM_TEST(dummy_fp8)
              "\"kv_lora_rank\": 128, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 32, "
              "\"v_head_dim\": 32, \"vocab_size\": 320, \"quantization_config\": "
              "{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}}",
-             16, 1});
+             16, 1, 0});
 }

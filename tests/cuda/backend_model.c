@@ -73,7 +73,7 @@ static void make_up_texts(fm_both *b)
 
 static fm_status open_all(fm_both *b, const fm_both_options *o)
 {
-    const fm_run_cuda_options gpu = {0, o->deterministic};
+    const fm_run_cuda_options gpu = {.deterministic = o->deterministic, .pads = o->pads};
     fm_cuda_device            device;
     FM_TRY(fm_cuda_open(&device, 0));
     FM_TRY(read_shape(b, o));
@@ -182,6 +182,69 @@ double fm_both_pass(fm_both *b, int step, const char **why)
         return worst_row(gpu, cpu, batch.n_out, b->config.vocab);
     *why = fm_why();
     return -1;
+}
+
+/* Three ways to ask for a token. */
+static void ask(fm_sampling how[TEXTS], const fm_logit_bias *bias)
+{
+    for (int i = 0; i < TEXTS; i++) {
+        how[i]      = fm_sampling_default();
+        how[i].seed = 77 + (uint64_t)i;
+    }
+    how[0].temperature       = 0;
+    how[0].logprobs          = 1;
+    how[0].top_logprobs      = 4;
+    how[0].bias              = bias;
+    how[0].n_bias            = 1;
+    how[1].temperature       = 0.8f;
+    how[1].top_k             = 20;
+    how[1].top_p             = 0.9f;
+    how[1].min_new_tokens    = 9;
+    how[2].frequency_penalty = 0.5f;
+    how[2].presence_penalty  = 0.25f;
+    how[2].repetition_penalty = 1.2f;
+}
+
+static int differ(const fm_sampled *a, const fm_sampled *b)
+{
+    int n = a->id != b->id || a->n_top != b->n_top || fabsf(a->logprob - b->logprob) > 1e-4f;
+    for (int i = 0; !n && i < a->n_top; i++) n = a->top[i].id != b->top[i].id;
+    return n;
+}
+
+static int choose(fm_both *b, const fm_batch *batch, fm_sampler *s)
+{
+    const fm_logit_bias bias = {3, 2.5f};
+    fm_sampling         how[TEXTS];
+    fm_sampled          gpu[TEXTS], cpu;
+    fm_draw             draw[TEXTS];
+    const float        *logits;
+    const size_t        V = (size_t)b->config.vocab;
+    int                 n = 0;
+    ask(how, &bias);
+    for (int i = 0; i < TEXTS; i++) draw[i] = (fm_draw){&how[i], b->text[i], 5};
+    if (forward(b->gpu, batch, &logits) != FM_OK) return -1;
+    float *copy = malloc(TEXTS * V * sizeof *copy);
+    memcpy(copy, logits, TEXTS * V * sizeof *copy);
+    if (fm_run_sample(b->gpu, batch, draw, gpu) != FM_OK) n = -1;
+    for (int i = 0; n >= 0 && i < TEXTS; i++) {
+        fm_sample(s, &how[i], copy + (size_t)i * V, b->text[i], 5, b->config.eos, b->config.n_eos, &cpu);
+        n += differ(&gpu[i], &cpu);
+    }
+    free(copy);
+    return n;
+}
+
+int fm_both_tokens_differ(fm_both *b, const char **why)
+{
+    fm_batch    batch = empty(b);
+    fm_sampler *s     = NULL;
+    int         n     = -1;
+    for (int t = 0; t < TEXTS; t++) add_span(b, &batch, t, 1, FM_FORM_GENERATED, 1);
+    if (fm_sampler_create(&s, b->config.vocab) == FM_OK) n = choose(b, &batch, s);
+    if (n < 0) *why = fm_why();
+    fm_sampler_destroy(s);
+    return n;
 }
 
 int fm_both_is_invariant(fm_both *b, const char **why)

@@ -11,7 +11,7 @@ typedef struct {
     const char *dir;           /* a checkpoint; NULL: dummy weights */
     const char *shape, *json;  /* built-in shape and overrides, without dir */
     int         page_size;
-    int         deterministic;
+    int         deterministic, pads;
 } fm_both_options;
 
 typedef struct fm_both fm_both;
@@ -24,6 +24,10 @@ void     fm_both_close(fm_both *b);
  * a cached prefix, or the like.  Returns the largest error of a row of logits,
  * relative to its size; -1: *why. */
 double fm_both_pass(fm_both *b, int step, const char **why);
+
+/* Samples the next pass's logits on the GPU and on the CPU, greedy and drawn,
+ * with penalties, biases and a forbidden end: how many tokens differ; -1: *why. */
+int fm_both_tokens_differ(fm_both *b, const char **why);
 
 /* Runs the same rows on the GPU alone, in one pass and in several: 1 if a row's
  * logits have the same bits. */

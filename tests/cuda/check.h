@@ -18,8 +18,8 @@
 #include <vector>
 
 struct fm_test_case {
-    const char   *file, *name;
-    void        (*run)();
+    const char *file, *name;
+    void (*run)();
     fm_test_case *next;
     fm_test_case(const char *file_, const char *name_, void (*run_)());
 };
@@ -46,13 +46,14 @@ void fm_check_equal(const char *file, int line, const char *what, const std::vec
                     const std::vector<T> &expected)
 {
     if (got.size() != expected.size()) {
-        fm_check_failed(file, line, "%s has %zu elements, expected %zu", what, got.size(), expected.size());
+        fm_check_failed(file, line, "%s has %zu elements, expected %zu", what, got.size(),
+                        expected.size());
         return;
     }
     for (size_t i = 0; i < got.size(); i++)
         if (memcmp(&got[i], &expected[i], sizeof(T)) != 0) {
-            fm_check_failed(file, line, "%s[%zu] of %zu is %.9g, expected %.9g", what, i, got.size(),
-                            (double)got[i], (double)expected[i]);
+            fm_check_failed(file, line, "%s[%zu] of %zu is %.9g, expected %.9g", what, i,
+                            got.size(), (double)got[i], (double)expected[i]);
             return;
         }
 }
@@ -60,12 +61,14 @@ void fm_check_equal(const char *file, int line, const char *what, const std::vec
 void fm_check_cuda(cudaError_t e, const char *what); /* ends the program */
 
 /* An array on the device. */
-template <class T> class fm_device {
+template <class T> class fm_device
+{
   public:
     explicit fm_device(const std::vector<T> &from) : n_(from.size())
     {
         take();
-        fm_check_cuda(cudaMemcpy(p_, from.data(), n_ * sizeof(T), cudaMemcpyHostToDevice), "upload");
+        fm_check_cuda(cudaMemcpy(p_, from.data(), n_ * sizeof(T), cudaMemcpyHostToDevice),
+                      "upload");
     }
     explicit fm_device(size_t n, int byte = 0xff) : n_(n) /* every byte the same */
     {
@@ -76,8 +79,8 @@ template <class T> class fm_device {
     fm_device &operator=(const fm_device &) = delete;
     ~fm_device() { (void)cudaFree(p_); }
 
-    T     *data() const { return (T *)p_; }
-    size_t size() const { return n_; }
+    T             *data() const { return (T *)p_; }
+    size_t         size() const { return n_; }
     std::vector<T> host() const
     {
         std::vector<T> v(n_);
@@ -87,7 +90,7 @@ template <class T> class fm_device {
     }
 
   private:
-    void take() { fm_check_cuda(cudaMalloc(&p_, n_ ? n_ * sizeof(T) : 1), "allocation"); }
+    void   take() { fm_check_cuda(cudaMalloc(&p_, n_ ? n_ * sizeof(T) : 1), "allocation"); }
     void  *p_ = NULL;
     size_t n_;
 };
@@ -101,9 +104,9 @@ struct fm_numbers {
         state = state * 6364136223846793005u + 1442695040888963407u;
         return (uint32_t)(state >> 33) * 2654435761u ^ (uint32_t)(state >> 29);
     }
-    int   below(int n) { return (int)((uint64_t)u32() * (uint64_t)n >> 32); }
-    float unit() { return (float)(u32() >> 8) * 0x1p-24f; }        /* [0, 1) */
-    float between(float a, float b) { return a + (b - a) * unit(); }
+    int                below(int n) { return (int)((uint64_t)u32() * (uint64_t)n >> 32); }
+    float              unit() { return (float)(u32() >> 8) * 0x1p-24f; } /* [0, 1) */
+    float              between(float a, float b) { return a + (b - a) * unit(); }
     std::vector<float> floats(size_t n, float a, float b)
     {
         std::vector<float> v(n);

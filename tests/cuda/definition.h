@@ -19,7 +19,8 @@ void right_swiglu(uint16_t *y, const float *c, int inter); /* one row */
 void right_scale_add(float *y, const float *x, float a, int n);
 
 /* route_definition.c: one row; `score` is overwritten */
-void right_route(const fm_model_config *c, float *score, const float *bias, int32_t *expert, float *weight);
+void right_route(const fm_model_config *c, float *score, const float *bias, int32_t *expert,
+                 float *weight);
 
 /* sample_definition.c: one row; `logits` are overwritten */
 typedef struct {
@@ -28,11 +29,12 @@ typedef struct {
     int            n_top;
     fm_top_logprob top[FM_MAX_TOP_LOGPROBS];
 } right_sampled;
-void right_sample(const fm_sampling *p, float *logits, int vocab, const int32_t *output, int n_output,
-                  const int32_t *eos, int n_eos, right_sampled *out);
+void right_sample(const fm_sampling *p, float *logits, int vocab, const int32_t *output,
+                  int n_output, const int32_t *eos, int n_eos, right_sampled *out);
 
 /* dummy_definition.c: elements i … i+n-1 of the stream of `key`; type is an fm_dtype */
-void right_dummy(void *dst, int type, uint64_t key, uint64_t i, uint32_t n, float centre, float step);
+void right_dummy(void *dst, int type, uint64_t key, uint64_t i, uint32_t n, float centre,
+                 float step);
 
 #ifdef __cplusplus
 }

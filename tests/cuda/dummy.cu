@@ -13,11 +13,13 @@ static void fill_right(bytes *dst, const fm_cuda_dummy_args &a)
     for (int64_t r = 0; r < a.n; r++) {
         const int64_t  to   = r / a.group * a.spread + r % a.group + a.first;
         const uint64_t i    = (uint64_t)((a.row0 + r) * a.cols + a.col0);
-        const uint64_t edge = (i | 0xffffffffu) + 1, n = (uint64_t)a.k, before = i + n > edge ? edge - i : n;
-        uint8_t       *out  = dst->data() + to * a.ld * size;
+        const uint64_t edge = (i | 0xffffffffu) + 1, n = (uint64_t)a.k,
+                       before = i + n > edge ? edge - i : n;
+        uint8_t *out          = dst->data() + to * a.ld * size;
         right_dummy(out, a.type, a.key, i, (uint32_t)before, a.centre, a.step);
         if (before < n)
-            right_dummy(out + before * (uint64_t)size, a.type, a.key, edge, (uint32_t)(n - before), a.centre, a.step);
+            right_dummy(out + before * (uint64_t)size, a.type, a.key, edge, (uint32_t)(n - before),
+                        a.centre, a.step);
     }
 }
 

@@ -15,9 +15,11 @@ FM_KERNEL(256) reverse(int *x, int n)
 {
     FM_SHARED_BYTES(memory);
     int *line = (int *)memory;
-    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) line[i] = x[blockIdx.x * (unsigned)n + (unsigned)i];
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        line[i] = x[blockIdx.x * (unsigned)n + (unsigned)i];
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) x[blockIdx.x * (unsigned)n + (unsigned)i] = line[n - 1 - i];
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        x[blockIdx.x * (unsigned)n + (unsigned)i] = line[n - 1 - i];
 }
 
 FM_TEST(blocks_reverse_their_part)
@@ -97,7 +99,8 @@ FM_KERNEL(64) shuffles(int *out)
     mine[4]        = (int)__ballot_sync(FM_WARP, lane % 3 == 0);
     mine[5]        = (int)fm_warp_sum((float)lane);
     mine[6]        = (int)fm_warp_max((float)(lane ^ 21));
-    mine[7]        = lane < 16 ? __shfl_xor_sync(0x0000ffffu, lane, 1) : __shfl_sync(0xffff0000u, lane, 20);
+    mine[7] =
+        lane < 16 ? __shfl_xor_sync(0x0000ffffu, lane, 1) : __shfl_sync(0xffff0000u, lane, 20);
 }
 
 FM_TEST(shuffles_and_votes)
@@ -107,7 +110,8 @@ FM_TEST(shuffles_and_votes)
     const std::vector<int> got = d.host();
     for (int t = 0; t < 64; t++) {
         const int *g = &got[(size_t)t * 8], l = t % 32;
-        FM_CHECK(g[0] == (l ^ 5) && g[1] == (l + 3 < 32 ? l + 3 : l) && g[2] == (l >= 3 ? l - 3 : l));
+        FM_CHECK(g[0] == (l ^ 5) && g[1] == (l + 3 < 32 ? l + 3 : l) &&
+                 g[2] == (l >= 3 ? l - 3 : l));
         FM_CHECK(g[3] == 3 && g[4] == 0x49249249 && g[5] == 496 && g[6] == 31);
         FM_CHECK(g[7] == (l < 16 ? l ^ 1 : 20));
     }
@@ -117,7 +121,7 @@ FM_TEST(shuffles_and_votes)
 FM_KERNEL(32) through_tensor_core(float *out, const uint16_t *a, const uint16_t *b)
 {
     __shared__ __align__(16) uint16_t sa[16 * 16], sb[16 * 8];
-    const int lane = (int)threadIdx.x;
+    const int                         lane = (int)threadIdx.x;
     for (int i = lane; i < 256; i += 32) sa[i] = a[i];
     for (int i = lane; i < 128; i += 32) sb[i] = b[i];
     __syncthreads();
@@ -151,7 +155,7 @@ FM_TEST(mma_multiplies_what_ldmatrix_loads)
 FM_KERNEL(32) there_and_back(uint16_t *x)
 {
     __shared__ __align__(16) uint16_t from[256], to[256];
-    const int lane = (int)threadIdx.x;
+    const int                         lane = (int)threadIdx.x;
     for (int i = lane; i < 256; i += 32) from[i] = x[i];
     __syncthreads();
     uint32_t r[4];
@@ -176,7 +180,7 @@ FM_TEST(matrices_are_transposed_on_the_way)
 FM_KERNEL(32) copy_late(uint32_t *early, uint32_t *late, const uint32_t *from)
 {
     __shared__ __align__(16) uint32_t box[2][32 * 4];
-    const unsigned t = threadIdx.x * 4;
+    const unsigned                    t = threadIdx.x * 4;
     fm_cp_async16(&box[0][t], from + t, true);
     fm_cp_async_commit();
     fm_cp_async16(&box[1][t], from + t, t >= 64);
@@ -226,9 +230,9 @@ FM_TEST(e4m3_there_and_back)
 FM_KERNEL(32) halfway(uint32_t *out)
 {
     if (threadIdx.x) return;
-    out[0] = fm_e4m3x2_of_f32(17.0f, 19.0f);          /* between 16, 18 and 18, 20 */
+    out[0] = fm_e4m3x2_of_f32(17.0f, 19.0f); /* between 16, 18 and 18, 20 */
     out[1] = fm_e4m3x2_of_f32(1e9f, -1e9f);
-    out[2] = fm_e4m3x2_of_f32(0x1p-10f, 0x1.8p-9f);   /* between 0, 2^-9 and 2^-9, 2^-8 */
+    out[2] = fm_e4m3x2_of_f32(0x1p-10f, 0x1.8p-9f); /* between 0, 2^-9 and 2^-9, 2^-8 */
     out[3] = fm_bf16x2_of_f32(1.00390625f, 1.01171875f);
 }
 
@@ -239,7 +243,8 @@ FM_TEST(rounding_is_to_nearest_even)
     const std::vector<uint32_t> got = d.host();
     FM_CHECK(fm_f32_of_fp8((uint8_t)got[0]) == 16 && fm_f32_of_fp8((uint8_t)(got[0] >> 8)) == 20);
     FM_CHECK(got[1] == 0xfe7e);
-    FM_CHECK(fm_f32_of_fp8((uint8_t)got[2]) == 0 && fm_f32_of_fp8((uint8_t)(got[2] >> 8)) == 0x1p-8f);
+    FM_CHECK(fm_f32_of_fp8((uint8_t)got[2]) == 0 &&
+             fm_f32_of_fp8((uint8_t)(got[2] >> 8)) == 0x1p-8f);
     FM_CHECK(got[3] == 0x3f823f80u);
 }
 
@@ -296,7 +301,8 @@ template <class F> static std::vector<char> last_words(const F &launch)
     std::vector<char> text(4096, 0);
     size_t            n = 0;
     ssize_t           got;
-    while (n + 1 < text.size() && (got = read(fd[0], &text[n], text.size() - 1 - n)) > 0) n += (size_t)got;
+    while (n + 1 < text.size() && (got = read(fd[0], &text[n], text.size() - 1 - n)) > 0)
+        n += (size_t)got;
     close(fd[0]);
     int status = 0;
     waitpid(child, &status, 0);
@@ -308,7 +314,8 @@ template <class F> static std::vector<char> last_words(const F &launch)
     do {                                                                                           \
         const std::vector<char> said = last_words([&]() { launch; });                              \
         if (!strstr(said.data(), words))                                                           \
-            fm_check_failed(__FILE__, __LINE__, "expected \"%s\", heard \"%s\"", words, said.data()); \
+            fm_check_failed(__FILE__, __LINE__, "expected \"%s\", heard \"%s\"", words,            \
+                            said.data());                                                          \
     } while (0)
 
 FM_TEST(mistakes_end_with_a_sentence)
@@ -317,10 +324,12 @@ FM_TEST(mistakes_end_with_a_sentence)
     DIES_SAYING("deadlock: of 64 threads 32 wait at barrier 0 for 64, 32 have returned",
                 FM_LAUNCH(half_arrives, 1, 64, 0, NULL, d.data()));
     DIES_SAYING("in one lane meets", FM_LAUNCH(lanes_disagree, 1, 32, 0, NULL, d.data()));
-    DIES_SAYING("31 wait at __shfl_sync, 1 have returned", FM_LAUNCH(lane_leaves, 1, 32, 0, NULL, d.data()));
+    DIES_SAYING("31 wait at __shfl_sync, 1 have returned",
+                FM_LAUNCH(lane_leaves, 1, 32, 0, NULL, d.data()));
     DIES_SAYING("byte 128 of 128 bytes", FM_LAUNCH(writes_behind, 1, 32, 128, NULL, d.data()));
     DIES_SAYING("not in shared memory", FM_LAUNCH(copies_behind, 1, 32, 128, NULL, d.data()));
-    DIES_SAYING("not 16-byte aligned", FM_LAUNCH(copies_askew, 1, 32, 128, NULL, (const char *)d.data()));
+    DIES_SAYING("not 16-byte aligned",
+                FM_LAUNCH(copies_askew, 1, 32, 128, NULL, (const char *)d.data()));
     DIES_SAYING("allowed are 49152", FM_LAUNCH(half_arrives, 1, 32, 50000, NULL, d.data()));
     DIES_SAYING("2048 threads", FM_LAUNCH(half_arrives, 1, 2048, 0, NULL, d.data()));
 }

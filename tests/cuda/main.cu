@@ -65,7 +65,8 @@ int main(int argc, char **argv)
         const int   before = n_failed;
         t->run();
         fm_check_cuda(cudaDeviceSynchronize(), t->name);
-        printf("%s %s: %s\n", n_failed == before ? "ok    " : "FAILED", slash ? slash + 1 : t->file, t->name);
+        printf("%s %s: %s\n", n_failed == before ? "ok    " : "FAILED", slash ? slash + 1 : t->file,
+               t->name);
         fflush(stdout);
         n_run++;
         n_bad += n_failed != before;

@@ -18,7 +18,8 @@ struct absorbed_scene {
     int                  width, max_page;
     mutable std::vector<float> part_z, part_sum; /* what the last run left */
 
-    absorbed_scene(int heads, int lora, int rope_, int page_size_, int part_, std::vector<int32_t> keys)
+    absorbed_scene(int heads, int lora, int rope_, int page_size_, int part_,
+                   std::vector<int32_t> keys)
         : n_head(heads), kv_lora(lora), rope(rope_), page_size(page_size_), part(part_), n_key(keys)
     {
     }

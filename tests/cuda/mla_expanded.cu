@@ -118,8 +118,8 @@ static bf16s run(const expanded_scene &s, const std::vector<piece> &pieces, int 
     return d_o.host();
 }
 
-static void check(const char *file, int line, const expanded_scene &s, const std::vector<piece> &pieces,
-                  const char *what)
+static void check(const char *file, int line, const expanded_scene &s,
+                  const std::vector<piece> &pieces, const char *what)
 {
     const bf16s o   = run(s, pieces);
     int         row = 0;

@@ -9,21 +9,24 @@
 typedef std::vector<float>   floats;
 typedef std::vector<int32_t> ints;
 
-static fm_model_config model(fm_route_method method, fm_score_func func, int n_expert, int top_k, int n_group,
-                             int top_group)
+static fm_model_config model(fm_route_method method, fm_score_func func, int n_expert, int top_k,
+                             int n_group, int top_group)
 {
     fm_model_config c = {};
     c.route = method, c.score = func;
     c.n_expert = n_expert, c.top_k = top_k, c.n_group = n_group, c.top_group = top_group;
-    c.norm_top_k = func == FM_SCORE_SIGMOID, c.routed_scale = func == FM_SCORE_SIGMOID ? 2.5f : 1.0f;
+    c.norm_top_k   = func == FM_SCORE_SIGMOID,
+    c.routed_scale = func == FM_SCORE_SIGMOID ? 2.5f : 1.0f;
     return c;
 }
 
 static fm_cuda_route_args args_of(const fm_model_config &c, int n_row)
 {
     fm_cuda_route_args a = {};
-    a.n_row = n_row, a.n_expert = c.n_expert, a.top_k = c.top_k, a.n_group = c.n_group, a.top_group = c.top_group;
-    a.norm_top_k = c.norm_top_k, a.routed_scale = c.routed_scale, a.method = c.route, a.func = c.score;
+    a.n_row = n_row, a.n_expert = c.n_expert, a.top_k = c.top_k, a.n_group = c.n_group,
+    a.top_group  = c.top_group;
+    a.norm_top_k = c.norm_top_k, a.routed_scale = c.routed_scale, a.method = c.route,
+    a.func = c.score;
     return a;
 }
 
@@ -90,9 +93,10 @@ FM_TEST(rows_beyond_the_live_ones_have_no_expert)
     fm_numbers            r(2);
     const fm_model_config c = model(FM_ROUTE_GREEDY, FM_SCORE_SOFTMAX, 64, 6, 1, 1);
     const int             n = 9, live = 5;
-    fm_device<float>      score(r.floats((size_t)(n * 64), -3, 3)), all((size_t)(n * 6)), some((size_t)(n * 6));
-    fm_device<int32_t>    e_all((size_t)(n * 6)), e_some((size_t)(n * 6)), n_live(ints{live});
-    fm_cuda_route_args    a = args_of(c, n);
+    fm_device<float>      score(r.floats((size_t)(n * 64), -3, 3)), all((size_t)(n * 6)),
+        some((size_t)(n * 6));
+    fm_device<int32_t> e_all((size_t)(n * 6)), e_some((size_t)(n * 6)), n_live(ints{live});
+    fm_cuda_route_args a = args_of(c, n);
     a.score = score.data(), a.expert = e_all.data(), a.weight = all.data();
     FM_CHECK(fm_cuda_route(&a, NULL) == FM_OK);
     a.expert = e_some.data(), a.weight = some.data(), a.n_live = n_live.data();
@@ -115,7 +119,8 @@ FM_TEST(too_many_experts_are_refused)
 
 /* --- pairs ------------------------------------------------------------------ */
 
-namespace {
+namespace
+{
 struct sorted {
     ints count, offset, pair_row, pair_of, block;
 };
@@ -146,12 +151,13 @@ static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int bloc
 
 static void check_pairs(const ints &expert, int top_k, int n_expert, int block_rows)
 {
-    const sorted       want  = sort_plainly(expert, top_k, n_expert, block_rows);
-    const size_t       n     = expert.size(), max_block = n / (size_t)block_rows + (size_t)n_expert;
-    fm_device<int32_t> d_expert(expert), count((size_t)n_expert), offset((size_t)n_expert + 1), pair_row(n),
-        pair_of(n), block(max_block * 3), n_block(1);
-    const fm_cuda_pairs_args a = {d_expert.data(), count.data(), offset.data(), pair_row.data(), pair_of.data(),
-                                  block.data(), n_block.data(), (int)n / top_k, top_k, n_expert, block_rows};
+    const sorted       want = sort_plainly(expert, top_k, n_expert, block_rows);
+    const size_t       n = expert.size(), max_block = n / (size_t)block_rows + (size_t)n_expert;
+    fm_device<int32_t> d_expert(expert), count((size_t)n_expert), offset((size_t)n_expert + 1),
+        pair_row(n), pair_of(n), block(max_block * 3), n_block(1);
+    const fm_cuda_pairs_args a = {d_expert.data(), count.data(), offset.data(),  pair_row.data(),
+                                  pair_of.data(),  block.data(), n_block.data(), (int)n / top_k,
+                                  top_k,           n_expert,     block_rows};
     FM_CHECK(fm_cuda_pairs(&a, NULL) == FM_OK);
     FM_CHECK_EQUAL(count.host(), want.count);
     FM_CHECK_EQUAL(offset.host(), want.offset);
@@ -187,5 +193,5 @@ FM_TEST(all_to_one_and_none_at_all)
     check_pairs(ints(64, -1), 2, 64, 8);
     check_pairs(ints(), 6, 64, 8);
     check_pairs(ints{6, 5, 4, 3, 2, 1, 0, 7}, 1, 8, 8); /* one each, backwards */
-    check_pairs(ints(128, 0), 2, 64, 64); /* exactly full blocks */
+    check_pairs(ints(128, 0), 2, 64, 64);               /* exactly full blocks */
 }

@@ -2,7 +2,8 @@
 #include "definition.h"
 #include "llm/op/cpu_internal.h"
 
-void right_route(const fm_model_config *c, float *score, const float *bias, int32_t *expert, float *weight)
+void right_route(const fm_model_config *c, float *score, const float *bias, int32_t *expert,
+                 float *weight)
 {
     fm_cpu         cpu   = {.n_thread = 1};
     const fm_batch batch = {.n_row = 1};

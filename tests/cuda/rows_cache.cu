@@ -13,7 +13,8 @@ typedef std::vector<int32_t>  ints;
 
 enum { CONTEXT = 40 };
 
-namespace {
+namespace
+{
 struct rope_table {
     floats cos, sin;
     explicit rope_table(int rope) : cos((size_t)(CONTEXT * rope / 2)), sin(cos.size())
@@ -34,15 +35,16 @@ static void check_rope(int n_head, int nope, int rope, int interleaved)
     const rope_table t(rope);
     bf16s            q((size_t)(n * n_head * width));
     for (uint16_t &x : q) x = fm_bf16_of_f32(r.between(-2, 2));
-    fm_device<uint16_t> dq(q);
-    fm_device<float>    dc(t.cos), ds(t.sin);
-    fm_device<int32_t>  dp(pos);
-    const fm_cuda_rope_args a = {dq.data(), dc.data(), ds.data(), dp.data(), n, n_head, nope, rope, interleaved};
+    fm_device<uint16_t>     dq(q);
+    fm_device<float>        dc(t.cos), ds(t.sin);
+    fm_device<int32_t>      dp(pos);
+    const fm_cuda_rope_args a = {dq.data(), dc.data(), ds.data(), dp.data(),  n,
+                                 n_head,    nope,      rope,      interleaved};
     FM_CHECK(fm_cuda_rope(&a, NULL) == FM_OK);
     for (int i = 0; i < n * n_head; i++) {
-        uint16_t *part = &q[(size_t)(i * width + nope)];
-        const size_t at = (size_t)pos[(size_t)(i / n_head)] * (size_t)(rope / 2);
-        floats x((size_t)rope);
+        uint16_t    *part = &q[(size_t)(i * width + nope)];
+        const size_t at   = (size_t)pos[(size_t)(i / n_head)] * (size_t)(rope / 2);
+        floats       x((size_t)rope);
         for (int j = 0; j < rope; j++) x[(size_t)j] = fm_f32_of_bf16(part[j]);
         right_rotate(x.data(), &t.cos[at], &t.sin[at], rope, interleaved);
         for (int j = 0; j < rope; j++) part[j] = fm_bf16_of_f32(x[(size_t)j]);
@@ -58,26 +60,46 @@ FM_TEST(rope_of_queries_equals_the_cpu)
     check_rope(3, 6, 10, 0);
 }
 
+FM_TEST(queries_in_the_latent_space_end_with_their_rotated_part)
+{
+    const int n = 3, heads = 5, nope = 6, rope = 10, kv_lora = 14, width = 32;
+    bf16s     q((size_t)(n * heads * (nope + rope)));
+    for (size_t i = 0; i < q.size(); i++) q[i] = (uint16_t)(i + 1);
+    fm_device<uint16_t>          dq(q), latent((size_t)(n * heads * width), 0xee);
+    const fm_cuda_query_end_args a = {latent.data(), dq.data(), n,       heads,
+                                      nope,          rope,      kv_lora, width};
+    FM_CHECK(fm_cuda_query_end(&a, NULL) == FM_OK);
+    bf16s want((size_t)(n * heads * width), 0xeeee); /* what is before stays */
+    for (int i = 0; i < n * heads; i++)
+        for (int j = kv_lora; j < width; j++)
+            want[(size_t)(i * width + j)] =
+                j < kv_lora + rope ? q[(size_t)(i * (nope + rope) + nope + j - kv_lora)]
+                                   : (uint16_t)0;
+    FM_CHECK_EQUAL(latent.host(), want);
+}
+
 FM_TEST(slots_follow_the_page_table)
 {
-    const ints page  = {5, 2, -1, 9, 0, 1}; /* two tables of three pages */
-    const ints pos   = {0, 6, 7, 13, 14, 20, 21, -1}, table = {0, 0, 0, 0, 0, 1, 1, 1};
-    fm_device<int32_t> dpage(page), dpos(pos), dtable(table), slot(pos.size());
-    const fm_cuda_slots_args a = {slot.data(), dpos.data(), dtable.data(), dpage.data(), (int)pos.size(), 7, 3};
+    const ints               page = {5, 2, -1, 9, 0, 1}; /* two tables of three pages */
+    const ints               pos = {0, 6, 7, 13, 14, 20, 21, -1}, table = {0, 0, 0, 0, 0, 1, 1, 1};
+    fm_device<int32_t>       dpage(page), dpos(pos), dtable(table), slot(pos.size());
+    const fm_cuda_slots_args a = {
+        slot.data(), dpos.data(), dtable.data(), dpage.data(), (int)pos.size(), 7, 3};
     FM_CHECK(fm_cuda_slots(&a, NULL) == FM_OK);
     FM_CHECK_EQUAL(slot.host(), (ints{35, 41, 14, 20, -1, 1 * 7 + 6, -1, -1}));
 }
 
-namespace {
+namespace
+{
 struct token_case {
-    int              kv_lora, rope, width, interleaved;
-    ints             pos, slot;
-    floats           ckv, norm;
-    rope_table       table;
-    int              n() const { return (int)pos.size(); }
+    int        kv_lora, rope, width, interleaved;
+    ints       pos, slot;
+    floats     ckv, norm;
+    rope_table table;
+    int        n() const { return (int)pos.size(); }
     token_case(int kv_lora_, int rope_, int width_, int interleaved_)
-        : kv_lora(kv_lora_), rope(rope_), width(width_), interleaved(interleaved_),
-          pos{3, 39, 0, 12}, slot{15, 0, -1, 16}, table(rope_)
+        : kv_lora(kv_lora_), rope(rope_), width(width_),
+          interleaved(interleaved_), pos{3, 39, 0, 12}, slot{15, 0, -1, 16}, table(rope_)
     {
         fm_numbers r(9);
         ckv  = r.floats((size_t)(n() * (kv_lora + rope)), -5, 5);
@@ -86,9 +108,11 @@ struct token_case {
     /* what the CPU would cache for row i, in f32 */
     floats right(int i) const
     {
-        floats       v((size_t)width, 0.0f), key(ckv.begin() + i * (kv_lora + rope) + kv_lora, ckv.begin() + (i + 1) * (kv_lora + rope));
+        floats       v((size_t)width, 0.0f), key(ckv.begin() + i * (kv_lora + rope) + kv_lora,
+                                                 ckv.begin() + (i + 1) * (kv_lora + rope));
         const size_t at = (size_t)pos[(size_t)i] * (size_t)(rope / 2);
-        right_rmsnorm_f32(v.data(), &ckv[(size_t)(i * (kv_lora + rope))], norm.data(), 1e-6f, kv_lora);
+        right_rmsnorm_f32(v.data(), &ckv[(size_t)(i * (kv_lora + rope))], norm.data(), 1e-6f,
+                          kv_lora);
         right_rotate(key.data(), &table.cos[at], &table.sin[at], rope, interleaved);
         for (int j = 0; j < rope; j++) v[(size_t)(kv_lora + j)] = key[(size_t)j];
         return v;
@@ -96,17 +120,20 @@ struct token_case {
 };
 }
 
-namespace {
+namespace
+{
 struct on_device {
     fm_device<float>      ckv, norm, cos, sin;
     fm_device<int32_t>    pos, slot;
     fm_cuda_store_kv_args a;
     explicit on_device(const token_case &c)
-        : ckv(c.ckv), norm(c.norm), cos(c.table.cos), sin(c.table.sin), pos(c.pos), slot(c.slot), a()
+        : ckv(c.ckv), norm(c.norm), cos(c.table.cos), sin(c.table.sin), pos(c.pos), slot(c.slot),
+          a()
     {
         a.ckv = ckv.data(), a.norm = norm.data(), a.cos = cos.data(), a.sin = sin.data();
         a.pos = pos.data(), a.slot = slot.data(), a.eps = 1e-6f;
-        a.n_row = c.n(), a.kv_lora = c.kv_lora, a.rope = c.rope, a.width = c.width, a.interleaved = c.interleaved;
+        a.n_row = c.n(), a.kv_lora = c.kv_lora, a.rope = c.rope, a.width = c.width,
+        a.interleaved = c.interleaved;
     }
 };
 }

@@ -11,16 +11,18 @@ typedef std::vector<int32_t> ints;
 
 enum { TOP = FM_MAX_TOP_LOGPROBS };
 
-namespace {
+namespace
+{
 struct request {
     fm_sampling how;
     ints        output;
 };
 }
 
-static request asking(float temperature, int top_k, float top_p, float min_p, uint64_t seed, int position)
+static request asking(float temperature, int top_k, float top_p, float min_p, uint64_t seed,
+                      int position)
 {
-    request q   = {};
+    request q         = {};
     q.how.temperature = temperature, q.how.top_k = top_k, q.how.top_p = top_p, q.how.min_p = min_p;
     q.how.repetition_penalty = 1, q.how.seed = seed, q.how.logprobs = 1;
     q.output.assign((size_t)position, 1);
@@ -30,8 +32,10 @@ static request asking(float temperature, int top_k, float top_p, float min_p, ui
 static fm_cuda_sampling on_gpu(const request &q)
 {
     fm_cuda_sampling s = {};
-    s.temperature = q.how.temperature, s.top_k = q.how.top_k, s.top_p = q.how.top_p, s.min_p = q.how.min_p;
-    s.position = (int32_t)q.output.size(), s.logprob = q.how.logprobs, s.n_top = q.how.top_logprobs, s.seed = q.how.seed;
+    s.temperature = q.how.temperature, s.top_k = q.how.top_k, s.top_p = q.how.top_p,
+    s.min_p    = q.how.min_p;
+    s.position = (int32_t)q.output.size(), s.logprob = q.how.logprobs, s.n_top = q.how.top_logprobs,
+    s.seed = q.how.seed;
     return s;
 }
 
@@ -58,25 +62,28 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
     fm_device<float>              x(logits), logprob((size_t)n), top_logprob((size_t)(n * TOP));
     fm_device<fm_cuda_sampling>   d_how(how);
     fm_device<fm_cuda_logit_edit> d_edit(edit);
-    fm_device<int32_t>            id((size_t)n), top_id((size_t)(n * TOP)), n_edit(ints{(int)edit.size()});
-    fm_device<char>               scratch(fm_cuda_sample_bytes(n, vocab));
-    fm_cuda_sample_args           a = {};
-    a.logits = x.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab, a.scratch = scratch.data();
-    a.edit = edit.empty() ? NULL : d_edit.data(), a.n_edit = n_edit.data(), a.max_edit = (int)edit.size();
-    a.id = id.data(), a.logprob = logprob.data(), a.top_id = top_id.data(), a.top_logprob = top_logprob.data();
-    a.any_top = 1;
+    fm_device<int32_t>  id((size_t)n), top_id((size_t)(n * TOP)), n_edit(ints{(int)edit.size()});
+    fm_device<char>     scratch(fm_cuda_sample_bytes(n, vocab));
+    fm_cuda_sample_args a = {};
+    a.logits = x.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab,
+    a.scratch = scratch.data();
+    a.edit = edit.empty() ? NULL : d_edit.data(), a.n_edit = n_edit.data(),
+    a.max_edit = (int)edit.size();
+    a.id = id.data(), a.logprob = logprob.data(), a.top_id = top_id.data(),
+    a.top_logprob = top_logprob.data();
+    a.any_top     = 1;
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
-    const ints   got = id.host(), tops = top_id.host();
-    const floats got_logprob = logprob.host(), top_logprobs = top_logprob.host();
-    const int32_t eos[2]     = {2, 4};
+    const ints    got = id.host(), tops = top_id.host();
+    const floats  got_logprob = logprob.host(), top_logprobs = top_logprob.host();
+    const int32_t eos[2] = {2, 4};
     for (int i = 0; i < n; i++) {
         floats        row(logits.begin() + i * vocab, logits.begin() + (i + 1) * vocab);
         right_sampled want;
         right_sample(&ask[(size_t)i].how, row.data(), vocab, ask[(size_t)i].output.data(),
                      (int)ask[(size_t)i].output.size(), eos, n_eos, &want);
         if (got[(size_t)i] != want.id || !near(got_logprob[(size_t)i], want.logprob))
-            fm_check_failed(__FILE__, __LINE__, "row %d: token %d (%.9g), expected %d (%.9g)", i, got[(size_t)i],
-                            got_logprob[(size_t)i], want.id, want.logprob);
+            fm_check_failed(__FILE__, __LINE__, "row %d: token %d (%.9g), expected %d (%.9g)", i,
+                            got[(size_t)i], got_logprob[(size_t)i], want.id, want.logprob);
         check_top(want, &tops[(size_t)(i * TOP)], &top_logprobs[(size_t)(i * TOP)]);
     }
 }
@@ -85,7 +92,8 @@ static floats normal_logits(int n, float width, uint64_t seed)
 {
     fm_numbers r(seed);
     floats     v((size_t)n);
-    for (float &x : v) x = width * (r.unit() + r.unit() + r.unit() + r.unit() - 2); /* nearly a bell */
+    for (float &x : v)
+        x = width * (r.unit() + r.unit() + r.unit() + r.unit() - 2); /* nearly a bell */
     return v;
 }
 
@@ -93,12 +101,14 @@ FM_TEST(greedy_takes_the_first_of_the_largest)
 {
     const int vocab = 9001; /* two parts, odd */
     floats    x     = normal_logits(4 * vocab, 4, 1);
-    x[8000] = x[8999] = x[17] = 50;                        /* ties across parts */
-    for (int i = 0; i < vocab; i++) x[(size_t)(vocab + i)] = -0.0f; /* zeros of both signs are equal */
-    x[(size_t)vocab + 5000]     = 0.0f;
-    x[(size_t)(2 * vocab) + 3]  = NAN;
+    x[8000] = x[8999] = x[17] = 50; /* ties across parts */
+    for (int i = 0; i < vocab; i++)
+        x[(size_t)(vocab + i)] = -0.0f; /* zeros of both signs are equal */
+    x[(size_t)vocab + 5000]       = 0.0f;
+    x[(size_t)(2 * vocab) + 3]    = NAN;
     x[(size_t)(2 * vocab) + 9000] = INFINITY;
-    for (int i = 0; i < vocab; i++) x[(size_t)(3 * vocab + i)] = i % 2 ? NAN : -INFINITY; /* nothing is possible */
+    for (int i = 0; i < vocab; i++)
+        x[(size_t)(3 * vocab + i)] = i % 2 ? NAN : -INFINITY; /* nothing is possible */
     std::vector<request> ask(4, asking(0, -1, 1, 0, 1, 3));
     ask[2].how.top_logprobs = 5, ask[0].how.top_logprobs = TOP;
     check_sample(x, ask);
@@ -106,15 +116,16 @@ FM_TEST(greedy_takes_the_first_of_the_largest)
 
 FM_TEST(only_greedy_needs_two_kernels_and_gives_the_same)
 {
-    const int        vocab = 8193, n = 3;
-    const floats     x     = normal_logits(n * vocab, 4, 2);
-    fm_cuda_sampling how   = {};
+    const int                   vocab = 8193, n = 3;
+    const floats                x   = normal_logits(n * vocab, 4, 2);
+    fm_cuda_sampling            how = {};
     fm_device<fm_cuda_sampling> d_how(std::vector<fm_cuda_sampling>((size_t)n, how));
-    fm_device<float>    d(x), logprob((size_t)n);
-    fm_device<int32_t>  id((size_t)n);
-    fm_device<char>     scratch(fm_cuda_sample_bytes(n, vocab));
-    fm_cuda_sample_args a = {};
-    a.logits = d.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab, a.scratch = scratch.data();
+    fm_device<float>            d(x), logprob((size_t)n);
+    fm_device<int32_t>          id((size_t)n);
+    fm_device<char>             scratch(fm_cuda_sample_bytes(n, vocab));
+    fm_cuda_sample_args         a = {};
+    a.logits = d.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab,
+    a.scratch = scratch.data();
     a.id = id.data(), a.logprob = logprob.data(), a.only_greedy = 1;
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
     for (int i = 0; i < n; i++) {
@@ -130,7 +141,8 @@ FM_TEST(draws_are_those_of_the_cpu)
 {
     const int            vocab = 8500;
     std::vector<request> ask;
-    for (int i = 0; i < 4; i++) ask.push_back(asking(0.7f + 0.4f * (float)i, -1, 1, 0, (uint64_t)i << 33 | 7, i * 100));
+    for (int i = 0; i < 4; i++)
+        ask.push_back(asking(0.7f + 0.4f * (float)i, -1, 1, 0, (uint64_t)i << 33 | 7, i * 100));
     check_sample(normal_logits(4 * vocab, 3, 3), ask);
 }
 
@@ -139,12 +151,19 @@ FM_TEST(cuts_are_those_of_the_cpu)
     const int            vocab = 8300;
     std::vector<request> ask;
     for (const int k : {1, 2, 50, 8299}) ask.push_back(asking(1, k, 1, 0, 5, k));
-    for (const float p : {1e-6f, 0.3f, 0.9f, 0.999999f}) ask.push_back(asking(1.3f, -1, p, 0, 6, (int)(p * 100)));
+    for (const float p : {1e-6f, 0.3f, 0.9f, 0.999999f})
+        ask.push_back(asking(1.3f, -1, p, 0, 6, (int)(p * 100)));
     ask.push_back(asking(1, 40, 0.8f, 0.05f, 7, 1));
     ask.push_back(asking(2, -1, 1, 0.5f, 8, 2));
     ask.push_back(asking(0.01f, 3, 0.5f, 1, 9, 3));
     for (request &q : ask) q.how.top_logprobs = 3;
     check_sample(normal_logits((int)ask.size() * vocab, 6, 4), ask);
+}
+
+FM_TEST(a_whole_vocabulary)
+{
+    check_sample(normal_logits(129280, 6, 9), {asking(1, 200, 0.95f, 0, 11, 5)});
+    check_sample(normal_logits(129280, 1, 9), {asking(1, -1, 0.5f, 0, 12, 5)}); /* half of it stays */
 }
 
 /* Equal logits: top-k and top-p keep the lowest ids. */
@@ -166,11 +185,12 @@ FM_TEST(few_possible_tokens)
     const int            vocab = 1025;
     std::vector<request> ask(4, asking(1, 5, 0.9f, 0, 3, 0));
     floats               x((size_t)(4 * vocab), -INFINITY);
-    x[1024]                        = -7; /* one */
-    x[(size_t)vocab + 3]           = INFINITY;
-    x[(size_t)vocab + 900]         = INFINITY;
-    x[(size_t)vocab + 901]         = 5;
-    for (int i = 0; i < vocab; i++) x[(size_t)(3 * vocab + i)] = i == 40 ? 0.0f : -200.0f; /* all but one underflow */
+    x[1024]                = -7; /* one */
+    x[(size_t)vocab + 3]   = INFINITY;
+    x[(size_t)vocab + 900] = INFINITY;
+    x[(size_t)vocab + 901] = 5;
+    for (int i = 0; i < vocab; i++)
+        x[(size_t)(3 * vocab + i)] = i == 40 ? 0.0f : -200.0f; /* all but one underflow */
     for (request &q : ask) q.how.top_logprobs = 4;
     check_sample(x, ask);
 }
@@ -183,12 +203,13 @@ FM_TEST(tiny_vocabularies)
 
 FM_TEST(penalties_biases_and_forbidden_tokens)
 {
-    const int            vocab = 600;
-    std::vector<request> ask   = {asking(0, -1, 1, 0, 1, 0), asking(1, 20, 1, 0, 2, 0)};
+    const int            vocab   = 600;
+    std::vector<request> ask     = {asking(0, -1, 1, 0, 1, 0), asking(1, 20, 1, 0, 2, 0)};
     const fm_logit_bias  bias[2] = {{7, 3.5f}, {599, -4.0f}};
     for (request &q : ask) {
-        q.output = {5, 9, 5, 300};
-        q.how.frequency_penalty = 0.5f, q.how.presence_penalty = -0.25f, q.how.repetition_penalty = 1.3f;
+        q.output                = {5, 9, 5, 300};
+        q.how.frequency_penalty = 0.5f, q.how.presence_penalty = -0.25f,
+        q.how.repetition_penalty = 1.3f;
         q.how.min_new_tokens = 10, q.how.bias = bias, q.how.n_bias = 2;
     }
     std::vector<fm_cuda_logit_edit> edit;
@@ -223,7 +244,8 @@ FM_TEST(draws_have_the_right_frequencies)
     fm_device<int32_t>          id((size_t)n);
     fm_device<char>             scratch(fm_cuda_sample_bytes(n, vocab));
     fm_cuda_sample_args         a = {};
-    a.logits = d.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab, a.scratch = scratch.data();
+    a.logits = d.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab,
+    a.scratch = scratch.data();
     a.id = id.data(), a.logprob = logprob.data();
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
     int count[4] = {};

@@ -4,8 +4,8 @@
 #include "definition.h"
 #include "llm/sample/sample.h"
 
-void right_sample(const fm_sampling *p, float *logits, int vocab, const int32_t *output, int n_output,
-                  const int32_t *eos, int n_eos, right_sampled *out)
+void right_sample(const fm_sampling *p, float *logits, int vocab, const int32_t *output,
+                  int n_output, const int32_t *eos, int n_eos, right_sampled *out)
 {
     fm_sampler *s = NULL;
     fm_sampled  r;

@@ -11,16 +11,13 @@ shift 2
 long="--quiet --skip-warmup --model-path r1-mini --dataset-name random --random-input-len 40
     --random-output-len 400 --num-prompts 4000 --max-total-tokens 20000"
 
-steps() # some rank says what it does at each step: its processes have used time
-{
-    pid=$(rank_pid 0) && [ "$(cut -d' ' -f14 "/proc/$pid/stat")" -gt 60 ]
-}
+steps() { grep -q "^#Output tokens" "$work/log"; } # about to
 
 bench() # bench SIGNAL VICTIM LINE
 {
     start_job "$ranks" bench $long --json-model-override-args "$small_shape" $layout
     wait_until 30 steps
-    sleep "0.$(($(now) % 7))" # anywhere in a step
+    sleep "0.$(($(now) % 7 + 2))" # anywhere in a step
     kill "-$1" "$(rank_pid "$2")"
     ends_badly 10 "^fathom: rank $2 on .*$3.*it was: "
     done=$((done + 1))

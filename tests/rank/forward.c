@@ -90,7 +90,7 @@ static void open_part(part *p, int model, const fm_shard *shard, const steps *s,
                                .max_context = s->max_len,
                                .page_size   = PAGE,
                                .n_page      = N_TEXT * s->pages,
-                               .n_thread    = 1,
+                               .n_thread    = 1 + model % 2,
                                .n_lane      = n_lane};
     load(p, shard ? shard : &all, models[model].act);
     CHECK(w, fm_run_create_cpu(&p->run, &p->weights, &lim, ranks) == FM_OK);

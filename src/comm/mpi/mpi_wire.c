@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/alloc_guard.h"
 #include "base/clock.h"
 
 typedef struct {
@@ -31,15 +32,20 @@ static fm_status check(int code, const char *what)
 static fm_status post_send(fm_wire *w, const void *p, size_t bytes, int to, int tag,
                            fm_wire_request *r)
 {
-    const MPI_Comm comm = ((mpi_wire *)w)->comm;
-    return check(MPI_Isend(p, (int)bytes, MPI_BYTE, to, tag, comm, (MPI_Request *)r), "MPI_Isend");
+    const MPI_Comm comm   = ((mpi_wire *)w)->comm;
+    const int      paused = fm_alloc_guard_pause(); /* MPI allocates as it likes */
+    const int code = MPI_Isend(p, (int)bytes, MPI_BYTE, to, tag, comm, (MPI_Request *)r);
+    fm_alloc_guard_resume(paused);
+    return check(code, "MPI_Isend");
 }
 
 static fm_status post_recv(fm_wire *w, void *p, size_t bytes, int from, int tag, fm_wire_request *r)
 {
-    const MPI_Comm comm = ((mpi_wire *)w)->comm;
-    return check(MPI_Irecv(p, (int)bytes, MPI_BYTE, from, tag, comm, (MPI_Request *)r),
-                 "MPI_Irecv");
+    const MPI_Comm comm   = ((mpi_wire *)w)->comm;
+    const int      paused = fm_alloc_guard_pause();
+    const int code = MPI_Irecv(p, (int)bytes, MPI_BYTE, from, tag, comm, (MPI_Request *)r);
+    fm_alloc_guard_resume(paused);
+    return check(code, "MPI_Irecv");
 }
 
 static fm_status test_message(fm_wire *w, fm_wire_request *r, int *done, size_t *bytes)
@@ -47,7 +53,10 @@ static fm_status test_message(fm_wire *w, fm_wire_request *r, int *done, size_t 
     (void)w;
     MPI_Status status;
     int        n = 0;
-    FM_TRY(check(MPI_Test((MPI_Request *)r, done, &status), "MPI_Test"));
+    const int paused = fm_alloc_guard_pause();
+    const int code   = MPI_Test((MPI_Request *)r, done, &status);
+    fm_alloc_guard_resume(paused);
+    FM_TRY(check(code, "MPI_Test"));
     if (*done && MPI_Get_count(&status, MPI_BYTE, &n) == MPI_SUCCESS && n > 0) *bytes = (size_t)n;
     return FM_OK;
 }

@@ -11,7 +11,8 @@
 #define FM_CUDA(call)                                                                              \
     do {                                                                                           \
         const cudaError_t e_ = (call);                                                             \
-        if (e_ != cudaSuccess) return fm_fail(FM_E_DEVICE, "%s: %s", #call, cudaGetErrorString(e_)); \
+        if (e_ != cudaSuccess)                                                                     \
+            return fm_fail(FM_E_DEVICE, "%s: %s", #call, cudaGetErrorString(e_));                  \
     } while (0)
 
 /* After a launch: was it accepted?  What the kernel does shows at the next synchronisation. */

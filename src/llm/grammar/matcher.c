@@ -89,7 +89,7 @@ fm_status fm__grammar_warm(fm_grammar *g)
 {
     pthread_mutex_lock(&g->lock);
     allowed_at(g, 0);
-    const int too_much = g->states.effort > FM__MAX_EFFORT;
+    const int too_much = g->states.effort > FM__MAX_EFFORT || g->states.is_cut;
     pthread_mutex_unlock(&g->lock);
     return too_much ? fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once") : FM_OK;
 }

@@ -107,6 +107,19 @@ int32_t fm__nfa_text(fm__nfa *n, int32_t from, const char *text, size_t len)
     return from;
 }
 
+static int32_t after_byte(const fm__nfa *n, int32_t from, unsigned char c)
+{
+    for (int32_t i = n->first[from]; i >= 0; i = n->edge[i].next)
+        if (n->edge[i].kind == FM__EDGE_BYTE && n->edge[i].lo == c) return n->edge[i].to;
+    return -1;
+}
+
+int32_t fm__nfa_shared_text(fm__nfa *n, int32_t root, const char *text)
+{
+    for (int32_t to; *text && (to = after_byte(n, root, (unsigned char)*text)) >= 0; text++) root = to;
+    return fm__nfa_word(n, root, text);
+}
+
 int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text)
 {
     return fm__nfa_text(n, from, text, strlen(text));

@@ -60,6 +60,8 @@ void    fm__nfa_bytes(fm__nfa *n, int32_t from, int32_t to, int lo, int hi);
 int32_t fm__nfa_call(fm__nfa *n, int32_t from, int32_t rule);
 int32_t fm__nfa_token(fm__nfa *n, int32_t from, int32_t token);
 int32_t fm__nfa_text(fm__nfa *n, int32_t from, const char *text, size_t len);
+/* The same below a state that only texts added so leave: equal beginnings are shared. */
+int32_t fm__nfa_shared_text(fm__nfa *n, int32_t root, const char *text);
 int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text); /* NUL-terminated */
 
 /* chars.c: one character of [lo, hi], between states that exist. */

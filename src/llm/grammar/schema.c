@@ -7,14 +7,21 @@
 
 enum { MAX_NESTING = 128 };
 
-/* A JSON text, as it is written without white space. */
-static fm_status add_literal(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
+/* A JSON text, as it is written without white space, below a state of its own. */
+static fm_status add_literal(fm__schema *s, const json_t *v, int32_t root, int32_t *to)
 {
     char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_PRESERVE_ORDER);
     if (!text) return fm_fail(FM_E_OOM, "schema");
-    *to = fm__nfa_word(s->n, from, text);
+    *to = fm__nfa_shared_text(s->n, root, text);
     free(text);
     return FM_OK;
+}
+
+static fm_status add_const(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
+{
+    const int32_t root = fm__nfa_state(s->n);
+    fm__nfa_empty(s->n, from, root);
+    return add_literal(s, v, root, to);
 }
 
 static fm_status add_enum(fm__schema *s, const json_t *list, int32_t from, int32_t *to)
@@ -23,10 +30,12 @@ static fm_status add_enum(fm__schema *s, const json_t *list, int32_t from, int32
     const json_t *v;
     if (!json_is_array(list))
         return fm_fail(FM_E_FORMAT, "schema: enum: expected a list, found %s", fm_json_kind(list));
+    const int32_t root = fm__nfa_state(s->n);
+    fm__nfa_empty(s->n, from, root);
     *to = fm__nfa_state(s->n);
     json_array_foreach (list, i, v) {
         int32_t end = 0;
-        FM_TRY(add_literal(s, v, from, &end));
+        FM_TRY(add_literal(s, v, root, &end));
         fm__nfa_empty(s->n, end, *to);
     }
     return FM_OK;
@@ -194,7 +203,7 @@ static fm_status add_schema(fm__schema *s, const json_t *v, int32_t from, int32_
         if (other && !says_type)
             return fm_fail(FM_E_NOSUP, "schema: %s together with %s is not supported", whole[i], other);
         if (i == 0) return add_ref(s, v, from, to);
-        if (i == 1) return add_literal(s, w, from, to);
+        if (i == 1) return add_const(s, w, from, to);
         if (i == 2) return add_enum(s, w, from, to);
         return add_any_of(s, v, whole[i], from, to);
     }

@@ -52,8 +52,9 @@ static void add_digits(const span *q, int i, int at_lo, int at_hi, int32_t from)
 /* Integers of [lo, hi], 0 <= lo. */
 static void add_natural(fm__nfa *n, int32_t from, int32_t end, int64_t lo, int64_t hi)
 {
-    int64_t ten = 10;
-    for (int n_digit = 1; n_digit <= 18 && lo <= hi; n_digit++, ten *= 10) {
+    int64_t ten = 1;
+    for (int n_digit = 1; n_digit <= 18 && lo <= hi; n_digit++) {
+        ten *= 10;
         const int64_t last = hi < ten - 1 ? hi : ten - 1;
         if (lo > last) continue;
         char a[24], b[24];

@@ -80,7 +80,10 @@ static void add_work(fm__states *s, int32_t state, int32_t stack)
     uint32_t h = mix(1, state, stack);
     for (int32_t i; (i = s->work_slot[h & (uint32_t)s->work_mask]) >= 0; h++)
         if (s->work[i].state == state && s->work[i].stack == stack) return;
-    if (s->n_work == MAX_WORK) return;
+    if (s->n_work == MAX_WORK) {
+        s->is_cut = 1;
+        return;
+    }
     if (s->n_work == s->cap_work) s->work = grow(s->work, &s->cap_work, sizeof *s->work);
     s->work_slot[h & (uint32_t)s->work_mask] = s->n_work;
     s->work[s->n_work++]                     = (fm__place){state, stack};

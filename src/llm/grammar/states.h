@@ -12,9 +12,9 @@
 
 #include "llm/grammar/nfa.h"
 
-/* MAX_EFFORT: some tenths of a second.  Beyond it nothing may come any more: an
+/* MAX_EFFORT: about a tenth of a second.  Beyond it nothing may come any more: an
  * expression can be so ambiguous that following it would hold up everybody. */
-enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 24 };
+enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 20 };
 
 typedef struct {
     int32_t state, stack; /* stack 0: empty */
@@ -45,6 +45,7 @@ typedef struct {
     int32_t        n_work, cap_work, may_end;
     int32_t       *work_slot, work_mask;
     int64_t        effort; /* places looked at; the caller sets it back */
+    int            is_cut; /* a set had too many places for us, and lost some */
 } fm__states;
 
 void fm__states_init(fm__states *s, const fm__nfa *nfa); /* state 0: the start */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device/host.h"
+#include "device/host_threads.h"
 #include "llm/op/cpu_internal.h"
 
 static int max_int(int a, int b)
@@ -196,6 +197,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     FM_TRY(fm__check_ranks(r));
     FM_TRY(fm_host_alloc(&b->memory, b->memory_bytes, "step workspace"));
     FM_TRY(fm_host_alloc((void **)&b->kv, b->kv_bytes, "KV pages"));
+    fm_threads_spread(r->limits.team, b->kv, b->kv_bytes);
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
     carve(b, &r->act, c, shard, &r->limits, &s);
     fill_rope(b, c, r->limits.max_context);

@@ -2,6 +2,7 @@
 /* The GPU back end: its memory, carved once, and its table of ops. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "llm/kernel/cuda/experts.h"
 #include "llm/op/cuda_internal.h"
@@ -60,10 +61,12 @@ static void carve_lists(fm_cuda_lists *l, const fm_cuda_run *g, const fm_run_lim
     l->out       = fm_slab_take(s, (size_t)lim->max_out * one);
     l->gen_keys  = fm_slab_take(s, T * one);
     l->gen_table = fm_slab_take(s, T * one);
+    l->n_live    = fm_slab_take(s, one);
     l->n_gen     = fm_slab_take(s, one);
     l->n_span    = fm_slab_take(s, one);
     l->span      = fm_slab_take(s, (size_t)g->max_span * sizeof *l->span);
-    l->page      = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * one);
+    l->page_begin = fm_slab_take(s, ((size_t)g->max_span + 1) * one);
+    l->page_list  = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * one);
 }
 
 static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, const fm_run_limits *lim,
@@ -117,6 +120,9 @@ static void carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm
     carve_absorbed(g, c, lim, s);
     carve_expanded(g, c, lim, s);
     carve_ffn(g, c, shard, lim, s);
+    fm__cuda_carve_choice(&g->choose_there, lim, s);
+    g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes(lim->max_out, c->vocab));
+    g->page     = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * sizeof(int32_t));
     g->slot     = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
     g->cos      = fm_slab_take(s, angles * sizeof(float));
     g->sin      = fm_slab_take(s, angles * sizeof(float));
@@ -126,8 +132,10 @@ static void carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm
 static void carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_run_limits *lim, fm_slab *s)
 {
     carve_lists(&g->here, g, lim, s);
+    fm__cuda_carve_choice(&g->choose_here, lim, s);
     g->logits = fm_slab_take(s, (size_t)lim->max_out * (size_t)c->vocab * sizeof(float));
     g->row_of = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    g->edit_at = fm_slab_take(s, (size_t)c->vocab * sizeof(int32_t));
 }
 
 /* Every sequence has at most a prompt and a generated span in a pass. */
@@ -162,6 +170,7 @@ static void destroy(fm_run *r)
 {
     fm_cuda_run *g = r->backend;
     if (g) {
+        for (int i = 0; i < g->n_recorded; i++) fm_cuda_graph_destroy(g->recorded[i].graph);
         fm_cuda_lt_destroy(g->lt);
         fm_cuda_stream_destroy(g->stream);
         fm_cuda_free(g->memory);
@@ -189,23 +198,25 @@ static void one_stage(fm_run *r, fm_f32s x)
     r->fault = fm_fail(FM_E_NOSUP, "the GPU back end holds all layers");
 }
 
-static void collect(fm_run *r, fm_f32s logits)
+static void stay(fm_run *r, fm_f32s logits)
 {
-    fm_cuda_run *g = fm__gpu(r);
-    const size_t n = (size_t)r->batch->n_out * (size_t)logits.width;
-    r->fault       = fm_cuda_download(g->logits, logits.data, n * sizeof(float), g->stream);
+    (void)r, (void)logits; /* until somebody asks for them */
 }
 
 static fm_status take_logits(fm_run *r, const fm_batch *b, const float **all)
 {
-    (void)b;
-    FM_TRY(fm_cuda_stream_wait(fm__gpu(r)->stream));
-    *all = fm__gpu(r)->logits;
+    fm_cuda_run *g = fm__gpu(r);
+    const size_t n = (size_t)b->n_out * (size_t)r->act.logits.width;
+    FM_TRY(fm_cuda_download(g->logits, r->act.logits.data, n * sizeof(float), g->stream));
+    FM_TRY(fm_cuda_stream_wait(g->stream));
+    *all = g->logits;
     return FM_OK;
 }
 
 static const fm_ops cuda_ops = {
     .name        = "cuda",
+    .begin       = fm__cuda_begin,
+    .end         = fm__cuda_end,
     .embed       = fm__cuda_embed,
     .rmsnorm     = fm__cuda_rmsnorm,
     .gather_norm = fm__cuda_gather_norm,
@@ -222,8 +233,9 @@ static const fm_ops cuda_ops = {
     .dispatch    = nothing_to_dispatch,
     .pass_on     = one_stage,
     .receive     = one_stage,
-    .collect     = collect,
+    .collect     = stay,
     .logits      = take_logits,
+    .sample      = fm__cuda_sample,
     .destroy     = destroy,
 };
 
@@ -268,6 +280,7 @@ static fm_status allocate(fm_run *r, fm_cuda_run *g)
     there = (fm_slab){.base = g->memory, .size = g->memory_bytes};
     carve_pinned(g, c, &r->limits, &here);
     carve(g, &r->act, c, shard, &r->limits, &there);
+    memset(g->edit_at, 0, (size_t)c->vocab * sizeof *g->edit_at);
     FM_TRY(fm_cuda_clear(g->kv, g->kv_bytes, g->stream)); /* never read before written, but finite */
     return fill_rope(g, c, r->limits.max_context);
 }
@@ -296,6 +309,8 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
         return fm_fail(FM_E_OOM, "run");
     }
     set_bounds(g, lim);
+    g->pads    = o->pads;
+    g->records = o->pads && o->records;
     *r = (fm_run){.ops = &cuda_ops, .config = w->config, .weights = w, .limits = *lim, .backend = g};
     const fm_status rc = make_ready(r, g, o);
     if (rc != FM_OK) {

@@ -9,6 +9,8 @@
 typedef struct {
     int device;        /* which GPU */
     int deterministic; /* a row's bits do not depend on its batch: our kernels for every product */
+    int pads;          /* decode steps are padded to a few sizes */
+    int records;       /* and each size is recorded once and replayed */
 } fm_run_cuda_options;
 
 /* Bytes of device memory for buffers, and for one page of KV.  Needs n_page. */

@@ -9,16 +9,22 @@ static fm_mla_cache cache_of(const fm_run *r, const fm_cuda_run *g, int layer)
     return (fm_mla_cache){.latent    = g->kv + (size_t)layer * g->kv_layer,
                           .width     = fm_kv_width(r->config),
                           .page_size = r->limits.page_size,
-                          .page      = g->there.page,
-                          .max_page  = g->pass.max_page};
+                          .page      = g->page,
+                          .max_page  = g->max_page};
 }
 
 /* --- absorbed ------------------------------------------------------------- */
 
-static fm_mla_rows rows_of(const fm_cuda_run *g)
+/* Generated rows, with those that pad a step of them alone. */
+static int generated(const fm_run *r, const fm_cuda_run *g)
 {
-    return (fm_mla_rows){.max_row  = g->pass.n_gen,
-                         .max_unit = g->pass.n_unit,
+    return g->pass.n_prompt_span ? g->pass.n_gen : r->n_row;
+}
+
+static fm_mla_rows rows_of(const fm_run *r, const fm_cuda_run *g)
+{
+    return (fm_mla_rows){.max_row  = generated(r, g),
+                         .max_unit = g->max_unit,
                          .part     = FM_CUDA_PART,
                          .n_row    = g->there.n_gen,
                          .n_key    = g->there.gen_keys,
@@ -34,11 +40,11 @@ static void absorb(fm_run *r, fm_act q, const fm_attn_weights *w)
     const fm_model_config *c = r->config;
     const int              H = r->weights->n_head, qk = c->nope + c->rope, width = fm_kv_width(c);
     const fm_cuda_query_end_args end = {
-        g->q_latent, q.data, g->pass.n_gen, H, c->nope, c->rope, c->kv_lora, width};
+        g->q_latent, q.data, generated(r, g), H, c->nope, c->rope, c->kv_lora, width};
     fm__cuda_product(r, (fm_cuda_linear_args){.x        = q.data,
                                               .w        = w->k_up[0].panels,
                                               .y        = g->q_latent,
-                                              .m        = g->pass.n_gen,
+                                              .m        = generated(r, g),
                                               .n        = c->kv_lora,
                                               .k        = c->nope,
                                               .ldx      = H * qk,
@@ -62,7 +68,7 @@ static void values(fm_run *r, fm_act o, const fm_attn_weights *w)
     fm__cuda_product(r, (fm_cuda_linear_args){.x        = g->z_latent,
                                               .w        = w->v_up[0].panels,
                                               .y        = o.data,
-                                              .m        = g->pass.n_gen,
+                                              .m        = generated(r, g),
                                               .n        = c->v_dim,
                                               .k        = c->kv_lora,
                                               .ldx      = H * c->kv_lora,
@@ -78,7 +84,7 @@ static void values(fm_run *r, fm_act o, const fm_attn_weights *w)
 static void attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
     const fm_cuda_run    *g = fm__gpu(r);
-    const fm_mla_absorbed_args a = {.rows     = rows_of(g),
+    const fm_mla_absorbed_args a = {.rows     = rows_of(r, g),
                                .cache    = cache_of(r, g, layer),
                                .n_head   = r->weights->n_head,
                                .kv_lora  = r->config->kv_lora,
@@ -196,7 +202,7 @@ void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_wei
 {
     fm_cuda_run *g = fm__gpu(r);
     if (g->pass.n_gen && !g->pass.is_planned) { /* once for all layers */
-        const fm_mla_rows rows = rows_of(g);
+        const fm_mla_rows rows = rows_of(r, g);
         r->fault               = fm_cuda_mla_plan(&rows, g->stream);
         g->pass.is_planned     = 1;
     }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a batch to the lists the kernels read. */
+/* From a batch to the lists the kernels read, and steps that are recorded. */
 #include <string.h>
 
 #include "llm/op/cuda_internal.h"
+
+/* --- lists ---------------------------------------------------------------- */
 
 /* Rows of spans of one form, from `row` on; returns the next free row. */
 static int number_rows(const fm_batch *b, int32_t *row_of, fm_form form, int row)
@@ -41,25 +43,81 @@ static void list_spans(const fm_batch *b, fm_cuda_run *g)
     }
 }
 
-static int pages_of(const fm_span *s, int page_size)
-{
-    return (s->pos0 + s->n_row + page_size - 1) / page_size;
-}
-
 static void list_pages(const fm_batch *b, fm_cuda_run *g, int page_size)
 {
-    int pitch = 1;
+    int32_t *to = g->here.page_begin;
+    to[0]       = 0;
     for (int k = 0; k < b->n_span; k++) {
-        const int n = pages_of(&b->span[k], page_size);
-        if (n > pitch) pitch = n;
+        const int n = (b->span[k].pos0 + b->span[k].n_row + page_size - 1) / page_size;
+        memcpy(g->here.page_list + to[k], b->span[k].page, (size_t)n * sizeof *to);
+        to[k + 1] = to[k] + n;
     }
-    for (int k = 0; k < b->n_span; k++)
-        memcpy(g->here.page + (size_t)k * (size_t)pitch, b->span[k].page,
-               (size_t)pages_of(&b->span[k], page_size) * sizeof(int32_t));
-    g->pass.max_page = pitch;
+    g->pass.n_table = b->n_span;
 }
 
-void fm__cuda_take_batch(fm_run *r)
+/* --- steps of a few sizes ------------------------------------------------- */
+
+/* 1, 2, 4, 8, then four sizes to each power of two. */
+static int padded(int n)
+{
+    int step = 8;
+    if (n <= 8) return n <= 2 ? n : n <= 4 ? 4 : 8;
+    while (8 * step < n) step *= 2;
+    return (n + step - 1) / step * step;
+}
+
+/* Rows that are nobody's: they see no key, are cached nowhere and go to no
+ * expert. */
+static void pad(fm_run *r, fm_cuda_run *g, int rows)
+{
+    const fm_cuda_lists *l = &g->here;
+    for (int i = r->n_row; i < rows; i++) {
+        l->token[i] = l->pos[i] = l->gen_keys[i] = 0;
+        l->table[i] = l->gen_table[i] = rows - 1;
+    }
+    for (int k = g->pass.n_table; k < rows; k++) l->page_begin[k + 1] = l->page_begin[k];
+    for (int i = r->n_out; i < rows; i++) l->out[i] = 0;
+    g->pass.n_table = rows;
+    r->n_row = r->n_out = rows;
+}
+
+/* A step of generated rows alone gets one of the few sizes; 0: it cannot. */
+static int pad_decode(fm_run *r, fm_cuda_run *g)
+{
+    const int n = r->batch->n_row, rows = padded(n);
+    if (!g->pads || g->pass.n_prompt_span || n == 0) return 0;
+    if (rows > r->limits.max_rows || rows > r->limits.max_out) return 0;
+    pad(r, g, rows);
+    return 1;
+}
+
+static fm_cuda_recorded *recorded_for(fm_cuda_run *g, int rows)
+{
+    for (int i = 0; i < g->n_recorded; i++)
+        if (g->recorded[i].rows == rows) return &g->recorded[i];
+    if (g->n_recorded == FM_CUDA_GRAPHS) return NULL;
+    g->recorded[g->n_recorded] = (fm_cuda_recorded){.rows = rows};
+    return &g->recorded[g->n_recorded++];
+}
+
+/* Starts the pass whole if it was recorded, or begins to record it. */
+static void replay(fm_run *r, fm_cuda_run *g)
+{
+    fm_cuda_recorded *e = recorded_for(g, r->n_row);
+    if (!e) return;
+    if (e->graph) {
+        r->fault       = fm_cuda_graph_start(e->graph, g->stream);
+        r->is_replayed = 1;
+    } else if (e->is_seen) {
+        r->fault = fm_cuda_record_begin(g->stream);
+        if (r->fault == FM_OK) g->recording = e;
+    }
+    e->is_seen = 1;
+}
+
+/* --- a pass --------------------------------------------------------------- */
+
+void fm__cuda_begin(fm_run *r)
 {
     fm_cuda_run    *g = fm__gpu(r);
     const fm_batch *b = r->batch;
@@ -68,12 +126,24 @@ void fm__cuda_take_batch(fm_run *r)
     list_rows(b, g);
     list_spans(b, g);
     list_pages(b, g, r->limits.page_size);
-    for (int i = 0; i < g->pass.n_gen; i++)
-        g->pass.n_unit += (g->here.gen_keys[i] + FM_CUDA_PART - 1) / FM_CUDA_PART;
+    *g->here.n_live = b->n_row;
     *g->here.n_gen  = g->pass.n_gen;
     *g->here.n_span = g->pass.n_prompt_span;
+    const int is_usual = pad_decode(r, g);
 
-    const size_t lists = (size_t)((char *)g->here.page - g->pinned);
-    const size_t pages = (size_t)b->n_span * (size_t)g->pass.max_page * sizeof(int32_t);
-    r->fault           = fm_cuda_upload(g->there.token, g->pinned, lists + pages, g->stream);
+    const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);
+    const size_t pages = (size_t)g->here.page_begin[b->n_span] * sizeof(int32_t);
+    r->fault = fm_cuda_upload(g->there.token, g->here.token, lists + pages, g->stream);
+    if (r->fault == FM_OK && g->records && is_usual) replay(r, g);
+}
+
+void fm__cuda_end(fm_run *r)
+{
+    fm_cuda_run      *g = fm__gpu(r);
+    fm_cuda_recorded *e = g->recording;
+    if (!e) return;
+    g->recording       = NULL;
+    const fm_status rc = fm_cuda_record_end(g->stream, &e->graph);
+    if (r->fault == FM_OK) r->fault = rc;
+    if (r->fault == FM_OK) r->fault = fm_cuda_graph_start(e->graph, g->stream);
 }

@@ -75,9 +75,9 @@ static void mlp_by_library(fm_run *r, const uint16_t *h, const fm_mlp_weights *w
 void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
 {
     const fm_cuda_run *g          = fm__gpu(r);
-    const int          by_library = g->lt && !w->gate_up.scale && r->batch->n_row > FM_CUDA_LT_ROWS;
-    for (int row = 0; r->fault == FM_OK && row < r->batch->n_row; row += FM_CUDA_PASS_ROWS) {
-        const int       n  = fm__cuda_least(r->batch->n_row - row, FM_CUDA_PASS_ROWS);
+    const int          by_library = g->lt && !w->gate_up.scale && r->n_row > FM_CUDA_LT_ROWS;
+    for (int row = 0; r->fault == FM_OK && row < r->n_row; row += FM_CUDA_PASS_ROWS) {
+        const int       n  = fm__cuda_least(r->n_row - row, FM_CUDA_PASS_ROWS);
         const uint16_t *in = (const uint16_t *)h.data + (size_t)row * (size_t)h.width;
         float          *to = y.data + (size_t)row * (size_t)y.width;
         if (by_library) {
@@ -137,7 +137,7 @@ void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_ml
                       int accumulate)
 {
     const fm_cuda_run *g = fm__gpu(r);
-    for (int row = 0; r->fault == FM_OK && row < r->batch->n_row; row += FM_CUDA_PASS_ROWS)
+    for (int row = 0; r->fault == FM_OK && row < r->n_row; row += FM_CUDA_PASS_ROWS)
         r->fault = route_pass(r, g, y, h, rt, expert, accumulate, row,
-                              fm__cuda_least(r->batch->n_row - row, FM_CUDA_PASS_ROWS));
+                              fm__cuda_least(r->n_row - row, FM_CUDA_PASS_ROWS));
 }

@@ -8,8 +8,10 @@
 #define FM_LLM_OP_CUDA_INTERNAL_H
 
 #include "device/cuda/device.h"
+#include "device/cuda/graph.h"
 #include "llm/kernel/cuda/linear.h"
 #include "llm/kernel/cuda/mla.h"
+#include "llm/kernel/cuda/sample.h"
 #include "llm/op/cuda.h"
 
 enum {
@@ -18,6 +20,8 @@ enum {
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
     FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
+    FM_CUDA_EDITS     = 1 << 16,  /* logits that penalties and biases change in a step */
+    FM_CUDA_GRAPHS    = 64,       /* recorded steps */
 };
 
 /* The lists of a pass: written on the host, copied in one piece. */
@@ -25,15 +29,33 @@ typedef struct {
     int32_t     *token, *pos, *table; /* [max_rows] */
     int32_t     *out;                 /* [max_out] */
     int32_t     *gen_keys, *gen_table; /* [max_rows] of the generated rows */
-    int32_t     *n_gen, *n_span;      /* [1] */
+    int32_t     *n_live, *n_gen, *n_span; /* [1] rows, generated rows, prompt spans */
     fm_mla_span *span;                /* [max_span] prompt spans */
-    int32_t     *page;                /* [spans, max_page of the pass] comes last */
+    int32_t     *page_begin;          /* [max_span+1] */
+    int32_t     *page_list;           /* pages of all spans; comes last */
 } fm_cuda_lists;
+
+/* Decode steps are padded to a few numbers of rows, and each such number is
+ * recorded when it is met for the second time: by then every product has its
+ * plan. */
+typedef struct {
+    int      rows, is_seen;
+    fm_graph graph;
+} fm_cuda_recorded;
+
+/* A step's choice of tokens, on the host and on the device. */
+typedef struct {
+    fm_cuda_sampling   *how;  /* [max_out] */
+    int32_t            *n_edit;
+    fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] comes last of what goes there */
+    int32_t            *id, *top_id;           /* what comes back, [max_out] and [max_out, 20] */
+    float              *logprob, *top_logprob;
+} fm_cuda_choice;
 
 /* What the host remembers of the pass in flight. */
 typedef struct {
-    int n_gen, n_prompt_span, n_unit, n_tile, max_page;
-    int is_planned; /* units and tiles are on the device */
+    int n_gen, n_prompt_span, n_tile, n_table;
+    int is_planned; /* units are on the device */
 } fm_cuda_pass;
 
 typedef struct {
@@ -44,7 +66,12 @@ typedef struct {
     fm_cuda_lists here, there; /* host, device */
     int32_t      *row_of;      /* host [max_rows] the batch's row -> ours */
     int32_t      *slot;        /* [max_rows] where a row's token is cached */
+    int32_t      *page;        /* [max_span, max_page] */
     fm_cuda_pass  pass;
+    int           pads;        /* decode steps are padded */
+    fm_cuda_recorded  recorded[FM_CUDA_GRAPHS];
+    fm_cuda_recorded *recording; /* NULL: this pass is not */
+    int               n_recorded, records;
     int           max_span, max_unit, max_tile, max_key, max_page;
 
     char  *kv;       /* [n_layer][n_page*page_size][kv_width] bf16 */
@@ -66,6 +93,10 @@ typedef struct {
     float    *pair_out; /* [pairs of a pass, D] */
     int32_t  *count, *offset, *pair_row, *pair_of, *block, *n_block;
 
+    fm_cuda_choice choose_here, choose_there;
+    void          *choose_scratch;
+    int32_t       *edit_at; /* host [V] zeros between rows */
+
     float *logits;                  /* host [max_out, V] */
     char  *memory, *pinned;         /* all of the above but kv */
     void  *lt_space;
@@ -83,7 +114,11 @@ static inline int fm__cuda_least(int a, int b)
 }
 
 /* cuda_batch.c */
-void fm__cuda_take_batch(fm_run *r); /* lists of r->batch to the device; the first op of a pass */
+void fm__cuda_begin(fm_run *r); /* the batch's lists go to the device */
+void fm__cuda_end(fm_run *r);
+/* cuda_sample.c */
+fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out);
+void      fm__cuda_carve_choice(fm_cuda_choice *c, const fm_run_limits *lim, fm_slab *s);
 /* cuda_rows.c */
 void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table);
 void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);

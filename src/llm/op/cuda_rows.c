@@ -4,25 +4,35 @@
 #include "llm/kernel/cuda/rows.h"
 #include "llm/op/cuda_internal.h"
 
-void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
+/* Where each row's token will be cached. */
+static fm_status find_slots(const fm_run *r, const fm_cuda_run *g)
 {
-    fm_cuda_run *g = fm__gpu(r);
-    fm__cuda_take_batch(r);
-    if (r->fault != FM_OK) return;
+    const fm_cuda_pages_args pages = {.page     = g->page,
+                                      .list     = g->there.page_list,
+                                      .begin    = g->there.page_begin,
+                                      .n_table  = g->pass.n_table,
+                                      .max_page = g->max_page};
     const fm_cuda_slots_args slots = {.slot      = g->slot,
                                       .pos       = g->there.pos,
                                       .table     = g->there.table,
-                                      .page      = g->there.page,
-                                      .n_row     = r->batch->n_row,
+                                      .page      = g->page,
+                                      .n_row     = r->n_row,
                                       .page_size = r->limits.page_size,
-                                      .max_page  = g->pass.max_page};
-    const fm_cuda_embed_args a     = {.x     = x.data,
-                                      .table = table,
-                                      .token = g->there.token,
-                                      .n_row = r->batch->n_row,
-                                      .width = x.width,
-                                      .vocab = r->config->vocab};
-    r->fault = fm_cuda_slots(&slots, g->stream);
+                                      .max_page  = g->max_page};
+    FM_TRY(fm_cuda_pages(&pages, g->stream));
+    return fm_cuda_slots(&slots, g->stream);
+}
+
+void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
+{
+    const fm_cuda_run       *g = fm__gpu(r);
+    const fm_cuda_embed_args a = {.x     = x.data,
+                                  .table = table,
+                                  .token = g->there.token,
+                                  .n_row = r->n_row,
+                                  .width = x.width,
+                                  .vocab = r->config->vocab};
+    r->fault                   = find_slots(r, g);
     if (r->fault == FM_OK) r->fault = fm_cuda_embed(&a, g->stream);
 }
 
@@ -40,12 +50,12 @@ static void norm(fm_run *r, fm_act y, fm_f32s x, const float *w, const int32_t *
 
 void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
-    norm(r, y, x, w, NULL, r->batch->n_row);
+    norm(r, y, x, w, NULL, r->n_row);
 }
 
 void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
-    norm(r, y, x, w, fm__gpu(r)->there.out, r->batch->n_out);
+    norm(r, y, x, w, fm__gpu(r)->there.out, r->n_out);
 }
 
 void fm__cuda_rope_q(fm_run *r, fm_act q)
@@ -56,7 +66,7 @@ void fm__cuda_rope_q(fm_run *r, fm_act q)
                                  .cos         = g->cos,
                                  .sin         = g->sin,
                                  .pos         = g->there.pos,
-                                 .n_row       = r->batch->n_row,
+                                 .n_row       = r->n_row,
                                  .n_head      = r->weights->n_head,
                                  .nope        = c->nope,
                                  .rope        = c->rope,
@@ -76,7 +86,7 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
                                      .pos         = g->there.pos,
                                      .slot        = g->slot,
                                      .eps         = c->eps,
-                                     .n_row       = r->batch->n_row,
+                                     .n_row       = r->n_row,
                                      .kv_lora     = c->kv_lora,
                                      .rope        = c->rope,
                                      .width       = fm_kv_width(c),
@@ -91,7 +101,8 @@ void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
                                   .weight       = out.weight,
                                   .score        = score.data,
                                   .bias         = bias,
-                                  .n_row        = r->batch->n_row,
+                                  .n_live       = fm__gpu(r)->there.n_live,
+                                  .n_row        = r->n_row,
                                   .n_expert     = c->n_expert,
                                   .top_k        = c->top_k,
                                   .n_group      = c->n_group,
@@ -105,6 +116,6 @@ void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
 
 void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y)
 {
-    const fm_cuda_add_args a = {x.data, y.data, r->batch->n_row, x.width};
+    const fm_cuda_add_args a = {x.data, y.data, r->n_row, x.width};
     r->fault                 = fm_cuda_add(&a, fm__gpu(r)->stream);
 }

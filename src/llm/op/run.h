@@ -17,6 +17,7 @@
 #include "llm/model/weights.h"
 #include "llm/op/batch.h"
 #include "llm/op/ranks.h"
+#include "llm/sample/sample.h"
 
 /* What a step may hold at most; sizes every buffer once. */
 typedef struct {
@@ -27,6 +28,7 @@ typedef struct {
     int n_page;       /* pages of the pool */
     int n_thread;
     int n_lane;       /* passes in flight at once in a pipeline: 1 to twice its stages */
+    const struct fm_threads *team; /* over whose NUMA nodes KV pages are spread, or NULL */
 } fm_run_limits;
 
 /* Rows of activations.  `act` buffers hold the run's matrix-input type (bf16,
@@ -68,8 +70,18 @@ typedef struct {
 
 typedef struct fm_run fm_run;
 
+/* How the token of one out row is chosen. */
+typedef struct {
+    const fm_sampling *how;
+    const int32_t     *output; /* [n_output] tokens generated so far */
+    int                n_output;
+} fm_draw;
+
 typedef struct {
     const char *name;
+    void (*begin)(fm_run *r); /* NULL: nothing to do.  May raise r->n_row and r->n_out, or replay
+                                 the pass as recorded before */
+    void (*end)(fm_run *r);   /* NULL: nothing to do; called after a fault, too */
     void (*embed)(fm_run *r, fm_f32s x, const void *table);
     void (*rmsnorm)(fm_run *r, fm_act y, fm_f32s x, const float *w);
     void (*gather_norm)(fm_run *r, fm_act y, fm_f32s x, const float *w); /* rows batch->out */
@@ -91,6 +103,8 @@ typedef struct {
     void (*gather_add)(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, columns of the attention group */
     void (*collect)(fm_run *r, fm_f32s logits);          /* to rank 0; goes on without waiting */
     fm_status (*logits)(fm_run *r, const fm_batch *b, const float **all);
+    fm_status (*sample)(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out); /* NULL:
+                                 from the logits, on the host */
     void (*destroy)(fm_run *r);
 } fm_ops;
 
@@ -100,6 +114,8 @@ struct fm_run {
     const fm_weights      *weights;
     fm_run_limits          limits;
     const fm_batch        *batch; /* of the pass in flight */
+    int                    n_row, n_out; /* what ops take: the batch's, or more where begin pads */
+    int                    is_replayed;  /* the pass is under way as a whole; ops do nothing */
     fm_acts                act;
     fm_ranks               ranks;
     fm_status              fault;
@@ -119,12 +135,8 @@ fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limi
                             fm_ranks ranks);
 void      fm_run_destroy(fm_run *r); /* NULL is fine */
 
-static inline void fm_run_start(fm_run *r, const fm_batch *b)
-{
-    r->batch = b;
-    r->fault = FM_OK;
-}
-fm_status fm_run_finish(fm_run *r); /* waits; the first fault of the pass */
+void      fm_run_start(fm_run *r, const fm_batch *b);
+fm_status fm_run_finish(fm_run *r); /* the first fault of the pass */
 
 /* On the replica's rank 0: logits [outs of all groups in group order, V] of the
  * oldest finished pass whose logits were not yet taken; waits for the last
@@ -135,15 +147,22 @@ fm_status fm_run_finish(fm_run *r); /* waits; the first fault of the pass */
  * outputs counts too. */
 fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all);
 
+/* Instead of fm_run_logits, where the back end can (r->ops->sample is there):
+ * tokens of the pass's out rows as llm/sample would choose them. */
+static inline fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out)
+{
+    return r->ops->sample(r, b, draw, out);
+}
+
 /* The verbs. */
-#define FM_OP(r, call) do { if ((r)->fault == FM_OK) (r)->ops->call; } while (0)
+#define FM_OP(r, call) do { if ((r)->fault == FM_OK && !(r)->is_replayed) (r)->ops->call; } while (0)
 
 static inline void fm_embed(fm_run *r, fm_f32s x, const void *table) { FM_OP(r, embed(r, x, table)); }
 static inline void fm_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, rmsnorm(r, y, x, w)); }
 static inline void fm_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, gather_norm(r, y, x, w)); }
-static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->batch->n_row)); }
-static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_act(r, y, x, w, r->batch->n_row)); }
-static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->batch->n_out)); }
+static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->n_row)); }
+static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_act(r, y, x, w, r->n_row)); }
+static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->n_out)); }
 static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, rope_q(r, q)); }
 static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, store_kv(r, layer, ckv, norm)); }
 static inline void fm_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w) { FM_OP(r, attend(r, o, q, layer, w)); }

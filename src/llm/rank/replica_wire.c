@@ -36,7 +36,7 @@ static fm_status get(reader *r, const void **p, size_t n)
 
 static fm_status get_copy(reader *r, void *to, size_t n)
 {
-    const void *p;
+    const void *p = NULL;
     FM_TRY(get(r, &p, n));
     memcpy(to, p, n);
     return FM_OK;
@@ -59,8 +59,8 @@ void fm_prompt_write(fm_str *out, uint64_t id, const fm_prompt *p)
 
 static fm_status read_stop(reader *r, const char **stop)
 {
-    uint64_t    n;
-    const void *text;
+    uint64_t    n    = 0;
+    const void *text = NULL;
     FM_TRY(get_copy(r, &n, sizeof n));
     FM_TRY(get(r, &text, n));
     *stop = text;

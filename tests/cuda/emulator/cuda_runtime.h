@@ -75,6 +75,16 @@ typedef struct {
     char name[256];
     int  major, multiProcessorCount;
 } cudaDeviceProp;
+/* Recording does not exist here: these fail. */
+typedef struct fm_emu_graph *cudaGraph_t;
+typedef struct fm_emu_graph *cudaGraphExec_t;
+enum { cudaStreamCaptureModeThreadLocal = 1 };
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, int mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s);
+cudaError_t cudaGraphDestroy(cudaGraph_t g);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device);

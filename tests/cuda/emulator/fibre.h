@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 struct fm_fibre {
-    void  *sp;    /* where it was left */
-    char  *stack; /* lowest address; the page below is a guard */
+    void *sp;    /* where it was left */
+    char *stack; /* lowest address; the page below is a guard */
     void (*entry)(void *);
-    void  *arg;
-    void  *fake_stack; /* AddressSanitizer's */
+    void *arg;
+    void *fake_stack; /* AddressSanitizer's */
 };
 
 /* Stacks are kept from one grid to the next.  Never fails: it ends the program. */

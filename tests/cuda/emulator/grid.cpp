@@ -12,7 +12,7 @@
 #include "fibre.h"
 #include "shared.h"
 
-enum { WARP = 32, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / WARP, BARRIERS = 16 };
+enum { WARP = 32, MAX_THREADS = 1024, BARRIERS = 16 };
 
 enum thread_state { READY, AT_BARRIER, AT_MEETING, GONE };
 
@@ -32,7 +32,7 @@ struct emu_thread {
     unsigned    mask;
     void       *brought;
 
-    std::vector<copy16>              open;  /* not yet committed */
+    std::vector<copy16>              open; /* not yet committed */
     std::vector<std::vector<copy16>> flying;
 };
 
@@ -41,16 +41,16 @@ struct meeting_point {
 };
 
 static struct {
-    const char   *kernel;
-    void        (*body)(const void *);
+    const char *kernel;
+    void (*body)(const void *);
     const void   *arg;
     int           n_thread;
     meeting_point barrier[BARRIERS];
     unsigned      turn; /* changes the order in which threads run */
 } block;
 
-fm_emu_place      fm_emu_here;
-static emu_thread team[MAX_THREADS];
+fm_emu_place       fm_emu_here;
+static emu_thread  team[MAX_THREADS];
 static emu_thread *self;
 
 void fm_emu_stop(const char *format, ...)
@@ -80,10 +80,12 @@ void fm_emu_barrier(int id, int threads)
 {
     if (id < 0 || id >= BARRIERS) fm_emu_stop("barrier %d does not exist", id);
     if (threads == 0) threads = block.n_thread;
-    if (id != 0 && threads % WARP) fm_emu_stop("barrier %d for %d threads: not whole warps", id, threads);
+    if (id != 0 && threads % WARP)
+        fm_emu_stop("barrier %d for %d threads: not whole warps", id, threads);
     meeting_point *b = &block.barrier[id];
     if (b->arrived && b->expected != threads)
-        fm_emu_stop("barrier %d for %d threads, others wait there for %d", id, threads, b->expected);
+        fm_emu_stop("barrier %d for %d threads, others wait there for %d", id, threads,
+                    b->expected);
     b->expected = threads;
     if (++b->arrived < threads) {
         self->barrier = id;
@@ -152,8 +154,10 @@ void fm_emu_copy_wait(int n_in_flight)
     size_t                            landed = 0;
     for (; groups.size() - landed > (size_t)n_in_flight; landed++)
         for (const copy16 &c : groups[landed]) {
-            if (c.from) memcpy(c.to, c.from, 16);
-            else memset(c.to, 0, 16);
+            if (c.from)
+                memcpy(c.to, c.from, 16);
+            else
+                memset(c.to, 0, 16);
         }
     groups.erase(groups.begin(), groups.begin() + (ptrdiff_t)landed);
 }
@@ -217,8 +221,8 @@ static void explain_deadlock()
     char text[256] = "";
     for (int b = 0; b < BARRIERS; b++)
         if (waiting[b])
-            snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at barrier %d for %d,",
-                     waiting[b], b, block.barrier[b].expected);
+            snprintf(text + strlen(text), sizeof text - strlen(text),
+                     " %d wait at barrier %d for %d,", waiting[b], b, block.barrier[b].expected);
     if (meeting)
         snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at %s,", meeting, op);
     fm_emu_stop("deadlock: of %d threads%s %d have returned", block.n_thread, text, gone);
@@ -238,9 +242,9 @@ static void run_block(dim3 size)
     fm_emu_poison_shared();
     for (int i = 0; i < block.n_thread; i++) prepare_thread(&team[i], i, size);
     for (bool some = true; some;) {
-        some             = false;
-        const int rotate = (int)(block.turn * 2654435761u >> 16) % n_warp;
-        const bool down  = block.turn & 2;
+        some              = false;
+        const int  rotate = (int)(block.turn * 2654435761u >> 16) % n_warp;
+        const bool down   = block.turn & 2;
         for (int i = 0; i < n_warp; i++) {
             const int w = (rotate + (down ? n_warp - i : i)) % n_warp;
             some        = run_warp(w * WARP) || some;

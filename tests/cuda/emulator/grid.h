@@ -31,8 +31,9 @@ template <class F>
 static inline void fm_emu_launch(const char *kernel, const void *address, dim3 grid, dim3 block,
                                  size_t smem_bytes, const F &body)
 {
-    fm_emu_run(kernel, address, grid, block, smem_bytes,
-               [](const void *f) { (*static_cast<const F *>(f))(); }, &body);
+    fm_emu_run(
+        kernel, address, grid, block, smem_bytes,
+        [](const void *f) { (*static_cast<const F *>(f))(); }, &body);
 }
 
 unsigned char *fm_emu_shared_bytes();

@@ -91,8 +91,14 @@ template <class T> FM_EMU T fm_emu_swap(T *p, T x)
 }
 template <class T, class U> FM_EMU T atomicAdd(T *p, U x) { return fm_emu_swap(p, (T)(*p + (T)x)); }
 template <class T, class U> FM_EMU T atomicSub(T *p, U x) { return fm_emu_swap(p, (T)(*p - (T)x)); }
-template <class T, class U> FM_EMU T atomicMax(T *p, U x) { return fm_emu_swap(p, *p < (T)x ? (T)x : *p); }
-template <class T, class U> FM_EMU T atomicMin(T *p, U x) { return fm_emu_swap(p, (T)x < *p ? (T)x : *p); }
+template <class T, class U> FM_EMU T atomicMax(T *p, U x)
+{
+    return fm_emu_swap(p, *p < (T)x ? (T)x : *p);
+}
+template <class T, class U> FM_EMU T atomicMin(T *p, U x)
+{
+    return fm_emu_swap(p, (T)x < *p ? (T)x : *p);
+}
 template <class T, class U> FM_EMU T atomicOr(T *p, U x) { return fm_emu_swap(p, (T)(*p | (T)x)); }
 template <class T, class U> FM_EMU T atomicAnd(T *p, U x) { return fm_emu_swap(p, (T)(*p & (T)x)); }
 template <class T, class U> FM_EMU T atomicExch(T *p, U x) { return fm_emu_swap(p, (T)x); }
@@ -146,13 +152,13 @@ template <class T> FM_EMU T __shfl_sync(unsigned mask, T x, int lane, int width 
 }
 template <class T> FM_EMU T __shfl_xor_sync(unsigned mask, T x, int lanes, int width = 32)
 {
-    const int me = fm_emu_here.lane, other = me ^ lanes;
-    return fm_emu_shuffle("__shfl_xor_sync", mask, x, other < (me & ~(width - 1)) + width ? other : me);
+    const int me = fm_emu_here.lane, other = me ^ lanes, end = (me & ~(width - 1)) + width;
+    return fm_emu_shuffle("__shfl_xor_sync", mask, x, other < end ? other : me);
 }
 template <class T> FM_EMU T __shfl_down_sync(unsigned mask, T x, unsigned lanes, int width = 32)
 {
-    const int me = fm_emu_here.lane, other = me + (int)lanes;
-    return fm_emu_shuffle("__shfl_down_sync", mask, x, other < (me & ~(width - 1)) + width ? other : me);
+    const int me = fm_emu_here.lane, other = me + (int)lanes, end = (me & ~(width - 1)) + width;
+    return fm_emu_shuffle("__shfl_down_sync", mask, x, other < end ? other : me);
 }
 template <class T> FM_EMU T __shfl_up_sync(unsigned mask, T x, unsigned lanes, int width = 32)
 {

@@ -14,7 +14,9 @@ static char                     a_handle;
 
 const char *cudaGetErrorString(cudaError_t e)
 {
-    return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "invalid value";
+    return e == cudaSuccess                 ? "no error"
+           : e == cudaErrorMemoryAllocation ? "out of memory"
+                                            : "invalid value";
 }
 
 const char *cudaGetErrorName(cudaError_t e)
@@ -66,7 +68,8 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t)
 {
     return cudaMemcpy(to, from, bytes, kind);
 }
@@ -97,6 +100,36 @@ cudaError_t cudaGetDeviceCount(int *n)
 {
     *n = 1;
     return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, int)
+{
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *)
+{
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long)
+{
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t)
+{
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t)
+{
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t)
+{
+    return cudaErrorInvalidValue;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)

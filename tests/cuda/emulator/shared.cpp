@@ -15,8 +15,8 @@ static const size_t        freely = 48 << 10, at_most = 227 << 10;
 static const unsigned char poison = 0xff, guard = 0xa5;
 
 static std::map<const void *, size_t> allowed;
-static unsigned char                 *memory; /* an allocation of its own per size: ASan sees its end */
-static size_t                         size;
+static unsigned char *memory; /* an allocation of its own per size: ASan sees its end */
+static size_t         size;
 
 extern "C" {
 extern unsigned char __start_fm_shared[] __attribute__((weak));
@@ -26,7 +26,8 @@ extern unsigned char __data_start[], _end[]; /* where static variables lie */
 
 void fm_emu_allow_shared(const void *kernel, size_t bytes)
 {
-    if (bytes > at_most) fm_emu_stop("%zu bytes of shared memory: at most %zu exist", bytes, at_most);
+    if (bytes > at_most)
+        fm_emu_stop("%zu bytes of shared memory: at most %zu exist", bytes, at_most);
     allowed[kernel] = bytes;
 }
 
@@ -53,8 +54,8 @@ void fm_emu_check_shared()
 {
     for (int i = 0; i < GUARD; i++)
         if (memory[size + (size_t)i] != guard)
-            fm_emu_stop("byte %zu of %zu bytes of dynamic shared memory was written", size + (size_t)i,
-                        size);
+            fm_emu_stop("byte %zu of %zu bytes of dynamic shared memory was written",
+                        size + (size_t)i, size);
 }
 
 unsigned char *fm_emu_shared_bytes()
@@ -72,6 +73,7 @@ void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t al
 {
     if ((uintptr_t)p % alignment) fm_emu_stop("%s: %p is not %zu-byte aligned", what, p, alignment);
     if (within(p, bytes, memory, memory + size) || within(p, bytes, __data_start, _end)) return;
-    fm_emu_stop("%s: address is not in shared memory, it is %td bytes from the start of %zu dynamic ones",
-                what, (const unsigned char *)p - memory, size);
+    fm_emu_stop(
+        "%s: address is not in shared memory, it is %td bytes from the start of %zu dynamic ones",
+        what, (const unsigned char *)p - memory, size);
 }

@@ -29,26 +29,30 @@ template <class T, int WIDE> FM_KERNEL(THREADS) make_values(const fm_cuda_dummy_
 {
     const int64_t per_row = a.k / WIDE, n = a.n * per_row, stride = (int64_t)gridDim.x * THREADS;
     for (int64_t w = (int64_t)blockIdx.x * THREADS + threadIdx.x; w < n; w += stride) {
-        const int64_t  r = w / per_row, c = w % per_row * WIDE;
-        const uint64_t i = (uint64_t)((a.row0 + r) * a.cols + a.col0 + c);
+        const int64_t   r = w / per_row, c = w % per_row * WIDE;
+        const uint64_t  i = (uint64_t)((a.row0 + r) * a.cols + a.col0 + c);
         __align__(16) T value[WIDE];
 #pragma unroll
         for (int j = 0; j < WIDE; j++) make(&value[j], fm_rng_u32(a.key, i + (uint64_t)j), a);
         T *to = (T *)a.dst + (r / a.group * a.spread + r % a.group + a.first) * a.ld + c;
-        if (WIDE == 1) *to = value[0];
-        else *(uint4 *)to = *(const uint4 *)value;
+        if (WIDE == 1)
+            *to = value[0];
+        else
+            *(uint4 *)to = *(const uint4 *)value;
     }
 }
 
 template <class T> static fm_status start(const fm_cuda_dummy_args *a, fm_stream stream)
 {
-    const int     wide = 16 / (int)sizeof(T);
-    const bool    fits = a->k % wide == 0 && a->ld % wide == 0 && (uintptr_t)a->dst % 16 == 0;
-    const int64_t n    = a->n * (fits ? a->k / wide : a->k), blocks = (n + THREADS - 1) / THREADS;
+    const int      wide = 16 / (int)sizeof(T);
+    const bool     fits = a->k % wide == 0 && a->ld % wide == 0 && (uintptr_t)a->dst % 16 == 0;
+    const int64_t  n = a->n * (fits ? a->k / wide : a->k), blocks = (n + THREADS - 1) / THREADS;
     const unsigned grid = (unsigned)(blocks < most_blocks ? blocks : most_blocks);
     if (n == 0) return FM_OK;
-    if (fits) FM_LAUNCH((make_values<T, 16 / (int)sizeof(T)>), grid, THREADS, 0, stream, *a);
-    else FM_LAUNCH((make_values<T, 1>), grid, THREADS, 0, stream, *a);
+    if (fits)
+        FM_LAUNCH((make_values<T, 16 / (int)sizeof(T)>), grid, THREADS, 0, stream, *a);
+    else
+        FM_LAUNCH((make_values<T, 1>), grid, THREADS, 0, stream, *a);
     return fm_cuda_launched("make_values");
 }
 

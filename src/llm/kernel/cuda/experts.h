@@ -17,7 +17,8 @@
  *   pair     a pair's bits depend on its row and its expert's weights: not on
  *            other pairs, nor on block_rows
  *   err      |y - exact| <= k 2^-22 sum |x w| before rounding to the output's type
- * Nothing here allocates; everything can be captured once
+ * A shared expert can ride along as more experts of width I that every row goes
+ * to with weight 1.  Nothing here allocates; everything can be captured once
  * fm_cuda_experts_init() has run. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_H
 #define FM_LLM_KERNEL_CUDA_EXPERTS_H

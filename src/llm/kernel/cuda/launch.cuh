@@ -43,22 +43,24 @@ template <class... P, class... A>
 static inline void fm_launch_early(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem_bytes,
                                    fm_stream stream, A... arg)
 {
-    cudaLaunchAttribute early                       = {};
-    cudaLaunchConfig_t  c                           = {};
-    early.id                                        = cudaLaunchAttributeProgrammaticStreamSerialization;
+    cudaLaunchAttribute early = {};
+    early.id                  = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
-    c.gridDim                                       = grid;
-    c.blockDim                                      = block;
-    c.dynamicSmemBytes                              = smem_bytes;
-    c.stream                                        = (cudaStream_t)stream;
-    c.attrs                                         = &early;
-    c.numAttrs                                      = 1;
+
+    cudaLaunchConfig_t c = {};
+    c.gridDim            = grid;
+    c.blockDim           = block;
+    c.dynamicSmemBytes   = smem_bytes;
+    c.stream             = (cudaStream_t)stream;
+    c.attrs              = &early;
+    c.numAttrs           = 1;
     (void)cudaLaunchKernelEx(&c, kernel, static_cast<P>(arg)...); /* fm_cuda_launched() reports */
 }
 
 template <class K> static inline cudaError_t fm_allow_shared(K *kernel, int bytes)
 {
-    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                bytes);
 }
 
 #endif

@@ -68,7 +68,8 @@ FM_DEVICE void fetch_queries(const fm_mla_expanded_args &a, const tile &t, unsig
 }
 
 /* Keys from two places, the head's own columns and those all heads share. */
-FM_DEVICE void fetch_keys(const fm_mla_expanded_args &a, const tile &t, unsigned char *to, int first)
+FM_DEVICE void fetch_keys(const fm_mla_expanded_args &a, const tile &t, unsigned char *to,
+                          int first)
 {
     const int width = t.nope + t.rope, chunks = round_up16(width) / 8;
 #pragma unroll
@@ -83,7 +84,8 @@ FM_DEVICE void fetch_keys(const fm_mla_expanded_args &a, const tile &t, unsigned
         }
 }
 
-FM_DEVICE void fetch_values(const fm_mla_expanded_args &a, const tile &t, unsigned char *to, int first)
+FM_DEVICE void fetch_values(const fm_mla_expanded_args &a, const tile &t, unsigned char *to,
+                            int first)
 {
     const int chunks = round_up16(t.v_dim) / 8;
 #pragma unroll

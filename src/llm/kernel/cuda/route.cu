@@ -66,8 +66,10 @@ FM_DEVICE uint32_t best_groups(const fm_cuda_route_args &a, const float *choice,
     float     first = -INFINITY, second = -INFINITY;
     for (int i = 0; lane < a.n_group && i < per; i++) {
         const float x = choice[lane * per + (i + lane) % per]; /* lanes in different banks */
-        if (x > first) second = first, first = x;
-        else if (x > second) second = x;
+        if (x > first)
+            second = first, first = x;
+        else if (x > second)
+            second = x;
     }
     const float score = a.method == FM_ROUTE_NOAUX_TC ? first + second : first;
     uint32_t    key = lane < a.n_group ? key_of(score) : 0, kept = 0;
@@ -111,11 +113,13 @@ FM_DEVICE void leave_out(const fm_cuda_route_args &a, size_t at, int lane)
 
 template <int R> FM_KERNEL(WARPS * 32) route_rows(const fm_cuda_route_args a)
 {
-    __shared__ float p_of[WARPS][32 * R], choice_of[WARPS][32 * R], chosen_of[WARPS][FM_MAX_TOP_K + 1];
+    __shared__ float p_of[WARPS][32 * R], choice_of[WARPS][32 * R],
+        chosen_of[WARPS][FM_MAX_TOP_K + 1];
     fm_grid_release();
     fm_grid_wait();
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, row = (int)blockIdx.x * WARPS + warp;
-    float    *p = p_of[warp], *choice = choice_of[warp], *chosen = chosen_of[warp];
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32,
+              row = (int)blockIdx.x * WARPS + warp;
+    float *p = p_of[warp], *choice = choice_of[warp], *chosen = chosen_of[warp];
     if (row >= a.n_row) return;
     const size_t at = (size_t)row * (size_t)a.top_k;
     if (a.n_live && row >= *a.n_live) return leave_out(a, at, lane);
@@ -126,8 +130,10 @@ template <int R> FM_KERNEL(WARPS * 32) route_rows(const fm_cuda_route_args a)
         const int e = lane + 32 * r;
         x[r]        = e < a.n_expert ? a.score[(size_t)row * (size_t)a.n_expert + (size_t)e] : 0.0f;
     }
-    if (a.func == FM_SCORE_SIGMOID) sigmoid<R>(x);
-    else softmax<R>(x, lane, a.n_expert);
+    if (a.func == FM_SCORE_SIGMOID)
+        sigmoid<R>(x);
+    else
+        softmax<R>(x, lane, a.n_expert);
 
     float own[R];
 #pragma unroll
@@ -149,8 +155,9 @@ template <int R> FM_KERNEL(WARPS * 32) route_rows(const fm_cuda_route_args a)
     }
     choose<R>(a, key, p, chosen, a.expert + at, lane);
     for (int i = lane; i < a.top_k; i += 32) {
-        const float w            = chosen[i];
-        a.weight[at + (size_t)i] = (a.norm_top_k ? w / (chosen[FM_MAX_TOP_K] + 1e-20f) : w) * a.routed_scale;
+        const float w = chosen[i];
+        a.weight[at + (size_t)i] =
+            (a.norm_top_k ? w / (chosen[FM_MAX_TOP_K] + 1e-20f) : w) * a.routed_scale;
     }
 }
 
@@ -159,12 +166,15 @@ fm_status fm_cuda_route(const fm_cuda_route_args *a, fm_stream stream)
     FM_BUG_UNLESS(a->n_expert > 0 && a->top_k > 0 && a->top_k <= FM_MAX_TOP_K);
     FM_BUG_UNLESS(a->n_group <= 1 || a->n_expert % a->n_group == 0);
     if (a->n_expert > FM_CUDA_MAX_EXPERTS || a->n_group > FM_CUDA_MAX_GROUPS)
-        return fm_fail(FM_E_NOSUP, "%d experts in %d groups: the GPU takes at most %d in %d", a->n_expert,
-                       a->n_group, FM_CUDA_MAX_EXPERTS, FM_CUDA_MAX_GROUPS);
+        return fm_fail(FM_E_NOSUP, "%d experts in %d groups: the GPU takes at most %d in %d",
+                       a->n_expert, a->n_group, FM_CUDA_MAX_EXPERTS, FM_CUDA_MAX_GROUPS);
     if (a->n_row == 0) return FM_OK;
     const unsigned grid = (unsigned)((a->n_row + WARPS - 1) / WARPS);
-    if (a->n_expert <= 64) FM_LAUNCH_EARLY(route_rows<2>, grid, WARPS * 32, 0, stream, *a);
-    else if (a->n_expert <= 256) FM_LAUNCH_EARLY(route_rows<8>, grid, WARPS * 32, 0, stream, *a);
-    else FM_LAUNCH_EARLY(route_rows<16>, grid, WARPS * 32, 0, stream, *a);
+    if (a->n_expert <= 64)
+        FM_LAUNCH_EARLY(route_rows<2>, grid, WARPS * 32, 0, stream, *a);
+    else if (a->n_expert <= 256)
+        FM_LAUNCH_EARLY(route_rows<8>, grid, WARPS * 32, 0, stream, *a);
+    else
+        FM_LAUNCH_EARLY(route_rows<16>, grid, WARPS * 32, 0, stream, *a);
     return fm_cuda_launched("route_rows");
 }

@@ -69,6 +69,15 @@ typedef struct {
 } fm_cuda_query_end_args;
 fm_status fm_cuda_query_end(const fm_cuda_query_end_args *a, fm_stream stream);
 
+/* page[t][i] = list[begin[t] + i]; a table without pages gets -1 for its first. */
+typedef struct {
+    int32_t       *page;  /* [n_table, max_page] */
+    const int32_t *list;  /* [begin[n_table]] */
+    const int32_t *begin; /* [n_table+1] */
+    int            n_table, max_page;
+} fm_cuda_pages_args;
+fm_status fm_cuda_pages(const fm_cuda_pages_args *a, fm_stream stream);
+
 /* slot[i] = page[table[i]][pos[i] / page_size] * page_size + pos[i] % page_size,
  * -1 where pos[i] or the page is negative. */
 typedef struct {

@@ -9,8 +9,10 @@ FM_KERNEL(FM__ROW_THREADS) embed_rows(const fm_cuda_embed_args a)
     const int col = fm__column4(), token = a.token[blockIdx.x];
     if (col >= a.width) return;
     float *x = a.x + (size_t)blockIdx.x * (size_t)a.width + col;
-    if (token < 0 || token >= a.vocab) fm__store4(x, make_float4(0, 0, 0, 0));
-    else fm__store4(x, fm__load4_bf16(a.table + (size_t)token * (size_t)a.width + col));
+    if (token < 0 || token >= a.vocab)
+        fm__store4(x, make_float4(0, 0, 0, 0));
+    else
+        fm__store4(x, fm__load4_bf16(a.table + (size_t)token * (size_t)a.width + col));
 }
 
 FM_KERNEL(FM__ROW_THREADS) add_rows(const fm_cuda_add_args a)

@@ -19,10 +19,12 @@ template <bool BF16> FM_KERNEL(FM__ROW_THREADS) gate_rows(const fm_cuda_swiglu_a
     fm__row_begin();
     const int col = fm__column4();
     if (col >= a.inter) return;
-    const size_t row = blockIdx.x, from = row * 2 * (size_t)a.inter + (size_t)(col / 16 * 32 + col % 16);
+    const size_t row  = blockIdx.x,
+                 from = row * 2 * (size_t)a.inter + (size_t)(col / 16 * 32 + col % 16);
     const float4 x = middle4<BF16>(a.c, from), up = middle4<BF16>(a.c, from + 16);
-    fm__store4_bf16(a.y + row * (size_t)a.inter + col,
-                    make_float4(gate(x.x, up.x), gate(x.y, up.y), gate(x.z, up.z), gate(x.w, up.w)));
+    fm__store4_bf16(
+        a.y + row * (size_t)a.inter + col,
+        make_float4(gate(x.x, up.x), gate(x.y, up.y), gate(x.z, up.z), gate(x.w, up.w)));
 }
 
 FM_KERNEL(FM__ROW_THREADS) combine_rows(const fm_cuda_combine_args a)
@@ -38,7 +40,7 @@ FM_KERNEL(FM__ROW_THREADS) combine_rows(const fm_cuda_combine_args a)
         if (pair < 0) continue;
         const float  w = a.weight[row * (size_t)a.top_k + (size_t)slot];
         const float4 v = fm__load4(a.pair_out + (size_t)pair * (size_t)a.width + col);
-        sum            = make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
+        sum = make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
     }
     fm__store4(y, sum);
 }
@@ -48,8 +50,10 @@ fm_status fm_cuda_swiglu(const fm_cuda_swiglu_args *a, fm_stream stream)
     FM_BUG_UNLESS(a->inter > 0 && a->inter % 16 == 0);
     if (a->n_row == 0) return FM_OK;
     const dim3 grid((unsigned)a->n_row, fm__row_blocks(a->inter / 4));
-    if (a->c_is_bf16) FM_LAUNCH_EARLY(gate_rows<true>, grid, FM__ROW_THREADS, 0, stream, *a);
-    else FM_LAUNCH_EARLY(gate_rows<false>, grid, FM__ROW_THREADS, 0, stream, *a);
+    if (a->c_is_bf16)
+        FM_LAUNCH_EARLY(gate_rows<true>, grid, FM__ROW_THREADS, 0, stream, *a);
+    else
+        FM_LAUNCH_EARLY(gate_rows<false>, grid, FM__ROW_THREADS, 0, stream, *a);
     return fm_cuda_launched("gate_rows");
 }
 

@@ -32,7 +32,8 @@ FM_KERNEL(FM__ROW_THREADS) norm_rows(const fm_cuda_rmsnorm_args a)
     const float s = 1.0f / sqrtf(fm__block_sum(sum, part) / (float)a.width + a.eps);
     for (int col = 4 * (int)threadIdx.x; col < a.width; col += STRIDE) {
         const float4 v = fm__load4(x + col), w = fm__load4(a.w + col);
-        fm__store4_bf16(y + col, make_float4(v.x * s * w.x, v.y * s * w.y, v.z * s * w.z, v.w * s * w.w));
+        fm__store4_bf16(y + col,
+                        make_float4(v.x * s * w.x, v.y * s * w.y, v.z * s * w.z, v.w * s * w.w));
     }
 }
 

@@ -81,15 +81,17 @@ FM_KERNEL(FM__ROW_THREADS) find_best(const fm_cuda_sample_args a, const fm__samp
 FM_KERNEL(FM__ROW_THREADS) measure(const fm_cuda_sample_args a, const fm__sample_scratch s)
 {
     fm__row_begin();
-    const int              row = (int)blockIdx.y, end = min(((int)blockIdx.x + 1) * FM__PART, a.vocab);
+    const int row = (int)blockIdx.y, end = min(((int)blockIdx.x + 1) * FM__PART, a.vocab);
     const fm_cuda_sampling h   = a.how[row];
     const fm__u64          key = fm__best_of_row(s, row);
     if (!key || (fm__is_greedy(h) && !fm__wants_logprob(h))) return;
     const float most = fm__logit_of_key(key), temperature = fm__is_greedy(h) ? 1.0f : h.temperature;
-    float      *x    = a.logits + (size_t)row * (size_t)a.vocab;
-    fm__u64     sum  = 0;
+    float      *x   = a.logits + (size_t)row * (size_t)a.vocab;
+    fm__u64     sum = 0;
     for (int i = (int)blockIdx.x * FM__PART + (int)threadIdx.x; i < end; i += FM__ROW_THREADS) {
-        const float d = most < INFINITY ? fm__distance(x[i], most, temperature) : x[i] == INFINITY ? 0.0f : INFINITY;
+        const float d = most < INFINITY    ? fm__distance(x[i], most, temperature)
+                        : x[i] == INFINITY ? 0.0f
+                                           : INFINITY;
         x[i]          = d;
         sum += fm__fixed(fm__weight(d));
     }
@@ -103,8 +105,8 @@ FM_KERNEL(FM__ROW_THREADS) race(const fm_cuda_sample_args a, const fm__sample_sc
 {
     __shared__ runner part[FM__ROW_WARPS];
     fm__row_begin();
-    const int              row = (int)blockIdx.y, end = min(((int)blockIdx.x + 1) * FM__PART, a.vocab);
-    const fm_cuda_sampling h   = a.how[row];
+    const int row = (int)blockIdx.y, end = min(((int)blockIdx.x + 1) * FM__PART, a.vocab);
+    const fm_cuda_sampling h = a.how[row];
     if (fm__is_greedy(h) || !fm__best_of_row(s, row)) return;
     const float   *distance = a.logits + (size_t)row * (size_t)a.vocab;
     const fm__cut  cut      = s.cut[row];
@@ -131,7 +133,8 @@ FM_DEVICE int drawn(const fm__sample_scratch &s, int row)
 {
     const size_t at   = (size_t)row * (size_t)s.n_part;
     runner       best = {s.race_t[at], s.race_id[at]};
-    for (int i = 1; i < s.n_part; i++) best = first_of(best, {s.race_t[at + (size_t)i], s.race_id[at + (size_t)i]});
+    for (int i = 1; i < s.n_part; i++)
+        best = first_of(best, {s.race_t[at + (size_t)i], s.race_id[at + (size_t)i]});
     return best.id == INT32_MAX ? 0 : best.id;
 }
 
@@ -141,10 +144,10 @@ FM_KERNEL(FM__ROW_THREADS) finish(const fm_cuda_sample_args a, const fm__sample_
     fm__row_begin();
     const int row = (int)blockIdx.x * FM__ROW_THREADS + (int)threadIdx.x;
     if (row >= a.n_row) return;
-    const fm_cuda_sampling h   = a.how[row];
-    const fm__u64          key = fm__best_of_row(s, row);
+    const fm_cuda_sampling h     = a.how[row];
+    const fm__u64          key   = fm__best_of_row(s, row);
     const bool             draws = key && !fm__is_greedy(h), wanted = fm__wants_logprob(h);
-    const int              id = draws ? drawn(s, row) : fm__id_of_key(key);
+    const int              id      = draws ? drawn(s, row) : fm__id_of_key(key);
     float                  logprob = key || (fm__is_greedy(h) && !wanted) ? 0.0f : -INFINITY;
     if (key && wanted) {
         const double d = (double)a.logits[(size_t)row * (size_t)a.vocab + (size_t)id];
@@ -176,7 +179,8 @@ size_t fm_cuda_sample_bytes(int n_row, int vocab)
     return count.used;
 }
 
-static fm_status draw_rows(const fm_cuda_sample_args *a, const fm__sample_scratch &s, dim3 parts, fm_stream stream)
+static fm_status draw_rows(const fm_cuda_sample_args *a, const fm__sample_scratch &s, dim3 parts,
+                           fm_stream stream)
 {
     FM_LAUNCH_EARLY(measure, parts, FM__ROW_THREADS, 0, stream, *a, s);
     FM_TRY(fm_cuda_launched("measure"));
@@ -190,10 +194,11 @@ fm_status fm_cuda_sample(const fm_cuda_sample_args *a, fm_stream stream)
 {
     FM_BUG_UNLESS(a->vocab > 0 && a->n_row >= 0);
     if (a->vocab > FM_CUDA_MAX_VOCAB)
-        return fm_fail(FM_E_NOSUP, "a vocabulary of %d: the GPU samples from at most %d", a->vocab, FM_CUDA_MAX_VOCAB);
+        return fm_fail(FM_E_NOSUP, "a vocabulary of %d: the GPU samples from at most %d", a->vocab,
+                       FM_CUDA_MAX_VOCAB);
     if (a->n_row == 0) return FM_OK;
-    fm_slab                  slab = {(char *)a->scratch, fm_cuda_sample_bytes(a->n_row, a->vocab), 0};
-    const fm__sample_scratch s    = carve(&slab, a->n_row, a->vocab);
+    fm_slab slab               = {(char *)a->scratch, fm_cuda_sample_bytes(a->n_row, a->vocab), 0};
+    const fm__sample_scratch s = carve(&slab, a->n_row, a->vocab);
     const dim3               parts((unsigned)s.n_part, (unsigned)a->n_row);
     if (a->edit && a->max_edit > 0) {
         FM_LAUNCH_EARLY(edit_logits, fm__row_blocks(a->max_edit), FM__ROW_THREADS, 0, stream, *a);

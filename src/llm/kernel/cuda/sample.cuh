@@ -56,7 +56,8 @@ FM_DEVICE float fm__logit_of_key(fm__u64 key)
 FM_DEVICE fm__u64 fm__best_of_row(const fm__sample_scratch &s, int row)
 {
     fm__u64 best = 0;
-    for (int i = 0; i < s.n_part; i++) best = max(best, s.best[(size_t)row * (size_t)s.n_part + (size_t)i]);
+    for (int i = 0; i < s.n_part; i++)
+        best = max(best, s.best[(size_t)row * (size_t)s.n_part + (size_t)i]);
     return best;
 }
 
@@ -75,7 +76,9 @@ FM_DEVICE bool fm__is_cut(const fm_cuda_sampling &h, int vocab)
     return !fm__is_greedy(h) && ((h.top_k > 0 && h.top_k < vocab) || h.top_p < 1);
 }
 
-fm_status fm__sample_cut(const fm_cuda_sample_args *a, const fm__sample_scratch *s, fm_stream stream);
-fm_status fm__sample_top(const fm_cuda_sample_args *a, const fm__sample_scratch *s, fm_stream stream);
+fm_status fm__sample_cut(const fm_cuda_sample_args *a, const fm__sample_scratch *s,
+                         fm_stream stream);
+fm_status fm__sample_top(const fm_cuda_sample_args *a, const fm__sample_scratch *s,
+                         fm_stream stream);
 
 #endif

@@ -56,8 +56,8 @@ typedef struct {
     void                     *scratch;      /* fm_cuda_sample_bytes(), 16-byte aligned */
     int32_t                  *id;           /* [n_row] out */
     float                    *logprob;      /* [n_row] out; 0 where not wanted */
-    int32_t                  *top_id;       /* [n_row, FM_MAX_TOP_LOGPROBS] out, best first; -1: no more */
-    float                    *top_logprob;  /* likewise */
+    int32_t                  *top_id;       /* [n_row, FM_MAX_TOP_LOGPROBS] out, best first, */
+    float                    *top_logprob;  /* then -1 and -inf */
 } fm_cuda_sample_args;
 
 enum { FM_CUDA_MAX_VOCAB = 1 << 18 };

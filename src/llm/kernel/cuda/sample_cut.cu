@@ -16,15 +16,49 @@ typedef struct {
     fm__u64 sum_before; /* ... and their weight */
 } histogram;
 
-/* Only distances that begin with `prefix` count; the next `width` bits choose the bucket. */
-FM_DEVICE void fill(histogram *h, const float *distance, int vocab, uint32_t prefix, int shift, int width)
+FM_DEVICE fm__u64 block_sum(fm__u64 x)
 {
-    for (int i = (int)threadIdx.x; i < BUCKETS; i += FM__CUT_THREADS) h->count[i] = 0, h->sum[i] = 0;
+    __shared__ fm__u64 part[WARPS];
+    __syncthreads();
+    for (int lanes = 16; lanes; lanes /= 2) x += __shfl_xor_sync(FM_WARP, x, lanes);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+    __syncthreads();
+    fm__u64 sum = 0;
+    for (int w = 0; w < WARPS; w++) sum += part[w];
+    return sum;
+}
+
+/* A distance before which the cut surely lies: farther tokens, nearly all of
+ * them, then stay out of the histogram, whose atomics are slow where many meet. */
+FM_DEVICE float horizon(const float *distance, int vocab, int top_k, double limit)
+{
+    const float at[2] = {4.0f, 12.0f};
+    fm__u64     n[2] = {0, 0}, sum[2] = {0, 0};
+    for (int i = (int)threadIdx.x; i < vocab; i += FM__CUT_THREADS) {
+        const float   d = distance[i];
+        const fm__u64 w = fm__fixed(fm__weight(d));
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            if (d < at[k]) n[k]++, sum[k] += w;
+    }
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+        if (block_sum(n[k]) >= (fm__u64)top_k || (double)block_sum(sum[k]) > limit) return at[k];
+    return INFINITY;
+}
+
+/* Only distances that begin with `prefix` and are below `end` count (if that is
+ * +inf, all do); the next `width` bits choose the bucket. */
+FM_DEVICE void fill(histogram *h, const float *distance, int vocab, float end, uint32_t prefix,
+                    int shift, int width)
+{
+    for (int i = (int)threadIdx.x; i < BUCKETS; i += FM__CUT_THREADS)
+        h->count[i] = 0, h->sum[i] = 0;
     __syncthreads();
     for (int i = (int)threadIdx.x; i < vocab; i += FM__CUT_THREADS) {
         const float    d   = distance[i];
         const uint32_t key = fm_bits_of_f32(d);
-        if (key >> (shift + width) != prefix) continue;
+        if (key >> (shift + width) != prefix || (d >= end && end < INFINITY)) continue;
         const uint32_t b = key >> shift & ((1u << width) - 1);
         atomicAdd(&h->count[b], 1);
         atomicAdd(&h->sum[b], fm__fixed(fm__weight(d)));
@@ -34,7 +68,8 @@ FM_DEVICE void fill(histogram *h, const float *distance, int vocab, uint32_t pre
 
 /* Of one lane's buckets, given what lies before them: the first in which the
  * order is cut, or -1. */
-FM_DEVICE int cut_in_lane(const histogram *h, int lane, int *n, fm__u64 *sum, int top_k, double limit)
+FM_DEVICE int cut_in_lane(const histogram *h, int lane, int *n, fm__u64 *sum, int top_k,
+                          double limit)
 {
     for (int b = lane * PER_LANE; b < (lane + 1) * PER_LANE; b++) {
         if (*n + h->count[b] >= top_k || (double)(*sum + h->sum[b]) > limit) return b;
@@ -104,7 +139,6 @@ FM_DEVICE int nth_at(const float *distance, int vocab, float d, int keep)
         __syncthreads();
         if (all >= keep) return found;
         keep -= all;
-        __syncthreads();
     }
     return vocab - 1;
 }
@@ -119,19 +153,21 @@ FM_KERNEL(FM__CUT_THREADS, 1) cut_rows(const fm_cuda_sample_args a, const fm__sa
     const float *distance = a.logits + (size_t)row * (size_t)a.vocab;
     const int    top_k    = how.top_k > 0 && how.top_k < a.vocab ? how.top_k : a.vocab;
     const double limit    = how.top_p < 1 ? (double)how.top_p * (double)s.z[row] : INFINITY;
+    const float  end      = horizon(distance, a.vocab, top_k, limit);
     const int    shift[3] = {20, 10, 0}, width[3] = {11, 10, 10};
-    uint32_t     key      = 0;
+    uint32_t     key = 0;
     if (threadIdx.x == 0) h.n_before = 0, h.sum_before = 0;
 #pragma unroll
     for (int l = 0; l < 3; l++) {
-        fill(&h, distance, a.vocab, key, shift[l], width[l]);
+        fill(&h, distance, a.vocab, end, key, shift[l], width[l]);
         if (threadIdx.x < 32) find_boundary(&h, (int)threadIdx.x, top_k, limit);
         __syncthreads();
         key = key << width[l] | (uint32_t)h.bucket;
     }
-    const float d    = fm_f32_from_bits(key);
-    const int   keep = kept_of_tie(&h, h.count[h.bucket], (double)fm__weight(d) * fm__one, top_k, limit);
-    const int   id   = nth_at(distance, a.vocab, d, keep);
+    const float d = fm_f32_from_bits(key);
+    const int   keep =
+        kept_of_tie(&h, h.count[h.bucket], (double)fm__weight(d) * fm__one, top_k, limit);
+    const int id = nth_at(distance, a.vocab, d, keep);
     if (threadIdx.x == 0) s.cut[row] = {d, id};
 }
 
@@ -158,7 +194,7 @@ FM_KERNEL(FM__CUT_THREADS) report_top(const fm_cuda_sample_args a, const fm__sam
 {
     fm__row_begin();
     const int     row = (int)blockIdx.x, n_top = min(a.how[row].n_top, (int)FM_MAX_TOP_LOGPROBS);
-    const bool    any = fm__best_of_row(s, row) != 0;
+    const bool    any      = fm__best_of_row(s, row) != 0;
     const float  *distance = a.logits + (size_t)row * (size_t)a.vocab;
     const size_t  at       = (size_t)row * FM_MAX_TOP_LOGPROBS;
     const fm__u64 nobody   = place_of(INFINITY, 0);
@@ -172,20 +208,23 @@ FM_KERNEL(FM__CUT_THREADS) report_top(const fm_cuda_sample_args a, const fm__sam
         next = block_min(next);
         done = next + 1;
         if (threadIdx.x) continue;
-        const bool   there = next < nobody;
-        const double d     = (double)fm_f32_from_bits((uint32_t)(next >> 32));
-        a.top_id[at + (size_t)k]      = there ? (int32_t)(uint32_t)next : -1;
-        a.top_logprob[at + (size_t)k] = there ? (float)(-d - log((double)s.z[row] / fm__one)) : -INFINITY;
+        const bool   there       = next < nobody;
+        const double d           = (double)fm_f32_from_bits((uint32_t)(next >> 32));
+        a.top_id[at + (size_t)k] = there ? (int32_t)(uint32_t)next : -1;
+        a.top_logprob[at + (size_t)k] =
+            there ? (float)(-d - log((double)s.z[row] / fm__one)) : -INFINITY;
     }
 }
 
-fm_status fm__sample_cut(const fm_cuda_sample_args *a, const fm__sample_scratch *s, fm_stream stream)
+fm_status fm__sample_cut(const fm_cuda_sample_args *a, const fm__sample_scratch *s,
+                         fm_stream stream)
 {
     FM_LAUNCH_EARLY(cut_rows, (unsigned)a->n_row, FM__CUT_THREADS, 0, stream, *a, *s);
     return fm_cuda_launched("cut_rows");
 }
 
-fm_status fm__sample_top(const fm_cuda_sample_args *a, const fm__sample_scratch *s, fm_stream stream)
+fm_status fm__sample_top(const fm_cuda_sample_args *a, const fm__sample_scratch *s,
+                         fm_stream stream)
 {
     FM_LAUNCH_EARLY(report_top, (unsigned)a->n_row, FM__CUT_THREADS, 0, stream, *a, *s);
     return fm_cuda_launched("report_top");

@@ -23,7 +23,8 @@
 
 template <class K> static inline cudaError_t fm_allow_shared(K *kernel, int bytes)
 {
-    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                bytes);
 }
 
 #endif

@@ -51,7 +51,8 @@ template <int N, bool TRANS, bool STORE> void fm_emu_move_matrices(void *const *
             char *row = (char *)((fm_emu_matrices *)all[8 * m + i])->row;
             fm_emu_need_shared(STORE ? "stmatrix" : "ldmatrix", row, 16, 16);
             for (int j = 0; j < 8; j++) {
-                const int lane = TRANS ? 4 * j + i / 2 : 4 * i + j / 2, half = TRANS ? i % 2 : j % 2;
+                const int lane = TRANS ? 4 * j + i / 2 : 4 * i + j / 2;
+                const int half = TRANS ? i % 2 : j % 2;
                 char *in_register = (char *)&((fm_emu_matrices *)all[lane])->r[m] + 2 * half;
                 if (STORE) memcpy(row + 2 * j, in_register, 2);
                 else memcpy(in_register, row + 2 * j, 2);
@@ -114,7 +115,8 @@ static void fm_emu_multiply(void *const *all, unsigned)
         const fm_emu_product *p = (const fm_emu_product *)all[l];
         const int             g = l / 4, t = l % 4 * 2;
         for (int h = 0; h < 2; h++) {
-            for (int i = 0; i < 4; i++) a[g + i % 2 * 8][t + i / 2 * 8 + h] = fm_emu_half_of(p->a[i], h);
+            for (int i = 0; i < 4; i++)
+                a[g + i % 2 * 8][t + i / 2 * 8 + h] = fm_emu_half_of(p->a[i], h);
             for (int i = 0; i < 2; i++) b[t + i * 8 + h][g] = fm_emu_half_of(p->b[i], h);
             for (int i = 0; i < 2; i++) d[g + i * 8][t + h] = p->d[2 * i + h];
         }
