@@ -176,6 +176,13 @@ static fm_status run(command *c, fm_engine **e)
     return run_offline(c, *e);
 }
 
+/* A script that starts one process on each node means one of them. */
+static int is_elsewhere(const command *c)
+{
+    const fm_options *o = c->engine;
+    return c->args.n_node > 1 && c->args.node > 0 && o->tp_size * o->pp_size * o->dp_size == 1;
+}
+
 int fm_cmd_bench(int argc, char **argv)
 {
     command    c = {0};
@@ -184,9 +191,8 @@ int fm_cmd_bench(int argc, char **argv)
     fm_status rc = read_command_line(&c, argc, argv);
     if (rc == FM_OK && c.is_online)
         rc = fm_bench_online(&c.online, &c.bench, c.engine, &c.args);
-    else if (rc == FM_OK && c.args.n_node > 1 && c.args.node > 0)
-        printf("fathom bench: this build runs one rank, on node 0; nothing to do on node %d\n",
-               c.args.node);
+    else if (rc == FM_OK && is_elsewhere(&c))
+        printf("fathom bench: one rank runs on node 0; nothing to do on node %d\n", c.args.node);
     else if (rc == FM_OK)
         rc = run(&c, &e);
     const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("bench", rc);

@@ -109,6 +109,25 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Steps until every sequence has a token: one, or as many as a pipeline has
+ * passes in flight, or, with replicas, until there are as many tokens. */
+typedef struct {
+    int    n_step, n_token;
+    double seconds;
+} round_time;
+
+/* Whether the step that took so long and gave n_token tokens ends a round of
+ * the whole batch; a round that did not work out is forgotten. */
+static int ends_round(round_time *r, const measure *m, double took, int n_token, int steps)
+{
+    r->n_step++;
+    r->n_token += n_token;
+    r->seconds += took;
+    if (steps ? r->n_token == m->batch : r->n_token >= m->batch) return 1;
+    if (steps && r->n_step >= steps) *r = (round_time){0};
+    return 0;
+}
+
 /* While the last prompts are still being read the first answers grow, by at
  * most a token per prefill step: `spare` keeps them alive until all decode. */
 static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uint64_t *id,
@@ -119,15 +138,21 @@ static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uin
     double *step = calloc((size_t)want, sizeof *step);
     if (!step) return fm_fail(FM_E_OOM, "step times");
 
-    fm_status rc = submit(e, m, token, m->output + spare, id);
-    int       n  = 0;
+    fm_status  rc = submit(e, m, token, m->output + spare, id);
+    int        n  = 0;
+    round_time r  = {0};
     while (rc == FM_OK && n < want && fm_engine_busy(e)) {
-        const int64_t prefilled = fm_engine_get_info(e).sched.n_prefill_row;
-        const double  began     = fm_now();
-        rc                      = fm_engine_step(e);
-        const double took       = fm_now() - began;
-        if (drain(e) == m->batch && fm_engine_get_info(e).sched.n_prefill_row == prefilled)
-            step[n++] = took;
+        const fm_engine_info before = fm_engine_get_info(e);
+        const double         began  = fm_now();
+        rc                          = fm_engine_step(e);
+        const double took           = fm_now() - began;
+        const int    n_token        = drain(e);
+        if (fm_engine_get_info(e).sched.n_prefill_row != before.sched.n_prefill_row) {
+            r = (round_time){0};
+        } else if (ends_round(&r, m, took, n_token, before.steps_per_round)) {
+            step[n++] = r.seconds;
+            r         = (round_time){.n_token = r.n_token - m->batch};
+        }
     }
     for (int i = 0; i < m->batch; i++) fm_engine_cancel(e, id[i]);
     while (rc == FM_OK && fm_engine_busy(e)) rc = fm_engine_step(e);

@@ -83,6 +83,11 @@ void fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *in
     json_object_set_new(to, "dtype", json_string(o->dtype));
     json_object_set_new(to, "isa", json_string(fm_isa_name(fm_cpu_isa())));
     json_object_set_new(to, "threads", json_integer(info->n_thread));
+    json_object_set_new(to, "tp_size", json_integer(o->tp_size));
+    json_object_set_new(to, "pp_size", json_integer(o->pp_size));
+    json_object_set_new(to, "dp_size", json_integer(o->dp_size));
+    json_object_set_new(to, "ep_size", json_integer(o->ep_size));
+    json_object_set_new(to, "dp_attention", json_boolean(o->enable_dp_attention));
 }
 
 json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)

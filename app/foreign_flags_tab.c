@@ -24,7 +24,9 @@
         name, FM_TAKES_##takes, "", why                                                            \
     }
 
-#define ONE_RANK "this build runs one rank"
+#define LAUNCHER "ignored, mpirun or srun starts the ranks and says where"
+#define BY_SIZES "ignored, --tp-size, --ep-size and --dp-size say it all"
+#define NO_EPLB "experts stay where they are; answers are the same without it"
 #define NO_GPU "this build computes on the CPU"
 #define AHEAD "not needed, everything is compiled ahead of time"
 #define ALWAYS "always so here"
@@ -59,38 +61,37 @@ const fm_foreign_flag fm_foreign_flags[] = {
     FLAG ("delete-ckpt-after-loading", "ignored, the checkpoint is left alone"),
     FLAG ("enable-memory-saver", "ignored, memory is planned before loading"),
 
-    /* ranks and nodes (--nnodes and --node-rank are read, see args.c) */
-    VALUE("nnodes", ONE_RANK),
-    VALUE("node-rank", ONE_RANK),
-    VALUE("dist-init-addr", ONE_RANK),
-    VALUE("nccl-init-addr", ONE_RANK),
-    VALUE("nccl-port", ONE_RANK),
-    VALUE("dist-timeout", ONE_RANK),
-    VALUE("load-balance-method", ONE_RANK),
-    VALUE("distributed-executor-backend", ONE_RANK),
-    VALUE("attention-context-parallel-size", ONE_RANK),
-    VALUE("moe-dense-tp-size", ONE_RANK),
-    VALUE("moe-data-parallel-size", ONE_RANK),
-    FLAG ("enable-dp-attention", ONE_RANK),
-    FLAG ("enable-dp-lm-head", ONE_RANK),
-    FLAG ("enable-ep-moe", ONE_RANK),
-    FLAG ("enable-deepep-moe", ONE_RANK),
-    FLAG ("enable-two-batch-overlap", ONE_RANK),
-    FLAG ("enable-single-batch-overlap", ONE_RANK),
-    VALUE("deepep-mode", ONE_RANK),
-    VALUE("deepep-config", ONE_RANK),
-    FLAG ("enable-eplb", ONE_RANK),
-    VALUE("eplb-algorithm", ONE_RANK),
-    VALUE("eplb-rebalance-num-iterations", ONE_RANK),
-    VALUE("ep-num-redundant-experts", ONE_RANK),
-    VALUE("ep-dispatch-algorithm", ONE_RANK),
-    VALUE("init-expert-location", ONE_RANK),
-    FLAG ("disable-custom-all-reduce", ONE_RANK),
-    FLAG ("enable-nccl-nvls", ONE_RANK),
-    FLAG ("enable-symm-mem", ONE_RANK),
-    FLAG ("enable-mscclpp", ONE_RANK),
-    FLAG ("enable-torch-symm-mem", ONE_RANK),
-    FLAG ("enable-p2p-check", ONE_RANK),
+    /* ranks and nodes */
+    VALUE("nnodes", LAUNCHER),
+    VALUE("node-rank", LAUNCHER),
+    VALUE("dist-init-addr", LAUNCHER),
+    VALUE("nccl-init-addr", LAUNCHER),
+    VALUE("nccl-port", LAUNCHER),
+    VALUE("dist-timeout", "ignored, --comm-timeout is its name here"),
+    VALUE("load-balance-method", "ignored, the replica with the fewest tokens to do is next"),
+    VALUE("distributed-executor-backend", LAUNCHER),
+    VALUE("attention-context-parallel-size", BY_SIZES),
+    VALUE("moe-dense-tp-size", BY_SIZES),
+    VALUE("moe-data-parallel-size", BY_SIZES),
+    FLAG ("enable-dp-lm-head", BY_SIZES),
+    FLAG ("enable-ep-moe", BY_SIZES),
+    FLAG ("enable-deepep-moe", BY_SIZES),
+    FLAG ("enable-two-batch-overlap", OWN),
+    FLAG ("enable-single-batch-overlap", OWN),
+    VALUE("deepep-mode", OWN),
+    VALUE("deepep-config", OWN),
+    FLAG ("enable-eplb", NO_EPLB),
+    VALUE("eplb-algorithm", NO_EPLB),
+    VALUE("eplb-rebalance-num-iterations", NO_EPLB),
+    VALUE("ep-num-redundant-experts", NO_EPLB),
+    VALUE("ep-dispatch-algorithm", NO_EPLB),
+    VALUE("init-expert-location", NO_EPLB),
+    FLAG ("disable-custom-all-reduce", OWN),
+    FLAG ("enable-nccl-nvls", OWN),
+    FLAG ("enable-symm-mem", OWN),
+    FLAG ("enable-mscclpp", OWN),
+    FLAG ("enable-torch-symm-mem", OWN),
+    FLAG ("enable-p2p-check", OWN),
     ONLY ("disaggregation-mode", "null", "prefill and decode share one engine"),
 
     /* kernels and graphs */

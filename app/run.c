@@ -109,15 +109,22 @@ static fm_status check_prompt(const fm_str *prompt)
     return FM_OK;
 }
 
+/* Of many ranks only one has the standard input, and which is not known yet. */
+static int is_alone(const fm_options *o)
+{
+    return o->tp_size * o->pp_size * o->dp_size == 1;
+}
+
 static fm_status run(command *c, fm_engine **e)
 {
     const int chat = !c->prompt.len && isatty(STDIN_FILENO);
     FM_TRY(fm_default_model(c->engine));
     FM_TRY(check_tokenizer(c->engine));
     if (!chat && !c->prompt.len) FM_TRY(read_stdin(&c->prompt));
-    if (!chat) FM_TRY(check_prompt(&c->prompt));
+    if (!chat && is_alone(c->engine)) FM_TRY(check_prompt(&c->prompt)); /* before loading */
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
     if (!fm_engine_is_leader(*e)) return fm_engine_follow(*e);
+    if (!chat) FM_TRY(check_prompt(&c->prompt));
     fm_talk_catch_interrupt();
 
     fm_talk   t;

@@ -2,7 +2,7 @@
 message(STATUS "fathom ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
 message(STATUS "  CPU    ref avx2 avx512 amx, chosen at run time")
 if(FM_HAVE_MPI)
-  message(STATUS "  MPI    ${MPI_C_VERSION} found: the transport is built and tested; the engine runs one rank")
+  message(STATUS "  MPI    ${MPI_C_VERSION} found: mpirun -np N fathom ... --tp-size N runs a model on N ranks")
 else()
   message(STATUS "  MPI    no: one rank only (apt install libopenmpi-dev)")
 endif()

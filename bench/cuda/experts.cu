@@ -40,7 +40,10 @@ typedef struct {
     void (*run)(const layer *l, fm_stream stream);
 } replay;
 
-static size_t up_to_128(int n) { return (size_t)(n + 127) / 128; }
+static size_t up_to_128(int n)
+{
+    return (size_t)(n + 127) / 128;
+}
 
 static fm_cuda_expert_matrix random_matrix(const model_shape *s, int E, int parts, int rows, int k,
                                            uint64_t seed)

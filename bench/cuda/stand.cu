@@ -31,7 +31,10 @@ void stand_open(void)
            gpu.multiProcessorCount, STAND_BANDWIDTH / 1e12, STAND_FLOPS / 1e12);
 }
 
-int stand_sm(void) { return gpu.multiProcessorCount; }
+int stand_sm(void)
+{
+    return gpu.multiProcessorCount;
+}
 
 void *stand_take(size_t bytes)
 {
@@ -40,7 +43,10 @@ void *stand_take(size_t bytes)
     return p;
 }
 
-void stand_free(void *p) { NEED(cudaFree(p)); }
+void stand_free(void *p)
+{
+    NEED(cudaFree(p));
+}
 
 void *stand_upload(const void *from, size_t bytes)
 {

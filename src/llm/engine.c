@@ -78,6 +78,7 @@ static fm_status share_plan(fm_engine *e, fm_lane *l)
 
 static fm_status launch(fm_engine *e, fm_lane *l)
 {
+    fm__lanes_level(e, l);
     if (!plan_rows(e, l)) return FM_OK;
     const double planned = fm_now();
     l->is_in_flight      = 1;
@@ -113,10 +114,16 @@ static fm_lane *oldest_in_flight(const fm_engine *e)
     return oldest;
 }
 
-static fm_lane *idle_with_work(const fm_engine *e)
+/* With work of its own, or with some that waits elsewhere. */
+static fm_lane *idle_with_work(fm_engine *e)
 {
     for (int i = 0; i < e->n_lane; i++)
         if (!e->lane[i].is_in_flight && fm__lane_busy(e, &e->lane[i])) return &e->lane[i];
+    for (int i = 0; i < e->n_lane; i++) {
+        if (e->lane[i].is_in_flight) continue;
+        fm__lanes_level(e, &e->lane[i]);
+        if (fm__lane_busy(e, &e->lane[i])) return &e->lane[i];
+    }
     return NULL;
 }
 
@@ -156,7 +163,7 @@ static fm_status advance(fm_engine *e)
 {
     fm_lane *l = idle_with_work(e);
     if (l) FM_TRY(guarded(e, launch, l));
-    if (e->n_lane > 1 && idle_with_work(e)) return FM_OK;
+    if (l && l->is_in_flight && idle_with_work(e)) return FM_OK;
     if (!(l = oldest_in_flight(e))) return FM_OK;
     FM_TRY(guarded(e, finish, l));
     post(e, l);
@@ -206,6 +213,7 @@ fm_engine_info fm__engine_info_own(const fm_engine *e)
     fm_engine_info info   = {.plan                = e->plan,
                              .sched               = fm__lanes_stats(e),
                              .n_thread            = e->limits.n_thread,
+                             .steps_per_round     = e->n_lane,
                              .load_seconds        = e->load_seconds,
                              .forward_seconds     = e->forward_seconds,
                              .last_gen_throughput = e->last_gen_throughput};

@@ -30,6 +30,7 @@ typedef struct {
     fm_kv_stats    kv;
     int            n_free_page, n_idle_page; /* idle: cached, held by nobody */
     int            n_thread;
+    int            steps_per_round; /* in which every sequence gets a token; 0: not known */
     double         load_seconds;
     double         forward_seconds;     /* inside forward passes */
     double         last_gen_throughput; /* output tokens per second of the last step that decoded */

@@ -128,9 +128,10 @@ void      fm__engine_give_up(fm_engine *e);                    /* and are forgot
 void fm__engine_doing(fm_engine *e, const fm_lane *l);
 
 /* engine_lanes.c */
-fm_status      fm__lanes_create(fm_engine *e, const fm_sched_options *o, int share);
+fm_status      fm__lanes_create(fm_engine *e, int n_lane, const fm_sched_options *o, int share);
 void           fm__lanes_destroy(fm_engine *e);
 fm_seat       *fm__lanes_deal(fm_engine *e, const int32_t *token, int32_t n); /* for a new prompt */
+void           fm__lanes_level(fm_engine *e, fm_lane *l); /* before it is planned */
 fm_sched_stats fm__lanes_stats(const fm_engine *e);
 void           fm__add_sched_stats(fm_sched_stats *sum, const fm_sched_stats *s);
 int            fm__seat_busy(const fm_seat *s);

@@ -101,7 +101,7 @@ static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *
         return fm_fail(FM_E_ARG, "logprob_start_len is %d, and the prompt has %d tokens",
                        (int)p->logprob_from, (int)n);
     if (p->n_stop && !e->tokenizer) return fm_fail(FM_E_ARG, "stop strings need a tokenizer");
-    if (e->replicas && !p->grammar) { /* a grammar lives in this process */
+    if (e->replicas) {
         int is_sent = 0;
         FM_TRY(fm__replicas_submit(e, p, token, n, &is_sent));
         if (is_sent) return FM_OK;

@@ -15,20 +15,20 @@ static fm_status create_seat(fm_seat *s, const fm_sched_options *o, int max_leas
     return fm_sched_create(&s->sched, o, s->kv);
 }
 
-fm_status fm__lanes_create(fm_engine *e, const fm_sched_options *o, int share)
+fm_status fm__lanes_create(fm_engine *e, int n_lane, const fm_sched_options *o, int share)
 {
     e->n_group = e->layout.n_group;
-    if (!(e->lane = calloc((size_t)e->limits.n_lane, sizeof *e->lane)))
+    e->lane    = calloc((size_t)n_lane, sizeof *e->lane);
+    fm_seat *s = calloc((size_t)n_lane * (size_t)e->n_group, sizeof *s);
+    if (!e->lane || !s) {
+        free(s);
         return fm_fail(FM_E_OOM, "lanes");
-    for (int i = 0; i < e->limits.n_lane; i++) {
-        fm_lane *l = &e->lane[i];
-        l->page0   = i * o->n_page;
-        l->seat    = calloc((size_t)e->n_group, sizeof *l->seat);
-        if (!l->seat) return fm_fail(FM_E_OOM, "lanes");
-        e->n_lane = i + 1;
-        for (int g = 0; g < e->n_group; g++) /* one lease more, for scoring */
-            FM_TRY(create_seat(&l->seat[g], o, o->max_running + 1, share));
     }
+    e->n_lane = n_lane;
+    for (int i = 0; i < e->n_lane; i++)
+        e->lane[i] = (fm_lane){.seat = s + i * e->n_group, .page0 = i * o->n_page};
+    for (int i = 0; i < e->n_lane * e->n_group; i++) /* one lease more, for scoring */
+        FM_TRY(create_seat(&s[i], o, o->max_running + 1, share));
     return FM_OK;
 }
 
@@ -38,10 +38,8 @@ void fm__lanes_destroy(fm_engine *e)
         fm_sched_destroy(fm__seat(e, i)->sched);
         fm_kv_destroy(fm__seat(e, i)->kv);
     }
-    for (int i = 0; i < e->n_lane; i++) free(e->lane[i].seat);
+    if (e->n_lane) free(e->lane[0].seat);
     free(e->lane);
-    e->lane   = NULL;
-    e->n_lane = 0;
 }
 
 /* Where the least work waits before it, counting what need not be computed
@@ -59,6 +57,37 @@ fm_seat *fm__lanes_deal(fm_engine *e, const int32_t *token, int32_t n)
         best  = s;
     }
     return best;
+}
+
+static int n_waiting(const fm_seat *s)
+{
+    return fm_sched_get_stats(s->sched).n_waiting;
+}
+
+static fm_seat *longest_line(const fm_engine *e)
+{
+    fm_seat *longest = fm__seat(e, 0);
+    for (int i = 1; i < e->n_lane * e->n_group; i++)
+        if (n_waiting(fm__seat(e, i)) > n_waiting(longest)) longest = fm__seat(e, i);
+    return longest;
+}
+
+/* How long answers get was only guessed when they were dealt: whoever has
+ * nobody in line takes the first of the longest line. */
+void fm__lanes_level(fm_engine *e, fm_lane *l)
+{
+    for (int g = 0; g < e->n_group && e->n_lane * e->n_group > 1; g++) {
+        fm_seat *to = &l->seat[g], *from = longest_line(e);
+        if (n_waiting(to) || from == to) continue;
+        fm_request *r = fm_sched_withdraw(from->sched);
+        if (!r) continue;
+        fm_job *j = r->user;
+        from->load -= j->load;
+        to->load += j->load;
+        j->seat = to;
+        const fm_status rc = fm_sched_submit(to->sched, r); /* seats are alike */
+        FM_BUG_UNLESS(rc == FM_OK);
+    }
 }
 
 void fm__add_sched_stats(fm_sched_stats *sum, const fm_sched_stats *s)

@@ -31,6 +31,7 @@ typedef struct {
     fm_range              *stage; /* [pp] layers of each */
     fm_courier_options     courier;
     uint64_t               checkpoint; /* a number for its content */
+    int                    n_lane;     /* at most limits.n_lane */
 } opening;
 
 static int n_rank(const fm_engine *e)
@@ -41,6 +42,14 @@ static int n_rank(const fm_engine *e)
 static int shows(const opening *p)
 {
     return p->hooks && p->hooks->plan && fm_world_comm(p->e->world)->rank == 0;
+}
+
+/* For steps all ranks take together: one that fails alone leaves the others
+ * waiting, so it says why and ends the job. */
+static fm_status together(fm_engine *e, fm_status rc)
+{
+    if (rc != FM_OK && n_rank(e) > 1) fm_world_abort(e->world, "%s", fm_why());
+    return rc;
 }
 
 /* --- find ------------------------------------------------------------------ */
@@ -275,10 +284,7 @@ static fm_status plan_memory(opening *p)
     if (rc == FM_OK)
         rc = make_plan(p, fm_host_total(), fm_host_available(), p->o->max_total_tokens);
     FM_TRY(fm__agree_all_well(e->world, rc));
-    if ((rc = fm_shared_open(&e->slab, e->world, content_of(p), bytes, "weights")) != FM_OK &&
-        n_rank(e) > 1)
-        fm_world_abort(e->world, "%s", fm_why());
-    FM_TRY(rc);
+    FM_TRY(together(e, fm_shared_open(&e->slab, e->world, content_of(p), bytes, "weights")));
     if (n_rank(e) == 1) return FM_OK;
     rc = make_plan(p, e->slab.total, e->slab.available, p->o->max_total_tokens);
     FM_TRY(fm__agree_all_well(e->world, rc));
@@ -287,16 +293,15 @@ static fm_status plan_memory(opening *p)
     return make_plan(p, e->slab.total, e->slab.available, n_page * e->limits.page_size);
 }
 
-static fm_status share_pages(opening *p)
+/* Lanes divide the pages, but only as far as one can hold the longest text: a
+ * prompt that one rank would take is not refused for the sake of speed. */
+static void share_pages(opening *p)
 {
-    fm_engine *e              = p->e;
-    e->limits.n_page          = e->plan.n_page;
-    p->courier.limits.n_page  = e->plan.n_page;
-    p->sched.n_page           = e->plan.n_page / e->limits.n_lane;
-    if (p->sched.n_page < 1)
-        return fm_fail(FM_E_ARG, "%d pages of %d tokens are too few for %d passes in flight",
-                       e->plan.n_page, e->limits.page_size, e->limits.n_lane);
-    return FM_OK;
+    fm_engine *e     = p->e;
+    const int  texts = (int)(e->plan.max_tokens / p->sched.max_context);
+    p->n_lane        = texts < 1 ? 1 : texts < e->limits.n_lane ? texts : e->limits.n_lane;
+    e->limits.n_page = p->courier.limits.n_page = e->plan.n_page;
+    p->sched.n_page  = e->plan.n_page / p->n_lane;
 }
 
 static fm_status show(opening *p)
@@ -336,7 +341,7 @@ static fm_status build_leader(opening *p)
 {
     fm_engine   *e = p->e;
     const size_t n = (size_t)e->limits.max_out * (size_t)e->layout.n_group;
-    FM_TRY(fm__lanes_create(e, &p->sched, !p->o->disable_radix_cache));
+    FM_TRY(fm__lanes_create(e, p->n_lane, &p->sched, !p->o->disable_radix_cache));
     e->sampler = calloc((size_t)e->limits.n_thread, sizeof *e->sampler);
     e->sampled = calloc(n, sizeof *e->sampled);
     e->row     = calloc(n, sizeof(fm_request *));
@@ -356,6 +361,12 @@ static fm_status build_rooms(opening *p)
     return e->layout.is_leader ? build_leader(p) : FM_OK;
 }
 
+static fm_status agree(opening *p)
+{
+    FM_TRY(fm__agree_start(p->e->world, p->o, &p->path));
+    return fm__agree_checkpoint(p->e->world, &p->path, &p->checkpoint);
+}
+
 static fm_status open_all(opening *p)
 {
     fm_engine *e = p->e;
@@ -364,12 +375,11 @@ static fm_status open_all(opening *p)
     FM_TRY(fm_broadcast(fm_world_comm(e->world), &e->reports, sizeof e->reports, 0));
     fm_world_doing(e->world, "opening the model");
     FM_TRY(fm__agree_all_well(e->world, find(p)));
-    FM_TRY(fm__agree_start(e->world, p->o, &p->path));
-    FM_TRY(fm__agree_checkpoint(e->world, &p->path, &p->checkpoint));
-    FM_TRY(fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world)));
+    FM_TRY(fm__agree_all_well(e->world, agree(p)));
+    FM_TRY(together(e, fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world))));
     FM_TRY(fm__agree_all_well(e->world, divide(p)));
     FM_TRY(plan_memory(p));
-    FM_TRY(fm__agree_all_well(e->world, share_pages(p)));
+    share_pages(p);
     FM_TRY(show(p));
     fm_world_doing(e->world, "loading");
     FM_TRY(fm__agree_all_well(e->world, load(p)));

@@ -236,6 +236,7 @@ static void add_info(fm_engine_info *sum, const fm_engine_info *i)
     sum->plan.n_page += i->plan.n_page;
     sum->plan.max_tokens += i->plan.max_tokens;
     sum->last_gen_throughput += i->last_gen_throughput;
+    sum->steps_per_round = 0; /* each engine steps in its own time */
 }
 
 void fm__replicas_add_info(const fm_replicas *r, fm_engine_info *info)

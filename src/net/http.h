@@ -31,6 +31,7 @@ typedef struct {
     double      began;      /* fm_now() when its head was complete */
     int         status;     /* of the reply, 0 before it begins */
     size_t      sent_bytes; /* of the reply's body */
+    const char *always;     /* header lines of its reply, whatever it is; the handler's, or NULL */
     void       *user;       /* the handler's */
 } fm_exchange;
 

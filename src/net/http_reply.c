@@ -114,9 +114,10 @@ static void write_head(fm__conn *c, int status, const char *type, const char *mo
 {
     const int keep = c->head.keep_alive && !c->http->draining;
     c->x.status    = status;
-    fm_str_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s\r\n", status,
+    fm_str_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s%s\r\n", status,
                   reason(status), date_now(c->http), type, framing,
-                  keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n", more ? more : "");
+                  keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n", c->x.always ? c->x.always : "",
+                  more ? more : "");
 }
 
 void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char *more,

@@ -17,7 +17,8 @@
 #define FM_AMX_EMULATED 0
 #endif
 
-enum { LANES = FM_LATENT_LANES, KEYS = FM_LATENT_KEYS, MAX_WIDTH = 576, VARIANTS = 3, GUARD = 0xa5 };
+enum { LANES = FM_LATENT_LANES, KEYS = FM_LATENT_KEYS };
+enum { MAX_WIDTH = 576, VARIANTS = 3, GUARD = 0xa5 };
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
 
@@ -367,9 +368,12 @@ static void table_is_best_first_and_ends_with_ref(void **state)
 int main(void)
 {
     static const struct CMUnitTest each[] = {
-        cmocka_unit_test(pack_has_the_drawn_layout), cmocka_unit_test(bf16_obeys_contract),
-        cmocka_unit_test(f32_obeys_contract),        cmocka_unit_test(bits_do_not_depend_on_company),
-        cmocka_unit_test(weights_are_softmax),       cmocka_unit_test(weights_of_odd_scores),
+        cmocka_unit_test(pack_has_the_drawn_layout),
+        cmocka_unit_test(bf16_obeys_contract),
+        cmocka_unit_test(f32_obeys_contract),
+        cmocka_unit_test(bits_do_not_depend_on_company),
+        cmocka_unit_test(weights_are_softmax),
+        cmocka_unit_test(weights_of_odd_scores),
     };
     static char       name[VARIANTS * LENGTH(each)][64];
     struct CMUnitTest tests[VARIANTS * LENGTH(each) + 1];

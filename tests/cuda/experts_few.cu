@@ -54,7 +54,10 @@ static few_result run(const few_case &c)
     return {middle.host(), y.host()};
 }
 
-static double silu(double x) { return x / (1 + exp(-x)); }
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
+}
 
 static void check_channel(const few_case &c, const few_result &got, int t, int at)
 {

@@ -155,6 +155,59 @@ FM_TEST(linear_over_heads_with_weights_along_n)
     FM_CHECK_EQUAL(run(along, 35, FEW_SM), run(c, 35, FEW_SM));
 }
 
+/* y[m, I] of gate and up rows by turns, narrow and wide. */
+static std::vector<uint16_t> run_swiglu(const fm_matrix_case &w, const std::vector<uint16_t> &x,
+                                        int m, int n_sm)
+{
+    const fm_matrix_copy      copy(w);
+    const fm_device<uint16_t> rows(x);
+    fm_device<uint16_t>       y(fm_at(m) * fm_at(w.rows));
+    fm_cuda_linear_args       a = {};
+    a.x                         = rows.data();
+    a.w                         = copy.weight();
+    a.scale                     = copy.scale();
+    a.y                         = y.data();
+    a.m                         = m;
+    a.n                         = 2 * w.rows;
+    a.k = a.ldx = a.ldw = w.k;
+    a.ldy               = w.rows;
+    a.n_batch           = 1;
+    a.swiglu            = 1;
+    a.n_sm              = n_sm;
+    FM_CHECK(fm_cuda_linear_init() == FM_OK);
+    FM_CHECK(fm_cuda_linear(NULL, &a, NULL) == FM_OK);
+    return y.host();
+}
+
+static void check_swiglu(int m, int I, int k, bool e4m3)
+{
+    fm_numbers                  r(10);
+    const fm_matrix_case        w(r, 1, 2, I, k, e4m3);
+    const std::vector<uint16_t> x = fm_hard_rows(r, m, k), y = run_swiglu(w, x, m, MANY_SM);
+    for (int i = 0; i < m; i++)
+        for (int c = 0; c < I; c++) {
+            double       a, b;
+            const double gate  = w.dot(0, 0, c, &x[fm_at(i) * fm_at(k)], &a);
+            const double up    = w.dot(0, 1, c, &x[fm_at(i) * fm_at(k)], &b),
+                         silu  = gate / (1 + exp(-gate));
+            const double got   = fm_f32_of_bf16(y[fm_at(i) * fm_at(I) + fm_at(c)]);
+            const double error = fm_sum_error(k) * (1.1 * a * (fabs(up) + b) + fabs(silu) * b);
+            if (!(fabs(got - silu * up) <= error + fabs(silu * up) * (0x1p-8 + 0x1p-20) + 0x1p-133))
+                fm_check_failed(__FILE__, __LINE__, "y[%d][%d] is %g, expected %g", i, c, got,
+                                silu * up);
+        }
+    FM_CHECK_EQUAL(run_swiglu(w, x, m, FEW_SM), y);
+    FM_CHECK_EQUAL(run_swiglu(w, x, 1, MANY_SM), std::vector<uint16_t>(y.begin(), y.begin() + I));
+}
+
+FM_TEST(linear_with_swiglu)
+{
+    check_swiglu(5, 48, 264, false);
+    check_swiglu(17, 176, 144, true);
+    check_swiglu(66, 16, 144, true);
+    check_swiglu(40, 48, 72, false);
+}
+
 FM_TEST(linear_of_nothing)
 {
     fm_numbers  r(7);

@@ -17,7 +17,10 @@ fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_
     return FM_OK;
 }
 
-void fm_cuda_lt_destroy(fm_cuda_lt *lt) { (void)lt; }
+void fm_cuda_lt_destroy(fm_cuda_lt *lt)
+{
+    (void)lt;
+}
 
 fm_status fm_cuda_lt_plan(fm_cuda_lt *lt, const fm_cuda_linear_args *a)
 {

@@ -10,9 +10,15 @@
 
 /* How far any one order of k f32 additions may be from the exact sum, per unit
  * of sum |x w|. */
-static inline double fm_sum_error(int k) { return k * 0x1p-22; }
+static inline double fm_sum_error(int k)
+{
+    return k * 0x1p-22;
+}
 
-static inline size_t fm_at(int a) { return (size_t)a; }
+static inline size_t fm_at(int a)
+{
+    return (size_t)a;
+}
 
 /* Sizes of a few orders of magnitude, as activations have. */
 static inline std::vector<uint16_t> fm_random_bf16(fm_numbers &r, size_t n, float largest)

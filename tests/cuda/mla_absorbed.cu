@@ -5,7 +5,8 @@
 
 #include "llm/kernel/cuda/mla.h"
 
-/* Rows with their own sequences, cached in shuffled pages. */
+/* Rows with their own sequences, cached in shuffled pages.  What no row may see
+ * is NaN: the first page, and the slots behind a sequence's end. */
 struct absorbed_scene {
     int   n_head, kv_lora, rope, page_size, part;
     float scale = 0.05f, most_q = 1;
@@ -48,11 +49,17 @@ void absorbed_scene::fill()
     max_page = (longest + page_size - 1) / page_size;
     page     = shuffled(r, n * max_page);
     table    = shuffled(r, n);
-    const size_t slots = (size_t)(n * max_page * page_size);
+    for (int32_t &p : page) p++;
+    const size_t slots = (size_t)((n * max_page + 1) * page_size);
     q      = random_bf16(r, (size_t)(n * n_head * width), most_q);
     latent = random_bf16(r, slots * (size_t)width, 1);
     for (size_t i = 0; i < (size_t)(n * n_head); i++)
         for (int c = kv_lora + rope; c < width; c++) q[i * (size_t)width + (size_t)c] = 0;
+    std::vector<bool> seen(slots);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n_key[(size_t)i]; k++) seen[(size_t)slot(i, k)] = true;
+    for (size_t i = 0; i < latent.size(); i++)
+        if (!seen[i / (size_t)width]) latent[i] = 0x7fc0;
     if (!e4m3) return;
     bytes.resize(latent.size());
     for (size_t i = 0; i < latent.size(); i++) {
@@ -61,7 +68,8 @@ void absorbed_scene::fill()
         latent[i] = fm_bf16_of_f32(fm_f32_of_fp8(bytes[i]));
     }
     slot_scale.assign(slots, 0.0078125f);
-    for (size_t i = 0; slot_scales && i < slots; i++) slot_scale[i] = r.between(0.001f, 0.01f);
+    for (size_t i = 0; slot_scales && i < slots; i++)
+        slot_scale[i] = seen[i] ? r.between(0.001f, 0.01f) : NAN;
 }
 
 /* The answers of some rows, computed together in this order. */

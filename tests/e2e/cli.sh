@@ -30,14 +30,16 @@ run 2 "$fathom" verify
 # The words of a real job script, with only the program's name replaced.
 run 0 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" \
     --dataset-name random --random-input 8 --random-output 4 --num-prompts 2 --load-format dummy \
-    --seed 2025 --dtype bfloat16 --tp 16 --nnodes 2 --trust-remote-code --node-rank 0 \
+    --seed 2025 --dtype bfloat16 --tp 1 --nnodes 2 --trust-remote-code --node-rank 0 \
     --dist-init-addr node0:5000 --cuda-graph-bs 1 2 4 --attention-backend fa3 --mem-fraction-static 0.5 \
     --enable-torch-compile --moe-runner-backend triton --quantization fp8 --kv-cache-dtype auto
 grep -q "Total token throughput" "$work/out" || fail "no table"
-for flag in tp-size nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs attention-backend \
+for flag in nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs attention-backend \
     enable-torch-compile moe-runner-backend quantization kv-cache-dtype; do
     [ "$(grep -c "^fathom bench: --$flag" "$work/err")" -eq 1 ] || fail "--$flag is not explained once"
 done
+run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1
+grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
 run 0 "$fathom" bench --nnodes 2 --node-rank 1
 grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
 

@@ -3,6 +3,7 @@
 """fathom serve under way: keys, queue, cancelling, time-outs, TLS, the end."""
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -188,6 +189,44 @@ def test_second_signal():
         same(s.process.returncode, 143)
         s.stop = lambda: None
         c.close()
+
+
+def test_cors():
+    ask = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    with Server("--cors-origins", "https://a.example,https://b.example", "--api-key", "k") as s:
+        status, h, _ = s.ask("OPTIONS", "/v1/chat/completions", headers=ask)
+        same((status, h["Access-Control-Allow-Origin"], h["Vary"]), (200, "https://a.example", "Origin"))
+        assert "Authorization" in h["Access-Control-Allow-Headers"]
+        status, h, _ = s.ask("GET", "/v1/models", headers={"Origin": "https://b.example"})
+        same((status, h["Access-Control-Allow-Origin"]), (401, "https://b.example")) # errors can be read, too
+        status, h, _ = s.ask("OPTIONS", "/v1/models", headers=dict(ask, Origin="https://c.example"))
+        same((status, h["Access-Control-Allow-Origin"]), (401, None))
+        body = {"prompt": "a", "max_tokens": 2, "stream": True}
+        status, h, _ = s.ask("POST", "/v1/completions", body, {"Origin": "https://a.example", "Authorization": "Bearer k"})
+        same((status, h["Access-Control-Allow-Origin"]), (200, "https://a.example"))
+    with Server("--cors-origins", "*") as s:
+        same(s.ask("GET", "/v1/models", headers={"Origin": "null"})[1]["Access-Control-Allow-Origin"], "*")
+    with Server() as s:
+        same(s.ask("GET", "/v1/models", headers={"Origin": "https://a.example"})[1]["Access-Control-Allow-Origin"], None)
+        same(s.ask("OPTIONS", "/v1/models", headers=ask)[0], 405)
+
+
+def test_batch_log():
+    """Without --quiet: a line per prefill and one for every few steps that generate."""
+    loud = [a for a in MODEL if a != "--quiet"] + TOKENIZER
+    with Server("--decode-log-interval", "5", model=loud) as s:
+        for _ in range(2):
+            s.post("/generate", {"text": "hello world " * 30, "sampling_params": {"max_new_tokens": 12, "ignore_eos": True}})
+    lines = s.log[-1].splitlines()
+    prefills = [line for line in lines if "Prefill batch" in line]
+    same(len(prefills), 2)
+    same(len([line for line in lines if "Decode batch" in line]), 4)
+    for line in prefills:
+        assert re.search(r"#new-seq: 1, #new-token: \d+, #cached-token: \d+, token usage: \d\.\d\d, #running-req: \d, #queue-req: 0", line), line
+    assert "#cached-token: 0," in prefills[0] and "#cached-token: 0," not in prefills[1], prefills
+    with Server("--decode-log-interval", "1") as s:
+        s.post("/generate", {"text": "hello"})
+    assert "batch" not in "".join(s.log), s.log
 
 
 def test_access_log():

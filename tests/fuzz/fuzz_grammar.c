@@ -12,9 +12,9 @@ enum { N_TOKEN = 257, EOS = 256, MAX_STEP = 64 };
 
 static fm_grammars *open_grammars(void)
 {
-    static const int32_t eos = EOS;
-    fm_tokenizer        *t   = NULL;
-    fm_grammars         *gs  = NULL;
+    static const int32_t eos  = EOS;
+    fm_tokenizer        *t    = NULL;
+    fm_grammars         *gs   = NULL;
     fm_str               text = {0};
     tiny_write(&text, (tiny){.added = "[{\"id\":256,\"content\":\"<end>\",\"special\":true}]"});
     if (fm_tokenizer_parse(&t, text.text, text.len, "tiny") != FM_OK) abort();
@@ -40,10 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!gs) gs = open_grammars();
     if (size < 1 || size > 4096) return 0;
     const fm_grammar_kind kind = data[0] & 1 ? FM_GRAMMAR_REGEX : FM_GRAMMAR_JSON_SCHEMA;
-    if (fm_grammars_get(&g, gs, kind, (const char *)data + 1, size - 1, data[0] >> 1 & 1) != FM_OK) return 0;
+    if (fm_grammars_get(&g, gs, kind, (const char *)data + 1, size - 1, data[0] >> 1 & 1) != FM_OK)
+        return 0;
     if (fm_matcher_create(&m, g, NULL) != FM_OK) abort();
     for (int i = 0; i < MAX_STEP && !fm_matcher_is_over(m); i++) {
-        const int32_t id = next_allowed(fm_matcher_allowed(m), (int32_t)(data[(size_t)i % size] * 7 + i));
+        const int32_t id =
+            next_allowed(fm_matcher_allowed(m), (int32_t)(data[(size_t)i % size] * 7 + i));
         if (id < 0) break; /* too ambiguous to be followed further */
         if (fm_matcher_take(m, id) != FM_OK) abort();
     }

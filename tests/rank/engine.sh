@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../e2e/lib.sh"
 model=$1 ranks=$2
 mpirun=$here/mpirun.sh
-override={}
+override={} pool=512
 export FM_COMM_TIMEOUT=60 FM_THREADS=1
 
 # Questions that begin alike, in an order and of lengths that mix.
@@ -15,10 +15,10 @@ write_talks()
 {
     rule="You are a careful assistant. Think first, then answer in one short sentence."
     echo "["
-    for i in $(seq 16); do
+    for i in $(seq 12); do
         more=""
         [ $((i % 3)) -ne 0 ] || more=" $rule $rule"
-        reply=$(seq -s " and " $((i * 7 % 23 + 8)))
+        reply=$(seq -s " and " $((i * 7 % 13 + 6)))
         [ "$i" -eq 1 ] || echo ","
         echo "{\"conversations\": [{\"from\": \"human\", \"value\": \"$rule$more What is $((i * 7)) + 5$i?\"},
                {\"from\": \"gpt\", \"value\": \"$reply\"}]}"
@@ -30,7 +30,8 @@ case $model in
 box)
     model=$here/../../models/fathom-tiny
     write_talks >"$work/talks.json"
-    job="--dataset-name sharegpt --dataset-path $work/talks.json --num-prompts 16"
+    pool=320
+    job="--dataset-name sharegpt --dataset-path $work/talks.json --num-prompts 12"
     ;;
 dummy) # nothing divides evenly: 96 channels, 11 blocks of outputs, 1030 words
     model=r1-mini
@@ -60,6 +61,7 @@ details()
 compared=0
 same() # same LAYOUT-OPTION...: ranks in that layout answer as one does
 {
+    case $* in *--pp*) set -- "$@" --context-length $((pool / 2)) ;; esac # two lanes, half the pool each
     details many "$@"
     cmp -s "$work/alone.jsonl" "$work/many.jsonl" ||
         fail "$ranks ranks, $*: $(cmp "$work/alone.jsonl" "$work/many.jsonl" 2>&1)"
@@ -97,12 +99,22 @@ how="--max-running-requests 1 --disable-radix-cache --chunked-prefill-size -1 --
 details alone
 
 # Small chunks and pages, and a pool that is too small for what is admitted.
-how="--page-size 4 --chunked-prefill-size 24 --max-total-tokens 512 --schedule-conservativeness 0 --disable-ignore-eos"
+how="--page-size 4 --chunked-prefill-size 24 --max-total-tokens $pool --schedule-conservativeness 0 --disable-ignore-eos"
 details small
 cmp -s "$work/alone.jsonl" "$work/small.jsonl" || fail "one rank does not answer as one rank"
 grep -q '"preemptions": [1-9]' "$work/result" || fail "one rank: nobody was preempted"
 launch="$mpirun $ranks"
 every_layout same
+
+# Draws depend on request and position alone, not on the rank that makes them;
+# and the prompts' own log-probabilities.
+how="$how --logprob-start-len 3"
+body='{"temperature":0.8,"top_k":40,"top_p":0.9,"seed":5}'
+launch=""
+details alone --extra-request-body "$body"
+launch="$mpirun $ranks"
+same --dp 2 --tp $((ranks / 2)) --extra-request-body "$body"
+same --dp 2 --tp "$ranks" --enable-dp-attention --extra-request-body "$body"
 
 # The comparison can fail: other arithmetic, other bytes.
 details other --tp "$ranks" --dtype float32

@@ -146,8 +146,8 @@ static void compare(part *p, const steps *s, int step, const steps_batch *b, con
         for (int i = g; i < N_TEXT; i += l->groups) {
             const size_t n = (size_t)s->span[step][i].n_out * (size_t)p->config.vocab;
             if (memcmp(logits, want[step][i], n * sizeof *logits))
-                fm_world_abort(w, "%s: tp %d pp %d groups %d ep %d: text %d differs in step %d", model,
-                               l->tp, l->pp, l->groups, l->ep, i, step);
+                fm_world_abort(w, "%s: tp %d pp %d groups %d ep %d: text %d differs in step %d",
+                               model, l->tp, l->pp, l->groups, l->ep, i, step);
             logits += n;
         }
 }
@@ -161,8 +161,8 @@ static void run_steps(part *p, const steps *s, const fm_shard *shard, const layo
         steps_batch_make(&b[k], s, k, shard->group.index, l->groups);
         if (is_first && k >= l->n_lane)
             compare(p, s, k - l->n_lane, &b[k - l->n_lane], l, models[model].name);
-        fm_world_doing(w, "step %d of %s, tp %d pp %d groups %d ep %d", k, models[model].name, l->tp,
-                       l->pp, l->groups, l->ep);
+        fm_world_doing(w, "step %d of %s, tp %d pp %d groups %d ep %d", k, models[model].name,
+                       l->tp, l->pp, l->groups, l->ep);
         forward(p, &b[k]);
     }
     for (int k = N_STEP - l->n_lane; is_first && k < N_STEP; k++)

@@ -25,7 +25,8 @@ start_job() # start_job RANKS OPTION...: in the background, its output in $work/
 {
     ranks=$1
     shift
-    "$here/mpirun.sh" "$ranks" "$fathom" "$@" >"$work/log" 2>&1 </dev/null &
+    : >"$work/log" # now, not when the job comes to run
+    "$here/mpirun.sh" "$ranks" "$fathom" "$@" >>"$work/log" 2>&1 </dev/null &
     job_pid=$!
 }
 

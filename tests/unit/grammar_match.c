@@ -43,7 +43,8 @@ static int close_all(void **state)
 static fm_grammar *get(fm_grammar_kind kind, const char *text)
 {
     fm_grammar *g = NULL;
-    if (fm_grammars_get(&g, grammars, kind, text, strlen(text), 0) != FM_OK) fail_msg("%s: %s", text, fm_why());
+    if (fm_grammars_get(&g, grammars, kind, text, strlen(text), 0) != FM_OK)
+        fail_msg("%s: %s", text, fm_why());
     return g;
 }
 
@@ -59,7 +60,8 @@ static int reads(fm_grammar *g, const char *text)
     fm_ids      ids = {0};
     int         ok  = 1;
     assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
-    assert_int_equal(fm_encode(tokenizer, scratch, text, strlen(text), FM_ENCODE_PLAIN, &ids), FM_OK);
+    assert_int_equal(fm_encode(tokenizer, scratch, text, strlen(text), FM_ENCODE_PLAIN, &ids),
+                     FM_OK);
     for (size_t i = 0; ok && i < ids.n; i++) {
         ok = is_allowed(m, ids.id[i]);
         assert_int_equal(fm_matcher_take(m, ids.id[i]) == FM_OK, ok);
@@ -88,50 +90,88 @@ static void check_examples(fm_grammar_kind kind, const example *e, size_t n)
     }
 }
 
-#define LIST "{\"$ref\":\"#/$defs/node\",\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"}," \
-             "\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/node\"},{\"type\":\"null\"}]}},\"required\":[\"v\",\"next\"]}}}"
+#define LIST                                                                                       \
+    "{\"$ref\":\"#/$defs/"                                                                         \
+    "node\",\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"}" \
+    ","                                                                                            \
+    "\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/"                                                    \
+    "node\"},{\"type\":\"null\"}]}},\"required\":[\"v\",\"next\"]}}}"
 
 static void schemas(void **state)
 {
     (void)state;
     static const example all[] = {
-        {"{}", {"1", "-0.5e-3", "\"a\\n\\u00e9\"", "[]", "[1, {\"a\": null}]", "true", "{\"\": {}}", "\"Gr\xc3\xbc\xc3\x9f\""},
+        {"{}",
+         {"1", "-0.5e-3", "\"a\\n\\u00e9\"", "[]", "[1, {\"a\": null}]", "true", "{\"\": {}}",
+          "\"Gr\xc3\xbc\xc3\x9f\""},
          {"", "01", "[1,]", "{a:1}", "'a'", "nul", "\"\\ud800\"", "\"a\nb\"", "1 "}},
-        {"{\"type\":\"object\"}", {"{}", "{\"a\": [1, 2]}", "{\n \"a\": 1,\n \"b\": {}\n}"}, {"[]", "1", "{\"a\"}", "{} "}},
-        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"boolean\"}},\"required\":[\"b\"]}",
+        {"{\"type\":\"object\"}",
+         {"{}", "{\"a\": [1, 2]}", "{\n \"a\": 1,\n \"b\": {}\n}"},
+         {"[]", "1", "{\"a\"}", "{} "}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":"
+         "\"boolean\"}},\"required\":[\"b\"]}",
          {"{\"b\":true}", "{\"a\":1,\"b\":false}", "{ \"a\": 1 , \"b\": true }"},
-         {"{}", "{\"a\":1}", "{\"b\":true,\"a\":1}", "{\"a\":1.5,\"b\":true}", "{\"b\":true,\"c\":1}", "{,\"b\":true}"}},
+         {"{}", "{\"a\":1}", "{\"b\":true,\"a\":1}", "{\"a\":1.5,\"b\":true}",
+          "{\"b\":true,\"c\":1}", "{,\"b\":true}"}},
         {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}}}",
-         {"{}", "{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"c\":2}", "{\"a\":1,\"b\":1,\"c\":2}"}, {"{\"c\":1,\"a\":1}", "{\"a\":1,}"}},
-        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}", {"{}", "{\"x\":1,\"y\":2}"}, {"{\"x\":\"y\"}"}},
+         {"{}", "{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"c\":2}", "{\"a\":1,\"b\":1,\"c\":2}"},
+         {"{\"c\":1,\"a\":1}", "{\"a\":1,}"}},
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
+         {"{}", "{\"x\":1,\"y\":2}"},
+         {"{\"x\":\"y\"}"}},
         {"{\"type\":\"object\",\"additionalProperties\":false}", {"{}", "{ }"}, {"{\"x\":1}"}},
-        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}", {"[1]", "[1,2]", "[ 1, 2, 3 ]"},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}",
+         {"[1]", "[1,2]", "[ 1, 2, 3 ]"},
          {"[]", "[1,2,3,4]", "[1,]", "[\"a\"]"}},
-        {"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"items\":false}",
-         {"[]", "[1]", "[1,\"a\"]"}, {"[\"a\"]", "[1,\"a\",2]"}},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],"
+         "\"items\":false}",
+         {"[]", "[1]", "[1,\"a\"]"},
+         {"[\"a\"]", "[1,\"a\",2]"}},
         {"{\"type\":\"array\",\"minItems\":2}", {"[1,[]]", "[1,2,3,4,5]"}, {"[]", "[1]"}},
-        {"{\"enum\":[\"red\",\"green\",5,null,[1,2]]}", {"\"red\"", "5", "null", "[1,2]"}, {"\"blue\"", "\"re\"", "6", "55"}},
+        {"{\"enum\":[\"red\",\"green\",5,null,[1,2]]}",
+         {"\"red\"", "5", "null", "[1,2]"},
+         {"\"blue\"", "\"re\"", "6", "55"}},
         {"{\"const\":\"a\\\"b\\u00e9\"}", {"\"a\\\"b\xc3\xa9\""}, {"\"a\""}},
-        {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", {"\"ab\"", "\"a\\nb\"", "\"\xe4\xb8\x96\xe7\x95\x8c\"", "\"\\u00e9a\""},
+        {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
+         {"\"ab\"", "\"a\\nb\"", "\"\xe4\xb8\x96\xe7\x95\x8c\"", "\"\\u00e9a\""},
          {"\"a\"", "\"abcd\"", "\"\""}},
-        {"{\"type\":\"string\",\"pattern\":\"^[a-c]+-\\\\d{2}$\"}", {"\"abc-12\"", "\"a-00\""}, {"\"-12\"", "\"a-1\"", "\"xa-12\"", "\"a-123\""}},
-        {"{\"type\":\"string\",\"pattern\":\"b\"}", {"\"b\"", "\"abc\"", "\"b\\\\\""}, {"\"a\"", "\"\""}},
-        {"{\"type\":\"string\",\"pattern\":\"^[\\\"\\\\n\\\\\\\\]$\"}", {"\"\\\"\"", "\"\\n\"", "\"\\\\\""}, {"\"\"\"", "\"n\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^[a-c]+-\\\\d{2}$\"}",
+         {"\"abc-12\"", "\"a-00\""},
+         {"\"-12\"", "\"a-1\"", "\"xa-12\"", "\"a-123\""}},
+        {"{\"type\":\"string\",\"pattern\":\"b\"}",
+         {"\"b\"", "\"abc\"", "\"b\\\\\""},
+         {"\"a\"", "\"\""}},
+        {"{\"type\":\"string\",\"pattern\":\"^[\\\"\\\\n\\\\\\\\]$\"}",
+         {"\"\\\"\"", "\"\\n\"", "\"\\\\\""},
+         {"\"\"\"", "\"n\""}},
         {"{\"type\":[\"integer\",\"null\"]}", {"7", "null", "-12"}, {"\"7\"", "1.5"}},
-        {"{\"type\":\"integer\",\"minimum\":-3,\"maximum\":112}", {"-3", "-1", "0", "9", "10", "99", "100", "112"},
+        {"{\"type\":\"integer\",\"minimum\":-3,\"maximum\":112}",
+         {"-3", "-1", "0", "9", "10", "99", "100", "112"},
          {"-4", "113", "120", "200", "1000", "-", "007", "-10"}},
-        {"{\"type\":\"integer\",\"minimum\":38,\"exclusiveMaximum\":1205}", {"38", "99", "100", "999", "1000", "1199", "1204"},
+        {"{\"type\":\"integer\",\"minimum\":38,\"exclusiveMaximum\":1205}",
+         {"38", "99", "100", "999", "1000", "1199", "1204"},
          {"37", "1205", "1300", "9999", "8", "-40"}},
         {"{\"type\":\"integer\",\"maximum\":-5}", {"-5", "-6", "-10", "-999"}, {"-4", "0", "5"}},
         {"{\"type\":\"integer\",\"exclusiveMinimum\":0}", {"1", "10", "123456789"}, {"0", "-1"}},
-        {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", {"0", "0.25", "1", "1.0"}, {"1.1", "-1", "2", "-0.5", "1.01"}},
-        {"{\"type\":\"number\",\"minimum\":-2,\"maximum\":3}", {"-2", "-1.75", "0", "-0.1", "2.99", "3"}, {"-2.1", "3.1", "4", "-3"}},
-        {"{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\",\"enum\":[\"x\"]}],\"title\":\"t\"}", {"1", "\"x\""}, {"\"y\"", "true"}},
+        {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}",
+         {"0", "0.25", "1", "1.0"},
+         {"1.1", "-1", "2", "-0.5", "1.01"}},
+        {"{\"type\":\"number\",\"minimum\":-2,\"maximum\":3}",
+         {"-2", "-1.75", "0", "-0.1", "2.99", "3"},
+         {"-2.1", "3.1", "4", "-3"}},
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\",\"enum\":[\"x\"]}],\"title\":"
+         "\"t\"}",
+         {"1", "\"x\""},
+         {"\"y\"", "true"}},
         {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}", {"1", "\"x\""}, {"null"}},
         {"{\"allOf\":[{\"type\":\"integer\"}],\"description\":\"d\"}", {"1"}, {"\"x\""}},
-        {LIST, {"{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3,\"next\":null}}}"},
+        {LIST,
+         {"{\"v\":1,\"next\":null}",
+          "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3,\"next\":null}}}"},
          {"{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2}}", "{\"v\":1,\"next\":1}"}},
-        {"{\"required\":[\"z\"],\"additionalProperties\":{\"type\":\"null\"}}", {"{\"z\":null}"}, {"{}", "{\"z\":1}"}},
+        {"{\"required\":[\"z\"],\"additionalProperties\":{\"type\":\"null\"}}",
+         {"{\"z\":null}"},
+         {"{}", "{\"z\":1}"}},
         {"{\"properties\":{\"a\":true,\"b\":false}}", {"{\"a\":1}", "{}"}, {"{\"b\":1}"}},
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
@@ -144,7 +184,9 @@ static void expressions(void **state)
         {"a+|b{2,3}c?", {"a", "aaaa", "bb", "bbbc"}, {"", "b", "bbbb", "ab", "ac"}},
         {"^(?:yes|no)$", {"yes", "no"}, {"y", "yesno", "maybe"}},
         {"[^0-9]{3}", {"abc", "\xe4\xb8\x96\xe7\x95\x8c!", "   "}, {"ab1", "abcd", "ab"}},
-        {"\\d{4}-\\d\\d-\\d\\d(T\\w+)?", {"2024-01-31", "2024-01-31Tnoon"}, {"2024-1-31", "2024-01-31T"}},
+        {"\\d{4}-\\d\\d-\\d\\d(T\\w+)?",
+         {"2024-01-31", "2024-01-31Tnoon"},
+         {"2024-1-31", "2024-01-31T"}},
         {"(a|b)*c", {"c", "abbac"}, {"ab", "cc"}},
         {"(?P<x>a)(?<y>b)", {"ab"}, {"a"}},
         {"[\\]\\-a\\u00e9]+", {"]-a\xc3\xa9"}, {"b", "["}},
@@ -165,14 +207,18 @@ static void says_what_it_cannot_follow(void **state)
     } all[] = {
         {FM_GRAMMAR_JSON_SCHEMA, "{\"not\":{}}", "not"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"multipleOf\":2}", "multipleOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"patternProperties\":{}}}}", "patternProperties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"patternProperties\":{}}}}",
+         "patternProperties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"oneOf\":[{},{}]}", "oneOf"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{},{}]}", "allOf"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{}],\"properties\":{}}", "properties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#/nowhere\"}", "nowhere"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#\"}", "no text"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}", "refers to itself"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}",
+         "refers to itself"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}",
+         "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[false]}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"thing\"}", "thing"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"enum\":[]}", "no text"},
@@ -195,7 +241,8 @@ static void says_what_it_cannot_follow(void **state)
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         fm_grammar *g = NULL;
-        if (fm_grammars_get(&g, grammars, all[i].kind, all[i].text, strlen(all[i].text), 0) == FM_OK)
+        if (fm_grammars_get(&g, grammars, all[i].kind, all[i].text, strlen(all[i].text), 0) ==
+            FM_OK)
             fail_msg("%s was understood", all[i].text);
         if (!strstr(fm_why(), all[i].word)) fail_msg("%s: %s", all[i].text, fm_why());
     }
@@ -205,18 +252,24 @@ static void says_what_it_cannot_follow(void **state)
 static void allows_exactly_what_may_come(void **state)
 {
     (void)state;
-    static const char *const schema = "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":4},"
-                                      "\"n\":{\"type\":\"integer\"},\"of\":{\"type\":\"array\",\"items\":{\"enum\":[\"on\",\"off\"]}}}}";
-    static const char *const begin[] = {"", "{", "{\"", "{\"name\": \"a", "{\"name\":\"abc\", \"n\": 1", "{\"of\":[\"o"};
+    static const char *const schema =
+        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":4},"
+        "\"n\":{\"type\":\"integer\"},\"of\":{\"type\":\"array\",\"items\":{\"enum\":[\"on\","
+        "\"off\"]}}}}";
+    static const char *const begin[] = {
+        "", "{", "{\"", "{\"name\": \"a", "{\"name\":\"abc\", \"n\": 1", "{\"of\":[\"o"};
     fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, schema);
     for (size_t b = 0; b < sizeof begin / sizeof *begin; b++) {
         fm_ids ids = {0};
         int    n   = 0;
-        assert_int_equal(fm_encode(tokenizer, scratch, begin[b], strlen(begin[b]), FM_ENCODE_PLAIN, &ids), FM_OK);
+        assert_int_equal(
+            fm_encode(tokenizer, scratch, begin[b], strlen(begin[b]), FM_ENCODE_PLAIN, &ids),
+            FM_OK);
         for (int32_t id = 0; id < VOCAB; id++) {
             fm_matcher *m = NULL;
             assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
-            for (size_t i = 0; i < ids.n; i++) assert_int_equal(fm_matcher_take(m, ids.id[i]), FM_OK);
+            for (size_t i = 0; i < ids.n; i++)
+                assert_int_equal(fm_matcher_take(m, ids.id[i]), FM_OK);
             const int may = is_allowed(m, id);
             assert_int_equal(fm_matcher_take(m, id) == FM_OK, may);
             n += may;
@@ -241,7 +294,7 @@ static int32_t draw_allowed(const fm_matcher *m, uint64_t key, uint64_t *n_draw)
 static void random_walks_end_in_valid_json(void **state)
 {
     (void)state;
-    fm_grammar *g   = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}");
+    fm_grammar *g       = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}");
     int         n_valid = 0;
     for (uint64_t walk = 0; walk < 60; walk++) {
         fm_matcher *m      = NULL;
@@ -271,8 +324,8 @@ static void random_walks_end_in_valid_json(void **state)
 static void nesting_has_no_end(void **state)
 {
     (void)state;
-    fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, "{}");
-    fm_matcher *m = NULL;
+    fm_grammar *g   = get(FM_GRAMMAR_JSON_SCHEMA, "{}");
+    fm_matcher *m   = NULL;
     fm_ids      ids = {0};
     enum { DEPTH = 5000 };
     assert_int_equal(fm_encode(tokenizer, scratch, "[]", 2, FM_ENCODE_PLAIN, &ids), FM_OK);
@@ -298,9 +351,9 @@ static void nesting_has_no_end(void **state)
 static void waits_for_the_end_of_thinking(void **state)
 {
     (void)state;
-    fm_grammar *g   = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"null\"}");
-    fm_matcher *m   = NULL;
-    fm_ids      ids = {0};
+    fm_grammar       *g      = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"null\"}");
+    fm_matcher       *m      = NULL;
+    fm_ids            ids    = {0};
     static const char text[] = "hm </thin </think>";
     assert_int_equal(fm_matcher_create(&m, g, "</think>"), FM_OK);
     assert_int_equal(fm_encode(tokenizer, scratch, text, strlen(text), 0, &ids), FM_OK);
@@ -335,14 +388,17 @@ static void calls_follow_the_model_s_syntax(void **state)
 {
     (void)state;
     static const fm_grammar_tool tool[] = {
-        {"weather", "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}},\"required\":[\"city\"]}", 0},
+        {"weather",
+         "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}},\"required\":["
+         "\"city\"]}",
+         0},
         {"time", "{\"type\":\"object\",\"patternProperties\":{}}", 0}};
-    fm_grammar_calls c = {.style = FM_TOOLS_V3, .tool = tool, .n_tool = 2};
+    fm_grammar_calls c       = {.style = FM_TOOLS_V3, .tool = tool, .n_tool = 2};
     static const char call[] = "weather\n```json\n{\"city\": \"Rome\"}\n```<｜tool▁call▁end｜>";
     static const char end[] = "<｜tool▁calls▁end｜>";
-    fm_grammar *g   = NULL;
-    fm_matcher *m   = NULL;
-    fm_ids      ids = {0};
+    fm_grammar       *g     = NULL;
+    fm_matcher       *m     = NULL;
+    fm_ids            ids   = {0};
     assert_int_equal(fm_grammars_get_calls(&g, grammars, &c), FM_OK);
     assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
     assert_int_equal(fm_encode(tokenizer, scratch, call, strlen(call), 0, &ids), FM_OK);
@@ -355,12 +411,14 @@ static void calls_follow_the_model_s_syntax(void **state)
     assert_true(fm_matcher_is_over(m));
     fm_matcher_destroy(m);
     fm_grammar_release(g);
-    assert_int_equal(reads(g = (c.chosen = "weather", fm_grammars_get_calls(&g, grammars, &c), g), "{\"city\": \"x\"}\n```"), 1);
+    assert_int_equal(reads(g = (c.chosen = "weather", fm_grammars_get_calls(&g, grammars, &c), g),
+                           "{\"city\": \"x\"}\n```"),
+                     1);
     assert_int_equal(reads(g, "weather"), 0);
     fm_grammar_release(g);
     fm_grammar_tool strict = tool[1];
     strict.strict          = 1;
-    c                      = (fm_grammar_calls){.style = FM_TOOLS_V31, .tool = &strict, .n_tool = 1};
+    c = (fm_grammar_calls){.style = FM_TOOLS_V31, .tool = &strict, .n_tool = 1};
     assert_int_equal(fm_grammars_get_calls(&g, grammars, &c), FM_E_NOSUP);
     assert_non_null(strstr(fm_why(), "patternProperties"));
     fm_ids_fini(&ids);

@@ -133,7 +133,8 @@ static void check_layout(const sizes *n)
     for (int i = 0; i < whole.n_piece; i++)
         for (int64_t r = 0; r < whole.piece[i].rows; r++)
             if (held[i][r] != times_held(n, whole.piece[i].tensor))
-                fail_msg("attn %d group %d expert %d channel %d stages %d: row %d of %s is held %d times",
+                fail_msg("attn %d group %d expert %d channel %d stages %d: row %d of %s is held %d "
+                         "times",
                          n->attn, n->group, n->expert, n->channel, n->stage, (int)r,
                          whole.piece[i].tensor, held[i][r]);
     fm_weights_fini(&whole);
@@ -157,9 +158,10 @@ static void fp8_heads_that_cannot_be_cut(void **state)
     (void)state;
     fm_dtype              type  = FM_FP8;
     const fm_shard        shard = shard_of(&(sizes){3, 1, 1, 3, 1}, 0, 1);
-    const fm_weights_want want = {.shard = &shard, .act = FM_BF16, .dtype_of = always, .ctx = &type};
-    fm_weights            w;
-    fm_slab               s = {0};
+    const fm_weights_want want  = {
+         .shard = &shard, .act = FM_BF16, .dtype_of = always, .ctx = &type};
+    fm_weights w;
+    fm_slab    s = {0};
     assert_int_equal(fm_weights_layout(&w, &small, &want, &s), FM_E_NOSUP);
     assert_non_null(strstr(fm_why(), "q_b_proj"));
 }

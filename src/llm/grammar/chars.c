@@ -55,8 +55,11 @@ static void add_same_length(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, u
 
 static void add_utf8(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, uint32_t hi)
 {
-    static const uint32_t part[][2] = {{0, 0x7f}, {0x80, 0x7ff}, {0x800, SURROGATE_LO - 1},
-                                       {SURROGATE_HI + 1, 0xffff}, {0x10000, LAST_CHAR}};
+    static const uint32_t part[][2] = {{0, 0x7f},
+                                       {0x80, 0x7ff},
+                                       {0x800, SURROGATE_LO - 1},
+                                       {SURROGATE_HI + 1, 0xffff},
+                                       {0x10000, LAST_CHAR}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         const uint32_t a = lo > part[i][0] ? lo : part[i][0], b = hi < part[i][1] ? hi : part[i][1];
         if (a <= b) add_same_length(n, from, to, a, b);

@@ -121,15 +121,18 @@ static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
     pthread_mutex_init(&g->lock, NULL);
     fm__states_init(&g->states, &g->nfa);
     rc = fm__grammar_warm(g);
-    if (rc == FM_OK) *out = g;
-    else fm_grammar_release(g);
+    if (rc == FM_OK)
+        *out = g;
+    else
+        fm_grammar_release(g);
     return rc;
 }
 
 static fm_status read_schema(fm__nfa *n, const char *text, size_t len, int flags)
 {
     json_t *root = NULL;
-    if (len > MAX_SCHEMA) return fm_fail(FM_E_NOSUP, "schema: it has more than %d bytes", MAX_SCHEMA);
+    if (len > MAX_SCHEMA)
+        return fm_fail(FM_E_NOSUP, "schema: it has more than %d bytes", MAX_SCHEMA);
     int32_t from = n->rule[0].start, to = 0;
     FM_TRY(fm_json_parse(&root, text, len, "schema"));
     if (flags & FM_GRAMMAR_SPACE_FIRST) from = fm__nfa_space(n, from);
@@ -163,8 +166,8 @@ static fm_status finish_get(fm_grammar **out, fm_grammars *gs, fm__nfa *n, fm_st
     return FM_OK;
 }
 
-fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kind,
-                          const char *text, size_t len, int flags)
+fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kind, const char *text,
+                          size_t len, int flags)
 {
     const fm__kept key   = {.kind = (int)kind, .flags = flags, .text = (char *)text, .len = len};
     fm_grammar    *found = NULL;
@@ -175,8 +178,8 @@ fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kin
         return FM_OK;
     }
     begin_nfa(&n);
-    const fm_status rc = kind == FM_GRAMMAR_REGEX ? read_regex(&n, text, len)
-                                                  : read_schema(&n, text, len, flags);
+    const fm_status rc =
+        kind == FM_GRAMMAR_REGEX ? read_regex(&n, text, len) : read_schema(&n, text, len, flags);
     return finish_get(out, gs, &n, rc, &key);
 }
 

@@ -31,8 +31,8 @@ enum { FM_GRAMMAR_SPACE_FIRST = 1 }; /* white space may come before the JSON tex
 
 /* FM_E_FORMAT: the text is no schema or expression.  FM_E_NOSUP: it uses
  * something that is not understood here, or grows too large; both name it. */
-fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kind,
-                          const char *text, size_t len, int flags);
+fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kind, const char *text,
+                          size_t len, int flags);
 
 /* Tool calls after a prompt that ends with fm_tool_calls_opening(style, chosen). */
 typedef struct {

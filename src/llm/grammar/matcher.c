@@ -31,7 +31,8 @@ static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
         if (o->shared[i] > good) continue; /* it has the byte that may not come, too */
         if (o->shared[i] < good) good = o->shared[i];
         while (good < o->len[i]) {
-            const int32_t to = fm__states_byte(&g->states, path[good], (unsigned char)o->bytes[i][good]);
+            const int32_t to =
+                fm__states_byte(&g->states, path[good], (unsigned char)o->bytes[i][good]);
             if (to == FM__DEAD) break;
             path[++good] = to;
         }
@@ -43,7 +44,8 @@ static void add_marks(const fm_grammar *g, int32_t state, uint32_t *bits)
 {
     const fm__state *q = &g->states.state[state];
     for (int32_t i = 0; i < q->n; i++)
-        for (int32_t e = g->nfa.first[g->states.place[q->at + i].state]; e >= 0; e = g->nfa.edge[e].next)
+        for (int32_t e = g->nfa.first[g->states.place[q->at + i].state]; e >= 0;
+             e         = g->nfa.edge[e].next)
             if (g->nfa.edge[e].kind == FM__EDGE_TOKEN && g->nfa.edge[e].what < g->of->vocab)
                 set_bit(bits, g->nfa.edge[e].what);
     for (int i = 0; q->may_end && i < g->of->n_eos; i++)
@@ -64,7 +66,7 @@ static const uint32_t *allowed_at(fm_grammar *g, int32_t state)
     if (g->states.state[state].allowed) return g->states.state[state].allowed;
     if (g->n_allowed == MAX_ALLOWED) forget_allowed(g);
     g->states.effort = 0;
-    uint32_t *bits = calloc(n_word(g) + 1, sizeof *bits);
+    uint32_t *bits   = calloc(n_word(g) + 1, sizeof *bits);
     FM_BUG_UNLESS(bits != NULL);
     walk_tokens(g, state, bits);
     add_marks(g, state, bits);
@@ -135,8 +137,10 @@ void fm_matcher_destroy(fm_matcher *m)
     if (!m) return;
     fm_grammar *g = m->grammar;
     pthread_mutex_lock(&g->lock);
-    if (m->prev) m->prev->next = m->next;
-    else g->matchers = m->next;
+    if (m->prev)
+        m->prev->next = m->next;
+    else
+        g->matchers = m->next;
     if (m->next) m->next->prev = m->prev;
     pthread_mutex_unlock(&g->lock);
     fm_grammar_release(g);
@@ -186,17 +190,18 @@ static int is_eos(const fm_grammars *gs, int32_t token)
 
 static fm_status take(fm_matcher *m, int32_t token)
 {
-    fm_grammar  *g     = m->grammar;
-    fm__states  *s     = &g->states;
-    size_t       n     = 0;
-    const char  *bytes = fm_token_bytes(g->of->tokenizer, token, &n);
-    int32_t      to    = m->state;
-    s->effort          = 0;
+    fm_grammar *g     = m->grammar;
+    fm__states *s     = &g->states;
+    size_t      n     = 0;
+    const char *bytes = fm_token_bytes(g->of->tokenizer, token, &n);
+    int32_t     to    = m->state;
+    s->effort         = 0;
     if (s->state[to].may_end && is_eos(g->of, token)) {
         m->over = 1;
         return FM_OK;
     }
-    if (fm_token_is_special(g->of->tokenizer, token) || !n) to = fm__states_token(s, to, token);
+    if (fm_token_is_special(g->of->tokenizer, token) || !n)
+        to = fm__states_token(s, to, token);
     else
         for (size_t i = 0; i < n && to != FM__DEAD; i++)
             to = fm__states_byte(s, to, (unsigned char)bytes[i]);

@@ -8,8 +8,15 @@ enum { MAX_STATE = 1 << 17, MAX_EDGE = 1 << 19, MAX_RULE = 1 << 15 };
 
 void fm__nfa_init(fm__nfa *n)
 {
-    *n = (fm__nfa){.shared = {.any_char = {-1, -1}, .space = -1, .comma = -1, .colon = -1,
-                              .string = -1, .number = -1, .integer = -1, .value = -1, .object = -1}};
+    *n = (fm__nfa){.shared = {.any_char = {-1, -1},
+                              .space    = -1,
+                              .comma    = -1,
+                              .colon    = -1,
+                              .string   = -1,
+                              .number   = -1,
+                              .integer  = -1,
+                              .value    = -1,
+                              .object   = -1}};
     fm__nfa_state(n); /* so that state 0 always exists, also in a full one */
 }
 
@@ -78,8 +85,10 @@ void fm__nfa_empty(fm__nfa *n, int32_t from, int32_t to)
 
 void fm__nfa_bytes(fm__nfa *n, int32_t from, int32_t to, int lo, int hi)
 {
-    add_edge(n, from, (fm__edge){.to = to, .kind = FM__EDGE_BYTE, .lo = (unsigned char)lo,
-                                 .hi = (unsigned char)hi});
+    add_edge(
+        n, from,
+        (fm__edge){
+            .to = to, .kind = FM__EDGE_BYTE, .lo = (unsigned char)lo, .hi = (unsigned char)hi});
 }
 
 int32_t fm__nfa_call(fm__nfa *n, int32_t from, int32_t rule)
@@ -116,7 +125,8 @@ static int32_t after_byte(const fm__nfa *n, int32_t from, unsigned char c)
 
 int32_t fm__nfa_shared_text(fm__nfa *n, int32_t root, const char *text)
 {
-    for (int32_t to; *text && (to = after_byte(n, root, (unsigned char)*text)) >= 0; text++) root = to;
+    for (int32_t to; *text && (to = after_byte(n, root, (unsigned char)*text)) >= 0; text++)
+        root = to;
     return fm__nfa_word(n, root, text);
 }
 

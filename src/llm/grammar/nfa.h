@@ -38,14 +38,14 @@ typedef struct {
 } fm__shared_rules;
 
 typedef struct {
-    int32_t  *first; /* [n_state] edge, or -1 */
-    char     *ends;  /* [n_state] it is the end of a rule */
-    int32_t   n_state, cap_state;
-    fm__edge *edge;
-    int32_t   n_edge, cap_edge;
-    fm__rule *rule;
-    int32_t   n_rule, cap_rule;
-    int       full;
+    int32_t         *first; /* [n_state] edge, or -1 */
+    char            *ends;  /* [n_state] it is the end of a rule */
+    int32_t          n_state, cap_state;
+    fm__edge        *edge;
+    int32_t          n_edge, cap_edge;
+    fm__rule        *rule;
+    int32_t          n_rule, cap_rule;
+    int              full;
     fm__shared_rules shared;
 } fm__nfa;
 
@@ -65,7 +65,7 @@ int32_t fm__nfa_shared_text(fm__nfa *n, int32_t root, const char *text);
 int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text); /* NUL-terminated */
 
 /* chars.c: one character of [lo, hi], between states that exist. */
-void    fm__nfa_chars(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, uint32_t hi, fm__spelling s);
+void fm__nfa_chars(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, uint32_t hi, fm__spelling s);
 int32_t fm__nfa_any_char(fm__nfa *n, int32_t from, fm__spelling s);
 /* At least `min` and at most `max` characters; max < 0: any number. */
 int32_t fm__nfa_any_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max, fm__spelling s);

@@ -25,8 +25,7 @@ typedef struct {
 
 static int leads_on(const check *c, const fm__edge *e, const char *good)
 {
-    return good[e->to] &&
-           (e->kind != FM__EDGE_CALL || good[c->n->rule[e->what].start]);
+    return good[e->to] && (e->kind != FM__EDGE_CALL || good[c->n->rule[e->what].start]);
 }
 
 static void mark(check *c, char *good, int32_t s)
@@ -56,7 +55,8 @@ static void spread(check *c, char *good, int only_empty)
     while (c->n_todo) {
         const int32_t s = c->todo[--c->n_todo];
         try_edges(c, good, c->into[s], c->into_next, only_empty);
-        if (c->starts[s] >= 0) try_edges(c, good, c->calls[c->starts[s]], c->calls_next, only_empty);
+        if (c->starts[s] >= 0)
+            try_edges(c, good, c->calls[c->starts[s]], c->calls_next, only_empty);
     }
 }
 
@@ -97,8 +97,10 @@ static void prune(check *c)
     for (int32_t s = 0; s < n->n_state; s++)
         for (int32_t *link = &n->first[s]; *link >= 0;) {
             fm__edge *e = &n->edge[*link];
-            if (leads_on(c, e, c->reaches)) link = &e->next;
-            else *link = e->next;
+            if (leads_on(c, e, c->reaches))
+                link = &e->next;
+            else
+                *link = e->next;
         }
 }
 
@@ -144,8 +146,7 @@ static fm_status check_all(check *c)
     fm__nfa *n = c->n;
     turn_round(c);
     spread(c, c->reaches, 0);
-    if (!c->reaches[n->rule[0].start])
-        return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
+    if (!c->reaches[n->rule[0].start]) return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
     prune(c);
     spread(c, c->empty, 1);
     c->n_todo = 0;

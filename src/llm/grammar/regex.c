@@ -34,8 +34,10 @@ uint32_t fm__regex_char(fm__regex *r)
     uint32_t  x = c & (0x3fu >> (n < 0 ? 0 : n));
     for (int i = 0; i < n && r->rc == FM_OK; i++) {
         const int next = peek(r);
-        if (next < 0x80 || next > 0xbf) fm__regex_fail(r, FM_E_FORMAT, "it is no UTF-8");
-        else x = x << 6 | (uint32_t)(next & 0x3f), r->at++;
+        if (next < 0x80 || next > 0xbf)
+            fm__regex_fail(r, FM_E_FORMAT, "it is no UTF-8");
+        else
+            x = x << 6 | (uint32_t)(next & 0x3f), r->at++;
     }
     if (n < 0) fm__regex_fail(r, FM_E_FORMAT, "it is no UTF-8");
     return x;
@@ -46,8 +48,10 @@ static int32_t read_alternatives(fm__regex *r, int32_t from);
 static void skip_group_name(fm__regex *r)
 {
     const char *close = memchr(r->text + r->at, '>', r->len - r->at);
-    if (close) r->at = (size_t)(close - r->text) + 1;
-    else fm__regex_fail(r, FM_E_FORMAT, "a group's name does not end");
+    if (close)
+        r->at = (size_t)(close - r->text) + 1;
+    else
+        fm__regex_fail(r, FM_E_FORMAT, "a group's name does not end");
 }
 
 /* Behind the parenthesis. */
@@ -55,7 +59,8 @@ static int32_t read_group(fm__regex *r, int32_t from)
 {
     if (take(r, '?')) {
         const int named = take(r, 'P') || peek(r) == '<';
-        if (named && take(r, '<') && peek(r) != '=' && peek(r) != '!') skip_group_name(r);
+        if (named && take(r, '<') && peek(r) != '=' && peek(r) != '!')
+            skip_group_name(r);
         else if (named || !take(r, ':'))
             fm__regex_fail(r, FM_E_NOSUP, "only plain groups are understood");
     }
@@ -102,7 +107,8 @@ static int read_count(fm__regex *r, int *out)
 {
     const size_t began = r->at;
     int          x     = 0;
-    while (peek(r) >= '0' && peek(r) <= '9' && x <= MAX_REPEAT) x = 10 * x + (r->text[r->at++] - '0');
+    while (peek(r) >= '0' && peek(r) <= '9' && x <= MAX_REPEAT)
+        x = 10 * x + (r->text[r->at++] - '0');
     if (x > MAX_REPEAT) fm__regex_fail(r, FM_E_NOSUP, "a repetition is too long");
     *out = x;
     return r->at > began;
@@ -111,9 +117,12 @@ static int read_count(fm__regex *r, int *out)
 static repeat read_repeat(fm__regex *r)
 {
     repeat q = {1, 1};
-    if (take(r, '*')) q = (repeat){0, -1};
-    else if (take(r, '+')) q = (repeat){1, -1};
-    else if (take(r, '?')) q = (repeat){0, 1};
+    if (take(r, '*'))
+        q = (repeat){0, -1};
+    else if (take(r, '+'))
+        q = (repeat){1, -1};
+    else if (take(r, '?'))
+        q = (repeat){0, 1};
     else if (take(r, '{')) {
         const int has_min = read_count(r, &q.min);
         q.max             = q.min;
@@ -158,10 +167,13 @@ static int32_t read_sequence(fm__regex *r, int32_t from)
     const int starts = !r->depth && take(r, '^');
     int       ends   = 0;
     if (search && !starts) from = fm__nfa_any_chars(r->n, from, 0, -1, r->spelling);
-    while (!ends && r->rc == FM_OK && !r->n->full && peek(r) >= 0 && peek(r) != '|' && peek(r) != ')') {
+    while (!ends && r->rc == FM_OK && !r->n->full && peek(r) >= 0 && peek(r) != '|' &&
+           peek(r) != ')') {
         const int last = r->at + 1 == r->len || r->text[r->at + 1] == '|';
-        if (!r->depth && peek(r) == '$' && last) ends = take(r, '$');
-        else from = read_piece(r, from);
+        if (!r->depth && peek(r) == '$' && last)
+            ends = take(r, '$');
+        else
+            from = read_piece(r, from);
     }
     if (search && !ends) from = fm__nfa_any_chars(r->n, from, 0, -1, r->spelling);
     return from;

@@ -6,8 +6,10 @@
 
 void fm__charset_add(fm__regex *r, fm__charset *set, uint32_t lo, uint32_t hi)
 {
-    if (set->n == FM__MAX_RANGES) fm__regex_fail(r, FM_E_NOSUP, "a set has too many characters");
-    else set->range[set->n++] = (fm__range){lo, hi};
+    if (set->n == FM__MAX_RANGES)
+        fm__regex_fail(r, FM_E_NOSUP, "a set has too many characters");
+    else
+        set->range[set->n++] = (fm__range){lo, hi};
 }
 
 static int by_start(const void *a, const void *b)
@@ -56,9 +58,7 @@ static void add_named(fm__regex *r, fm__charset *set, uint32_t name)
         fm__charset_add(r, &own, '_', '_');
         fm__charset_add(r, &own, 'a', 'z');
         break;
-    default:
-        fm__charset_add(r, &own, '\t', '\r');
-        fm__charset_add(r, &own, ' ', ' ');
+    default: fm__charset_add(r, &own, '\t', '\r'); fm__charset_add(r, &own, ' ', ' ');
     }
     if (!(name & 0x20)) invert(r, &own);
     for (int i = 0; i < own.n; i++) fm__charset_add(r, set, own.range[i].lo, own.range[i].hi);

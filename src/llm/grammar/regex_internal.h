@@ -17,12 +17,12 @@ typedef struct {
 } fm__charset;
 
 typedef struct {
-    fm__nfa    *n;
-    const char *text;
-    size_t      len, at;
+    fm__nfa     *n;
+    const char  *text;
+    size_t       len, at;
     fm__spelling spelling;
-    fm_status   rc;
-    int         depth;
+    fm_status    rc;
+    int          depth;
 } fm__regex;
 
 /* Remembers the first thing that is wrong, with where. */
@@ -31,9 +31,9 @@ void fm__regex_fail(fm__regex *r, fm_status rc, const char *what);
 uint32_t fm__regex_char(fm__regex *r); /* the next character of the expression */
 
 /* regex_class.c */
-void    fm__charset_add(fm__regex *r, fm__charset *set, uint32_t lo, uint32_t hi);
-int     fm__regex_escape(fm__regex *r, fm__charset *set, uint32_t *single); /* behind the backslash */
-int32_t fm__regex_class(fm__regex *r, int32_t from);                        /* behind the [ */
+void fm__charset_add(fm__regex *r, fm__charset *set, uint32_t lo, uint32_t hi);
+int  fm__regex_escape(fm__regex *r, fm__charset *set, uint32_t *single); /* behind the backslash */
+int32_t fm__regex_class(fm__regex *r, int32_t from);                     /* behind the [ */
 int32_t fm__regex_set(fm__regex *r, int32_t from, const fm__charset *set);
 
 #endif

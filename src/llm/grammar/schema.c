@@ -58,8 +58,9 @@ static fm_status add_string(fm__schema *s, const json_t *v, int32_t from, int32_
             return fm_fail(FM_E_FORMAT, "schema: pattern: expected a string, found %s",
                            fm_json_kind(pattern));
         if (min || max >= 0)
-            return fm_fail(FM_E_NOSUP, "schema: pattern together with minLength or maxLength is not "
-                                       "supported");
+            return fm_fail(FM_E_NOSUP,
+                           "schema: pattern together with minLength or maxLength is not "
+                           "supported");
         from = fm__nfa_regex(s->n, from, json_string_value(pattern), json_string_length(pattern),
                              FM__IN_STRING, &rc);
         FM_TRY(rc);
@@ -83,7 +84,8 @@ static fm_status add_type(fm__schema *s, const json_t *v, const char *type, int3
         *to = fm__nfa_word(s->n, from, "null");
         return FM_OK;
     }
-    if (strcmp(type, "boolean")) return fm_fail(FM_E_FORMAT, "schema: there is no type \"%.40s\"", type);
+    if (strcmp(type, "boolean"))
+        return fm_fail(FM_E_FORMAT, "schema: there is no type \"%.40s\"", type);
     *to = fm__nfa_word(s->n, from, "true");
     fm__nfa_empty(s->n, fm__nfa_word(s->n, from, "false"), *to);
     return FM_OK;
@@ -108,7 +110,8 @@ static fm_status add_types(fm__schema *s, const json_t *v, int32_t from, int32_t
     json_array_foreach (types, i, name) {
         int32_t end = 0;
         if (!json_is_string(name))
-            return fm_fail(FM_E_FORMAT, "schema: type: expected strings, found %s", fm_json_kind(name));
+            return fm_fail(FM_E_FORMAT, "schema: type: expected strings, found %s",
+                           fm_json_kind(name));
         FM_TRY(add_type(s, v, json_string_value(name), from, &end));
         fm__nfa_empty(s->n, end, *to);
     }
@@ -123,8 +126,9 @@ static fm_status add_any_of(fm__schema *s, const json_t *v, const char *key, int
     if (!json_is_array(list) || !json_array_size(list))
         return fm_fail(FM_E_FORMAT, "schema: %s: expected a list of schemas", key);
     if (!strcmp(key, "oneOf") && !fm__schema_are_disjoint(list))
-        return fm_fail(FM_E_NOSUP, "schema: oneOf is supported where no value can satisfy two of its "
-                                   "schemas; use anyOf");
+        return fm_fail(FM_E_NOSUP,
+                       "schema: oneOf is supported where no value can satisfy two of its "
+                       "schemas; use anyOf");
     if (!strcmp(key, "allOf") && json_array_size(list) > 1)
         return fm_fail(FM_E_NOSUP, "schema: allOf of several schemas is not supported");
     *to = fm__nfa_state(s->n);
@@ -142,8 +146,9 @@ static const json_t *descend(const json_t *at, const char *name, size_t len)
     char   key[256];
     size_t n = 0;
     for (size_t i = 0; i < len && n + 1 < sizeof key; i++) {
-        const int escaped = name[i] == '~' && i + 1 < len && (name[i + 1] == '0' || name[i + 1] == '1');
-        key[n++]          = !escaped ? name[i] : name[i + 1] == '0' ? '~' : '/';
+        const int escaped =
+            name[i] == '~' && i + 1 < len && (name[i + 1] == '0' || name[i + 1] == '1');
+        key[n++] = !escaped ? name[i] : name[i + 1] == '0' ? '~' : '/';
         i += (size_t)escaped;
     }
     key[n] = 0;
@@ -198,10 +203,11 @@ static fm_status add_schema(fm__schema *s, const json_t *v, int32_t from, int32_
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         const json_t *w = json_object_get(v, whole[i]);
         if (!w) continue;
-        const char *other = fm__schema_other_word(v, whole[i]);
+        const char *other     = fm__schema_other_word(v, whole[i]);
         const int   says_type = other && !strcmp(other, "type") && (i == 1 || i == 2);
         if (other && !says_type)
-            return fm_fail(FM_E_NOSUP, "schema: %s together with %s is not supported", whole[i], other);
+            return fm_fail(FM_E_NOSUP, "schema: %s together with %s is not supported", whole[i],
+                           other);
         if (i == 0) return add_ref(s, v, from, to);
         if (i == 1) return add_const(s, w, from, to);
         if (i == 2) return add_enum(s, w, from, to);

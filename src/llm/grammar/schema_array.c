@@ -14,8 +14,10 @@ static fm_status make_item_rule(fm__schema *s, array *a)
     int32_t  to = 0;
     a->rule     = fm__nfa_rule(n);
     if (n->full) return FM_OK;
-    if (a->items) FM_TRY(fm__schema_any(s, a->items, n->rule[a->rule].start, &to));
-    else to = fm__nfa_value(n, n->rule[a->rule].start);
+    if (a->items)
+        FM_TRY(fm__schema_any(s, a->items, n->rule[a->rule].start, &to));
+    else
+        to = fm__nfa_value(n, n->rule[a->rule].start);
     fm__nfa_empty(n, to, n->rule[a->rule].end);
     return FM_OK;
 }
@@ -31,10 +33,10 @@ static fm_status add_item(fm__schema *s, const array *a, int64_t i, int32_t from
 /* Items one by one as far as positions matter, then a loop if there is no limit. */
 static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t close, int32_t end)
 {
-    fm__nfa      *n       = s->n;
+    fm__nfa      *n        = s->n;
     const int64_t n_prefix = (int64_t)json_array_size(a->prefix);
-    const int64_t counted = a->max >= 0 ? a->max : a->min > n_prefix ? a->min : n_prefix;
-    int32_t       at      = open;
+    const int64_t counted  = a->max >= 0 ? a->max : a->min > n_prefix ? a->min : n_prefix;
+    int32_t       at       = open;
     if (a->min == 0) fm__nfa_empty(n, fm__nfa_word(n, open, "]"), end);
     for (int64_t i = 0; i < counted && !n->full; i++) {
         FM_TRY(add_item(s, a, i, i ? fm__nfa_comma(n, at) : at, &at));
@@ -42,8 +44,10 @@ static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t 
     }
     if (a->max >= 0) return FM_OK;
     const int32_t loop = fm__nfa_state(n);
-    if (counted) fm__nfa_empty(n, at, loop);
-    else fm__nfa_empty(n, fm__nfa_call(n, at, a->rule), loop);
+    if (counted)
+        fm__nfa_empty(n, at, loop);
+    else
+        fm__nfa_empty(n, fm__nfa_call(n, at, a->rule), loop);
     fm__nfa_empty(n, fm__nfa_call(n, fm__nfa_comma(n, loop), a->rule), loop);
     fm__nfa_empty(n, loop, close);
     return FM_OK;
@@ -52,10 +56,12 @@ static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t 
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
     fm__nfa *n = s->n;
-    array    a = {.prefix = json_object_get(v, "prefixItems"), .items = json_object_get(v, "items"),
-                  .max = -1};
+    array    a = {.prefix = json_object_get(v, "prefixItems"),
+                  .items  = json_object_get(v, "items"),
+                  .max    = -1};
     if (a.prefix && !json_is_array(a.prefix))
-        return fm_fail(FM_E_FORMAT, "schema: prefixItems: expected a list, found %s", fm_json_kind(a.prefix));
+        return fm_fail(FM_E_FORMAT, "schema: prefixItems: expected a list, found %s",
+                       fm_json_kind(a.prefix));
     FM_TRY(fm__schema_count(&a.min, v, "minItems"));
     FM_TRY(fm__schema_count(&a.max, v, "maxItems"));
     const int64_t n_prefix = (int64_t)json_array_size(a.prefix);
@@ -63,7 +69,7 @@ fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t
     if (a.max >= 0 && a.max < a.min) return fm_fail(FM_E_ARG, "schema: maxItems is below minItems");
     FM_TRY(make_item_rule(s, &a));
 
-    const int32_t open = fm__nfa_space(n, fm__nfa_word(n, from, "["));
+    const int32_t open  = fm__nfa_space(n, fm__nfa_word(n, from, "["));
     const int32_t close = fm__nfa_state(n), end = fm__nfa_state(n);
     FM_TRY(add_items(s, &a, open, close, end));
     fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, close), "]"), end);

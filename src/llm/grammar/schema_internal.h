@@ -29,13 +29,13 @@ fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int3
                             int32_t *to);
 
 /* schema_words.c */
-fm_status   fm__schema_check_words(const json_t *v);
+fm_status fm__schema_check_words(const json_t *v);
 /* A keyword that says something about the value, other than `but`; or NULL. */
 const char *fm__schema_other_word(const json_t *v, const char *but);
 const char *fm__schema_type_of(const json_t *v); /* by its keywords, where none is given; or NULL */
 int         fm__schema_are_disjoint(const json_t *list);
 /* A count; *out is untouched if the keyword is absent. */
-fm_status   fm__schema_count(int64_t *out, const json_t *v, const char *key);
+fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key);
 
 /* schema.c: the whole text is a value of this schema. */
 fm_status fm__nfa_schema(fm__nfa *n, json_t *root, int32_t from, int32_t *to);

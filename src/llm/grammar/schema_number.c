@@ -85,9 +85,11 @@ static fm_status read_bound(double *x, int *is_open, const json_t *v, const char
     const json_t *w = json_object_get(v, key);
     if (!w) return FM_OK;
     if (!json_is_number(w))
-        return fm_fail(FM_E_FORMAT, "schema: %s: expected a number, found %s", key, fm_json_kind(w));
-    const double y       = json_number_value(w);
-    const int    tighter = !strncmp(key + (opens ? 9 : 0), opens ? "Min" : "min", 3) ? y >= *x : y <= *x;
+        return fm_fail(FM_E_FORMAT, "schema: %s: expected a number, found %s", key,
+                       fm_json_kind(w));
+    const double y = json_number_value(w);
+    const int    tighter =
+        !strncmp(key + (opens ? 9 : 0), opens ? "Min" : "min", 3) ? y >= *x : y <= *x;
     if (!tighter) return FM_OK;
     *is_open = opens || (*is_open && y == *x);
     *x       = y;
@@ -135,8 +137,9 @@ static fm_status add_number(fm__nfa *n, const bounds *b, int32_t from, int32_t *
     const int is_whole = (isinf(b->least) || b->least == floor(b->least)) &&
                          (isinf(b->most) || b->most == floor(b->most));
     if (!is_whole || b->open_least || b->open_most)
-        return fm_fail(FM_E_NOSUP, "schema: of type number, only minimum and maximum that are whole "
-                                   "numbers are supported");
+        return fm_fail(FM_E_NOSUP,
+                       "schema: of type number, only minimum and maximum that are whole "
+                       "numbers are supported");
     if (b->least > b->most) return fm_fail(FM_E_ARG, "schema: maximum is below minimum");
     const int64_t lo = as_integer(b->least), hi = as_integer(b->most);
     *to = fm__nfa_state(n);

@@ -13,10 +13,10 @@ enum { MAX_REQUIRED = 2048 };
 /* "name": value, as a rule. */
 static fm_status make_property(fm__schema *s, const char *name, const json_t *v, int32_t *rule)
 {
-    fm__nfa *n   = s->n;
-    json_t  *key = json_string(name);
+    fm__nfa *n    = s->n;
+    json_t  *key  = json_string(name);
     char    *text = key ? json_dumps(key, JSON_ENCODE_ANY) : NULL;
-    int32_t  to  = 0;
+    int32_t  to   = 0;
     json_decref(key);
     if (!text) return fm_fail(FM_E_OOM, "schema");
     *rule = fm__nfa_rule(n);
@@ -70,7 +70,8 @@ static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const
     json_t       *anything = json_true();
     json_array_foreach (json_object_get(v, "required"), i, one) {
         if (!json_is_string(one))
-            return fm_fail(FM_E_FORMAT, "schema: required: expected strings, found %s", fm_json_kind(one));
+            return fm_fail(FM_E_FORMAT, "schema: required: expected strings, found %s",
+                           fm_json_kind(one));
         if (!json_object_get(properties, json_string_value(one)))
             FM_TRY(add_property(s, c, json_string_value(one), more ? more : anything, 1));
     }
@@ -109,16 +110,19 @@ static fm_status add_described(fm__schema *s, const json_t *v, int32_t from, int
 
 fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
-    const json_t *properties = json_object_get(v, "properties"), *required = json_object_get(v, "required");
+    const json_t *properties = json_object_get(v, "properties"),
+                 *required   = json_object_get(v, "required");
     const json_t *more       = json_object_get(v, "additionalProperties");
     if (properties && !json_is_object(properties))
         return fm_fail(FM_E_FORMAT, "schema: properties: expected an object, found %s",
                        fm_json_kind(properties));
     if (required && !json_is_array(required))
-        return fm_fail(FM_E_FORMAT, "schema: required: expected a list, found %s", fm_json_kind(required));
+        return fm_fail(FM_E_FORMAT, "schema: required: expected a list, found %s",
+                       fm_json_kind(required));
     if (json_array_size(required) > MAX_REQUIRED)
         return fm_fail(FM_E_NOSUP, "schema: required has more than %d names", MAX_REQUIRED);
-    if (json_object_size(properties) || json_array_size(required) || json_is_false(more) || properties)
+    if (json_object_size(properties) || json_array_size(required) || json_is_false(more) ||
+        properties)
         return add_described(s, v, from, to);
     if (more && !json_is_true(more)) return add_map(s, more, from, to);
     *to = fm__nfa_object(s->n, from);

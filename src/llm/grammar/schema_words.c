@@ -7,21 +7,60 @@
 
 /* They restrict values in ways that are not followed here. */
 static const char *const refused[] = {
-    "not", "if", "then", "else", "multipleOf", "uniqueItems", "contains", "minContains",
-    "maxContains", "minProperties", "maxProperties", "patternProperties", "propertyNames",
-    "dependentRequired", "dependentSchemas", "dependencies", "additionalItems",
-    "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef",
+    "not",
+    "if",
+    "then",
+    "else",
+    "multipleOf",
+    "uniqueItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "minProperties",
+    "maxProperties",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "additionalItems",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "$dynamicRef",
+    "$recursiveRef",
 };
 
 /* Keywords about the value; what is in neither list says nothing about it. */
 static const char *const said[] = {
-    "$ref", "const", "enum", "anyOf", "oneOf", "allOf", "type",
-    "properties", "required", "additionalProperties",
-    "items", "prefixItems", "minItems", "maxItems",
-    "pattern", "minLength", "maxLength",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "$ref",
+    "const",
+    "enum",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
 };
-enum { FIRST_OF_OBJECT = 7, FIRST_OF_ARRAY = 10, FIRST_OF_STRING = 14, FIRST_OF_NUMBER = 17, N_SAID = 21 };
+enum {
+    FIRST_OF_OBJECT = 7,
+    FIRST_OF_ARRAY  = 10,
+    FIRST_OF_STRING = 14,
+    FIRST_OF_NUMBER = 17,
+    N_SAID          = 21
+};
 
 enum { MAX_ONE_OF = 64 };
 

@@ -50,7 +50,7 @@ static int32_t list_of(fm__states *s, int32_t to, int32_t below)
     for (int32_t i; (i = s->ret_slot[h & (uint32_t)s->ret_mask]) >= 0; h++)
         if (s->ret[i].to == to && s->ret[i].below == below) return i;
     if (s->n_ret == s->cap_ret) s->ret = grow(s->ret, &s->cap_ret, sizeof *s->ret);
-    s->ret[s->n_ret]                          = (fm__return){to, below};
+    s->ret[s->n_ret]                       = (fm__return){to, below};
     s->ret_slot[h & (uint32_t)s->ret_mask] = s->n_ret;
     return s->n_ret++;
 }
@@ -93,16 +93,18 @@ static void add_work(fm__states *s, int32_t state, int32_t stack)
 static int returns_at_once(const fm__nfa *n, int32_t state)
 {
     const int32_t e = n->first[state];
-    return n->ends[state] ||
-           (e >= 0 && n->edge[e].next < 0 && n->edge[e].kind == FM__EDGE_EMPTY && n->ends[n->edge[e].to]);
+    return n->ends[state] || (e >= 0 && n->edge[e].next < 0 && n->edge[e].kind == FM__EDGE_EMPTY &&
+                              n->ends[n->edge[e].to]);
 }
 
 static void follow(fm__states *s, fm__place p)
 {
     const fm__nfa *n = s->nfa;
     if (n->ends[p.state]) {
-        if (p.stack) add_work(s, s->ret[p.stack].to, s->ret[p.stack].below);
-        else s->may_end = 1;
+        if (p.stack)
+            add_work(s, s->ret[p.stack].to, s->ret[p.stack].below);
+        else
+            s->may_end = 1;
     }
     for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) {
         const fm__edge *e = &n->edge[i];
@@ -169,10 +171,12 @@ static int32_t number_work(fm__states *s)
     uint32_t     h     = hash_places(s->work, s->n_work, s->may_end);
     for (int32_t i; (i = s->state_slot[h & (uint32_t)s->state_mask]) >= 0; h++) {
         const fm__state *q = &s->state[i];
-        if (q->n == s->n_work && q->may_end == s->may_end && !memcmp(s->place + q->at, s->work, bytes))
+        if (q->n == s->n_work && q->may_end == s->may_end &&
+            !memcmp(s->place + q->at, s->work, bytes))
             return i;
     }
-    while (s->n_place + s->n_work > s->cap_place) s->place = grow(s->place, &s->cap_place, sizeof *s->place);
+    while (s->n_place + s->n_work > s->cap_place)
+        s->place = grow(s->place, &s->cap_place, sizeof *s->place);
     if (s->n_state == s->cap_state) s->state = grow(s->state, &s->cap_state, sizeof *s->state);
     if (bytes) memcpy(s->place + s->n_place, s->work, bytes);
     s->state[s->n_state] = (fm__state){.at = s->n_place, .n = s->n_work, .may_end = s->may_end};
@@ -183,7 +187,7 @@ static int32_t number_work(fm__states *s)
 
 void fm__states_init(fm__states *s, const fm__nfa *nfa)
 {
-    *s            = (fm__states){.nfa = nfa, .state_mask = 63, .ret_mask = 63, .work_mask = 63, .n_ret = 1};
+    *s = (fm__states){.nfa = nfa, .state_mask = 63, .ret_mask = 63, .work_mask = 63, .n_ret = 1};
     s->state_slot = new_slots(64);
     s->ret_slot   = new_slots(64);
     s->work_slot  = new_slots(64);
@@ -271,6 +275,7 @@ int32_t fm__states_copy(fm__states *to, const fm__states *from, int32_t state)
     begin_work(to);
     to->may_end = q->may_end;
     for (int32_t i = 0; i < q->n; i++)
-        add_work(to, from->place[q->at + i].state, copy_list(to, from, from->place[q->at + i].stack));
+        add_work(to, from->place[q->at + i].state,
+                 copy_list(to, from, from->place[q->at + i].stack));
     return number_work(to);
 }

@@ -25,10 +25,10 @@ typedef struct {
 } fm__return;
 
 typedef struct {
-    int32_t   at, n;     /* place[at .. at+n) */
+    int32_t   at, n; /* place[at .. at+n) */
     int       may_end;
-    int32_t  *next;      /* [256] or NULL; below FM__DEAD: not known yet */
-    uint32_t *allowed;   /* bits of tokens, or NULL: not known yet */
+    int32_t  *next;    /* [256] or NULL; below FM__DEAD: not known yet */
+    uint32_t *allowed; /* bits of tokens, or NULL: not known yet */
 } fm__state;
 
 typedef struct {

@@ -33,7 +33,8 @@ static int collect(entry *e, const fm_tokenizer *t, int vocab)
     for (int32_t id = 0; id < vocab && id < fm_tokenizer_size(t); id++) {
         size_t      len   = 0;
         const char *bytes = fm_token_bytes(t, id, &len);
-        if (len && len <= UINT16_MAX && !fm_token_is_special(t, id)) e[n++] = (entry){bytes, len, id};
+        if (len && len <= UINT16_MAX && !fm_token_is_special(t, id))
+            e[n++] = (entry){bytes, len, id};
     }
     qsort(e, (size_t)n, sizeof *e, by_bytes);
     return n;

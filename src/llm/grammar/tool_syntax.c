@@ -33,8 +33,9 @@ static fm_status make_arguments(const syntax *x, const fm_grammar_tool *tool, in
     if (x->n->full) return FM_OK;
     const fm__rule r = x->n->rule[*rule];
     if (strlen(tool->schema) > MAX_SCHEMA)
-        return fm_fail(FM_E_NOSUP, "parameters of %.60s: more than %d bytes", tool->name, MAX_SCHEMA);
-    rc               = fm_json_parse(&schema, tool->schema, strlen(tool->schema), "parameters");
+        return fm_fail(FM_E_NOSUP, "parameters of %.60s: more than %d bytes", tool->name,
+                       MAX_SCHEMA);
+    rc = fm_json_parse(&schema, tool->schema, strlen(tool->schema), "parameters");
     if (rc == FM_OK) rc = fm__nfa_schema(x->n, schema, r.start, &to);
     json_decref(schema);
     if (rc == FM_E_OOM || (rc != FM_OK && tool->strict)) return rc;
@@ -49,8 +50,7 @@ static fm_status make_arguments(const syntax *x, const fm_grammar_tool *tool, in
 static int32_t add_before_arguments(const syntax *x, int32_t at)
 {
     if (x->c->style == FM_TOOLS_V3) return fm__nfa_word(x->n, at, "\n```json\n");
-    if (x->c->style == FM_TOOLS_KIMI)
-        at = fm__nfa_digits(x->n, fm__nfa_word(x->n, at, ":"), 1, 3);
+    if (x->c->style == FM_TOOLS_KIMI) at = fm__nfa_digits(x->n, fm__nfa_word(x->n, at, ":"), 1, 3);
     return add_mark(x, at, FM_MARK_SEPARATOR);
 }
 

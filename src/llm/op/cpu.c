@@ -53,12 +53,13 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
 static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s)
 {
-    fm_exchange *x      = &b->exchange;
-    const size_t rows   = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
-    const size_t middle = rows * (size_t)widest_mlp(c, shard) * b->act_bytes;
-    x->mlp              = fm__pieces_of((fm_columns){shard->attn.n, 0, FM_SHARD_CHANNELS, 1}, b->act_bytes, s);
-    x->mlp_room         = shard->attn.n > 1 ? fm_slab_take(s, middle) : NULL;
-    b->mlp_middle       = fm_slab_take(s, middle);
+    fm_exchange     *x       = &b->exchange;
+    const fm_columns channel = {shard->attn.n, widest_mlp(c, shard), FM_SHARD_CHANNELS, 1};
+    const size_t     rows    = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
+    const size_t     middle  = rows * (size_t)channel.n * b->act_bytes;
+    x->mlp                   = fm__pieces_of(channel, b->act_bytes, s);
+    x->mlp_room              = shard->attn.n > 1 ? fm_slab_take(s, middle) : NULL;
+    b->mlp_middle            = fm_slab_take(s, middle);
     if (c->n_expert) fm__carve_experts(b, c, shard, lim, s);
 }
 

@@ -83,7 +83,8 @@ static void absorb_head(const wave *v, int head, float *tile)
         }
         for (int i = 0; i < m; i++) {
             char *dst = q_latent(v, i0 + i, head);
-            memcpy(dst + (size_t)c->kv_lora * es, (const char *)x[i] + (size_t)c->nope * es, (size_t)c->rope * es);
+            memcpy(dst + (size_t)c->kv_lora * es, (const char *)x[i] + (size_t)c->nope * es,
+                   (size_t)c->rope * es);
             memset(dst + used, 0, (size_t)fm_kv_width(c) * es - used);
         }
     }

@@ -30,8 +30,8 @@ fm_status fm__check_ranks(const fm_run *r)
     FM_BUG_UNLESS(k->replica->rank % k->stage->n_rank == k->stage->rank);
     const int n_stage = k->replica->n_rank / k->stage->n_rank;
     if (r->limits.n_lane > most_lanes(n_stage))
-        return fm_fail(FM_E_ARG, "%d passes in flight; %d stages carry at most %d", r->limits.n_lane,
-                       n_stage, most_lanes(n_stage));
+        return fm_fail(FM_E_ARG, "%d passes in flight; %d stages carry at most %d",
+                       r->limits.n_lane, n_stage, most_lanes(n_stage));
     return FM_OK;
 }
 
@@ -61,7 +61,8 @@ void fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const f
     fm_exchange     *x    = &b->exchange;
     const fm_share   me   = shard->attn;
     const size_t     T    = (size_t)lim->max_rows;
-    const fm_columns head = {me.n, c->n_head, 1, c->v_dim}, out = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
+    const fm_columns head = {me.n, c->n_head, 1, c->v_dim};
+    const fm_columns out  = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
     a->o.width = fm_range_len(fm__part(head, me.index));
     a->y.width = fm_range_len(fm__part(out, me.index));
     a->o.data  = carve_pieces(&x->o, head, b->act_bytes, me, T, s);

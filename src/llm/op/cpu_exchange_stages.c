@@ -27,8 +27,9 @@ void fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_
     if (!is_end)
         x->passed = fm_slab_take(s, (size_t)lim->max_rows * (size_t)a->y.width * sizeof(float));
     if (is_one || !is_first || shard->attn.index || shard->group.index) return;
-    x->gathered = fm_slab_take(s, (size_t)lim->n_lane * out * groups * (size_t)c->vocab * sizeof(float));
-    x->arrived  = fm_slab_take(s, out * most * sizeof(float));
+    const size_t all = out * groups * (size_t)c->vocab;
+    x->gathered      = fm_slab_take(s, (size_t)lim->n_lane * all * sizeof(float));
+    x->arrived       = fm_slab_take(s, out * most * sizeof(float));
 }
 
 static void move(fm_run *r, fm_comm_job *job)
@@ -51,10 +52,10 @@ static int end_send(fm_run *r, fm_comm_job *job)
 
 static void copy_columns(const fm_cpu *b, float *to, fm_f32s x, fm_range col, int n_row)
 {
-    const size_t n = (size_t)fm_range_len(col);
+    const size_t n = (size_t)fm_range_len(col), ld = (size_t)x.width;
 #pragma omp parallel for schedule(static) num_threads(b->n_thread) if ((size_t)n_row * n > 32768)
     for (int i = 0; i < n_row; i++)
-        memcpy(to + (size_t)i * n, x.data + (size_t)i * (size_t)x.width + col.begin, n * sizeof *to);
+        memcpy(to + (size_t)i * n, x.data + (size_t)i * ld + col.begin, n * sizeof *to);
 }
 
 void fm__cpu_pass_on(fm_run *r, fm_f32s x)

@@ -29,9 +29,10 @@ static void carve_travel(fm_exchange *x, const fm_model_config *c, const fm_shar
     const size_t n = (size_t)(shard->attn.n * shard->group.n), k = (size_t)c->top_k;
     const size_t D_mine = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const size_t D_want = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
-    const size_t items  = x->way == FM_ANSWERS_AS_PAIRS ? own_rows * k : own_rows;
-    x->received         = fm_slab_take(s, items * D_want * sizeof(float));
-    x->row_answer = x->way == FM_ANSWERS_AS_ROWS ? fm_slab_take(s, rows * D_mine * sizeof(float)) : NULL;
+    const int    pairs  = x->way == FM_ANSWERS_AS_PAIRS;
+    const size_t items  = pairs ? own_rows * k : own_rows;
+    x->received   = fm_slab_take(s, items * D_want * sizeof(float));
+    x->row_answer = pairs ? NULL : fm_slab_take(s, rows * D_mine * sizeof(float));
     x->slot_item  = fm_slab_take(s, items * sizeof *x->slot_item);
     x->set_items  = fm_slab_take(s, (size_t)shard->expert.n * sizeof *x->set_items);
     x->send_bytes = fm_slab_take(s, n * sizeof *x->send_bytes);
@@ -67,12 +68,17 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
 
 /* --- pairs ----------------------------------------------------------------- */
 
+static int clamp(int i, int most)
+{
+    return i < 0 ? 0 : fm__min(i, most);
+}
+
 fm_range fm__rows_in_pass(const fm_expert_pass *p, int group)
 {
     int first = -p->row0;
     for (int g = 0; g < group; g++) first += fm__rows_of_group(p->r->batch, g);
     const int end = first + fm__rows_of_group(p->r->batch, group);
-    return (fm_range){fm__min(first > 0 ? first : 0, p->n_row), fm__min(end > 0 ? end : 0, p->n_row)};
+    return (fm_range){clamp(first, p->n_row), clamp(end, p->n_row)};
 }
 
 static int is_own(const fm_expert_pass *p, int expert)
@@ -191,13 +197,14 @@ static int gathered_middle(const fm_expert_pass *p)
     fm_run      *r       = p->r;
     fm_exchange *x       = &p->b->exchange;
     fm_comm     *channel = r->ranks.channel;
+    const int    divided = channel->n_rank > 1;
     char        *own     = p->b->middle;
-    if (channel->n_rank > 1) own = fm__own_piece(&x->middle, x->middle_room, channel->rank, p->n_pair);
+    if (divided) own = fm__own_piece(&x->middle, x->middle_room, channel->rank, p->n_pair);
 #pragma omp parallel num_threads(p->b->n_thread)
     gate_up_phase(p, own);
-    if (channel->n_rank > 1) fm__start_gather(r, &x->middle, channel, own, p->n_pair);
+    if (divided) fm__start_gather(r, &x->middle, channel, own, p->n_pair);
     fm__finish_mlp(r);
-    return channel->n_rank == 1 ? r->fault == FM_OK : fm__finish_gather(r, &x->middle, p->b->middle);
+    return divided ? fm__finish_gather(r, &x->middle, p->b->middle) : r->fault == FM_OK;
 }
 
 static void pass_among_ranks(const fm_expert_pass *p, fm_f32s y, int accumulate)

@@ -67,10 +67,11 @@ static void count_sent(const fm_expert_pass *p)
 {
     fm_exchange    *x = &p->b->exchange;
     const fm_shard *s = &p->r->weights->shard;
-    for (int g = 0; g < s->group.n; g++)
-        for (int a = 0; a < s->attn.n; a++)
-            x->send_bytes[g * s->attn.n + a] = (size_t)(x->first_item[g + 1] - x->first_item[g]) *
-                                               (size_t)fm_range_len(fm__wanted(p, a)) * sizeof(float);
+    for (int i = 0; i < s->group.n * s->attn.n; i++) {
+        const int32_t *first = &x->first_item[i / s->attn.n];
+        const int      n     = fm_range_len(fm__wanted(p, i % s->attn.n));
+        x->send_bytes[i]     = (size_t)(first[1] - first[0]) * (size_t)n * sizeof(float);
+    }
 }
 
 /* --- there ----------------------------------------------------------------- */
@@ -109,7 +110,8 @@ static void count_received(const fm_expert_pass *p)
     }
 }
 
-static void add_item(const fm_exchange *x, float *sum, int set, int n_channel, int item, float weight)
+static void add_item(const fm_exchange *x, float *sum, int set, int n_channel, int item,
+                     float weight)
 {
     for (int j = 0; j < n_channel; j++) {
         const int    n  = fm_range_len(x->seen[j]);

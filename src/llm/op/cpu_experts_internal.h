@@ -37,8 +37,9 @@ static inline fm_range fm__wanted(const fm_expert_pass *p, int a)
     return (fm_range){w.begin - p->col.begin, w.end - p->col.begin};
 }
 
-/* cpu_experts_answers.c: y[row] (+)= sum over slots, in slot order, of weight * answer */
-void fm__sum_here(const fm_expert_pass *p, fm_f32s y, int accumulate); /* by all threads of a team */
+/* cpu_experts_answers.c: y[row] (+)= sum over slots, in slot order, of weight *
+ * answer; the first is called by all threads of a team */
+void fm__sum_here(const fm_expert_pass *p, fm_f32s y, int accumulate);
 void fm__send_home(const fm_expert_pass *p, fm_f32s y, int accumulate);
 
 #endif

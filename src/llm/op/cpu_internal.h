@@ -159,7 +159,7 @@ void     *fm__own_piece(const fm_pieces *p, void *room, int part, int n_row);
 void      fm__start_job(fm_run *r, fm_comm_job *job, fm_comm *group, fm_comm_call call);
 void      fm__start_gather(fm_run *r, fm_pieces *p, fm_comm *group, void *own, int n_row);
 int       fm__finish_gather(fm_run *r, fm_pieces *p, void *rows); /* to rows; 0: a fault */
-void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows); /* both */
+void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows);
 const void *fm__gather_words(fm_run *r, const void *table);
 void      fm__finish_dispatch(fm_run *r, fm_routing route_all);
 void      fm__await_lane(fm_run *r); /* act.logits may be written */

@@ -72,12 +72,13 @@ static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, i
     fm_cpu       *b    = fm__cpu(r);
     fm_exchange  *x    = &b->exchange;
     fm_comm      *attn = r->ranks.attn;
+    void         *own  = b->mlp_middle;
     const product up   = product_of(b, h, &w->gate_up, row, n);
     x->mlp.col.n       = w->inter;
     x->mlp.n_row       = n;
     x->mlp_weights     = w;
     x->mlp_y           = (fm_f32s){y.data + (size_t)row * (size_t)y.width, y.width};
-    void *own = attn->n_rank > 1 ? fm__own_piece(&x->mlp, x->mlp_room, attn->rank, n) : b->mlp_middle;
+    if (attn->n_rank > 1) own = fm__own_piece(&x->mlp, x->mlp_room, attn->rank, n);
     multiply(&up, SWIGLU_ACT, own, w->gate_up.n / 2);
     if (attn->n_rank > 1) fm__start_gather(r, &x->mlp, attn, own, n);
 }
@@ -90,7 +91,8 @@ void fm__finish_mlp(fm_run *r)
     if (!w) return;
     x->mlp_weights = NULL;
     if (r->ranks.attn->n_rank > 1 && !fm__finish_gather(r, &x->mlp, b->mlp_middle)) return;
-    const product down = product_of(b, (fm_act){b->mlp_middle, w->inter}, &w->down, 0, x->mlp.n_row);
+    const fm_act  mid  = {b->mlp_middle, w->inter};
+    const product down = product_of(b, mid, &w->down, 0, x->mlp.n_row);
     multiply(&down, STORE_F32, x->mlp_y.data, x->mlp_y.width);
 }
 

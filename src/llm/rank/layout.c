@@ -55,7 +55,7 @@ static fm_status check_world(const fm_rank_sizes *s, int world_size)
                        "--tp-size %d --pp-size %d --dp-size %d",
                        product, need, need, s->tp, s->pp, s->dp);
     return fm_fail(FM_E_ARG, "%d ranks were started, but %s is %ld: give sizes whose product is %d, "
-                             "or start %ld ranks",
+                             "or start %ld",
                    world_size, product, need, world_size, need);
 }
 

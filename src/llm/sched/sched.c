@@ -177,6 +177,16 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     return FM_OK;
 }
 
+fm_request *fm_sched_withdraw(fm_sched *s)
+{
+    for (fm_request *r = s->waiting.head; r; r = r->next)
+        if (!r->n_preempted) {
+            fm__queue_remove(&s->waiting, r);
+            return r;
+        }
+    return NULL;
+}
+
 void fm__retire(fm_sched *s, fm_request *r)
 {
     if (r->has_lease) {

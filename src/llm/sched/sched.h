@@ -53,6 +53,10 @@ size_t    fm_sched_bytes(const fm_sched_options *opt); /* 0 for wrong options */
 fm_status fm_sched_submit(fm_sched *s, fm_request *r);
 fm_status fm_sched_check(const fm_sched *s, const fm_request *r); /* would it be refused? */
 
+/* The first that waits and never ran, taken out of the line for another
+ * scheduler; NULL: there is none. */
+fm_request *fm_sched_withdraw(fm_sched *s);
+
 /* Ends a request from outside: a stop string was found, the client left.  It
  * gets no further token.  One that runs while a step is planned is done when
  * that step is committed or given up, any other at once.  Nothing happens to

@@ -11,8 +11,8 @@ static int is_given(const json_t *v)
     return v && !json_is_null(v) && !(json_is_string(v) && !json_string_length(v));
 }
 
-static fm_status set_format(fm__params *p, const char *field, fm_grammar_kind kind, const char *text,
-                            size_t len)
+static fm_status set_format(fm__params *p, const char *field, fm_grammar_kind kind,
+                            const char *text, size_t len)
 {
     if (p->format.field)
         return fm_fail(FM_E_ARG, "request: %s and %s exclude each other", p->format.field, field);
@@ -46,9 +46,11 @@ static fm_status read_response_format(fm__params *p, const json_t *v)
         return fm_fail(FM_E_FORMAT, "request: response_format: expected an object with a type");
     if (!strcmp(type, "text")) return FM_OK;
     if (!strcmp(type, "json_object"))
-        return set_format(p, "response_format", FM_GRAMMAR_JSON_SCHEMA, any_object, strlen(any_object));
+        return set_format(p, "response_format", FM_GRAMMAR_JSON_SCHEMA, any_object,
+                          strlen(any_object));
     if (strcmp(type, "json_schema"))
-        return fm_fail(FM_E_NOSUP, "request: response_format: type \"%.40s\" is not supported", type);
+        return fm_fail(FM_E_NOSUP, "request: response_format: type \"%.40s\" is not supported",
+                       type);
     const json_t *schema = json_object_get(json_object_get(v, "json_schema"), "schema");
     if (!schema)
         return fm_fail(FM_E_FORMAT, "request: response_format: json_schema.schema is missing");
@@ -66,7 +68,8 @@ fm_status fm__read_format(fm__params *p, const json_t *o)
     if (is_given(schema)) FM_TRY(set_schema(p, "json_schema", schema));
     if (!is_given(regex)) return FM_OK;
     if (!json_is_string(regex))
-        return fm_fail(FM_E_FORMAT, "request: regex: expected a string, found %s", fm_json_kind(regex));
+        return fm_fail(FM_E_FORMAT, "request: regex: expected a string, found %s",
+                       fm_json_kind(regex));
     return set_format(p, "regex", FM_GRAMMAR_REGEX, json_string_value(regex),
                       json_string_length(regex));
 }
@@ -85,7 +88,8 @@ fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts)
         fm__params *p = &a->params[i];
         if (!p->format.field) continue;
         if (a->forced.len)
-            return fm_fail(FM_E_ARG, "request: %s: not together with a tool_choice that forces a call",
+            return fm_fail(FM_E_ARG,
+                           "request: %s: not together with a tool_choice that forces a call",
                            p->format.field);
         if (!facts->grammars)
             return fm_fail(FM_E_ARG, "request: %s: this model has no tokenizer", p->format.field);

@@ -13,7 +13,7 @@ typedef struct {
     int            n_decode; /* steps since the last one */
     fm_sched_stats sched;    /* at the end of the last step */
     fm_kv_stats    kv;
-    int64_t        n_output; /* at the last line about generating */
+    int64_t        n_output;           /* at the last line about generating */
     double         prefilled, decoded; /* when */
 } fm__batch_log;
 

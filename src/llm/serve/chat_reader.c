@@ -180,7 +180,8 @@ static fm_status read_tool(reading *r, const json_t *v, int i)
                           ? keep(r, json_dumps(parameters, JSON_PRESERVE_ORDER))
                           : "{\"type\": \"object\", \"properties\": {}}";
     t->json         = keep(r, json_dumps(v, JSON_PRESERVE_ORDER));
-    r->form[i]      = (fm_grammar_tool){t->name, t->parameters, json_is_true(json_object_get(f, "strict"))};
+    const int strict = json_is_true(json_object_get(f, "strict"));
+    r->form[i]       = (fm_grammar_tool){t->name, t->parameters, strict};
 
     char *name_copy = strdup(t->name);
     if (!name_copy) return fm_fail(FM_E_OOM, "request");

@@ -147,6 +147,7 @@ void fm__serve_handle(void *ctx, fm_exchange *x)
     fm_serve         *s        = ctx;
     const int         how      = method_of(x->method);
     int               i        = 0;
+    if (fm__cors_handle(&s->cors, x)) return;
     while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
     const int found = i < N_ROUTE;
     if (!(found && routes[i].how & OPEN) && !is_allowed(s, x))

@@ -50,6 +50,7 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
     fm__metrics_init(&s->metrics);
     const fm_http_options h  = http_options(s);
     fm_status             rc = fm_loop_create(&s->loop);
+    if (rc == FM_OK) rc = fm__cors_init(&s->cors, opt->cors_origins);
     if (rc == FM_OK) rc = fm_http_create(&s->http, s->loop, &h);
     if (rc != FM_OK) {
         fm_serve_destroy(s);
@@ -149,6 +150,7 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_event_destroy(s->terminate);
     fm_loop_event_destroy(s->interrupt);
     fm_loop_destroy(s->loop);
+    fm__cors_fini(&s->cors);
     fm__events_fini(&s->events);
     free(s);
 }

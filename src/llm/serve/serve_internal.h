@@ -4,6 +4,7 @@
 #define FM_LLM_SERVE_SERVE_INTERNAL_H
 
 #include "llm/serve/call.h"
+#include "llm/serve/cors.h"
 #include "llm/serve/engine_thread.h"
 #include "llm/serve/metrics.h"
 #include "llm/serve/serve.h"
@@ -24,6 +25,7 @@ struct fm_serve {
     fm__facts               facts;
     char                    model[FM__MAX_NAME];
     int                     max_running;
+    fm__cors                cors;
 
     fm__call  *calls; /* all of them */
     fm__call  *bucket[FM__N_BUCKET];

@@ -11,6 +11,7 @@ const fm_knob fm_serve_knobs[] = {
     K(WORD, served_model_name, "served-model-name", NULL, 0, 0, "NAME", "the model's name in replies"),
     K(WORD, ssl_certfile, "ssl-certfile", NULL, 0, 0, "FILE", "PEM certificate chain; serves HTTPS"),
     K(WORD, ssl_keyfile, "ssl-keyfile", NULL, 0, 0, "FILE", "PEM private key, if not in the certificate's file"),
+    K(WORD, cors_origins, "cors-origins", NULL, 0, 0, "LIST", "pages of these origins may use the API, e.g. https://a.example,https://b.example; *: any"),
     K(INT, max_queued_requests, "max-queued-requests", "4096", 0, 1 << 20, "N", "answers that may wait beyond those that run; more get 429"),
     K(REAL, request_timeout, "request-timeout", "0", 0, 1e9, "S", "seconds until a request is given up; 0: never"),
     K(INT, max_connections, "max-connections", "8192", 1, 1 << 20, "N", "connections open at once"),

@@ -3,7 +3,10 @@
 #include "llm/kernel/cuda/experts_internal.h"
 #include "llm/kernel/cuda/experts_shapes.cuh"
 
-fm_status fm__cuda_experts_init_down(void) { return tile_family<OUT_F32>::init(); }
+fm_status fm__cuda_experts_init_down(void)
+{
+    return tile_family<OUT_F32>::init();
+}
 
 fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
 {

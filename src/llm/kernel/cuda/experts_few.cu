@@ -10,7 +10,7 @@
  *
  * Lanes keep their own sums and meet once, at the end. */
 #include "llm/kernel/cuda/experts.h"
-#include "llm/kernel/cuda/ptx.cuh"
+#include "llm/kernel/cuda/fragment.cuh"
 
 enum {
     THREADS  = 128,
@@ -81,8 +81,6 @@ FM_DEVICE weight_row row_at(const fm_cuda_expert_matrix &m, int e, int parts, in
     return r;
 }
 
-FM_DEVICE float gated(float gate, float up) { return gate / (1 + expf(-gate)) * up; }
-
 /* sum[r] = the lane's share of row[r] . x */
 template <bool FP8, int ROWS>
 FM_DEVICE void dot_rows(float sum[ROWS], const weight_row row[ROWS], const uint16_t *x, int k,
@@ -130,7 +128,7 @@ FM_DEVICE void up_channels(const fm_cuda_experts_few_args &a, int t, int c, uint
 #pragma unroll
     for (int i = 0; i < 2 * CHANNELS; i++) sum[i] = fm_warp_sum(sum[i]);
     if (threadIdx.x % 32 == 0)
-        *middle = fm_bf16x2_of_f32(gated(sum[0], sum[1]), gated(sum[2], sum[3]));
+        *middle = fm_bf16x2_of_f32(fm__gated(sum[0], sum[1]), fm__gated(sum[2], sum[3]));
 }
 
 template <bool FP8> FM_KERNEL(THREADS) few_up(const fm_cuda_experts_few_args a)

@@ -259,8 +259,6 @@ template <class S> FM_DEVICE void add_scaled(tile_sums<S> &c, const tile_sums<S>
             (&c.d[i][0][0])[j] = fmaf((&part.d[i][0][0])[j], i & 1 ? f.y : f.x, (&c.d[i][0][0])[j]);
 }
 
-FM_DEVICE float gated(float gate, float up) { return gate / (1 + expf(-gate)) * up; }
-
 /* Two neighbouring outputs of one pair. */
 template <tile_out OUT>
 FM_DEVICE void store_pair(const tile_args &a, int64_t pair, int row, float2 v)
@@ -302,7 +300,7 @@ FM_DEVICE void store_swiglu(const tile_args &a, const tile_task &task, const til
             float  m[4];
             float2 pair[2];
 #pragma unroll
-            for (int e = 0; e < 4; e++) m[e] = gated(c.d[i][j][e], c.d[i + 1][j][e]);
+            for (int e = 0; e < 4; e++) m[e] = fm__gated(c.d[i][j][e], c.d[i + 1][j][e]);
             fm__pair_rows(pair, m);
             const int token   = warp_token<S>() + 8 * j + fm__pair_token();
             const int channel = (task.row0 + warp_row<S>() + 16 * i) / 2 + fm__pair_row();

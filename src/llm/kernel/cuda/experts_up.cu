@@ -3,7 +3,10 @@
 #include "llm/kernel/cuda/experts_internal.h"
 #include "llm/kernel/cuda/experts_shapes.cuh"
 
-fm_status fm__cuda_experts_init_up(void) { return tile_family<OUT_SWIGLU>::init(); }
+fm_status fm__cuda_experts_init_up(void)
+{
+    return tile_family<OUT_SWIGLU>::init();
+}
 
 fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream)
 {

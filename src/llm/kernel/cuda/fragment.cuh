@@ -84,7 +84,10 @@ FM_DEVICE int fm__pair_token()
     return 2 * (lane & 3) + (lane >> 2 & 1);
 }
 
-FM_DEVICE int fm__pair_row() { return (threadIdx.x & 31) >> 3 << 1; }
+FM_DEVICE int fm__pair_row()
+{
+    return (threadIdx.x & 31) >> 3 << 1;
+}
 
 FM_DEVICE void fm__pair_rows(float2 pair[2], const float d[4])
 {
@@ -95,6 +98,12 @@ FM_DEVICE void fm__pair_rows(float2 pair[2], const float d[4])
         const float got = fm_shfl_xor(other, 4);
         pair[h]         = odd ? make_float2(got, mine) : make_float2(mine, got);
     }
+}
+
+/* SwiGLU of one channel. */
+FM_DEVICE float fm__gated(float gate, float up)
+{
+    return gate / (1 + expf(-gate)) * up;
 }
 
 #endif

@@ -44,6 +44,8 @@ typedef struct {
     int by_k;       /* w has its rows along n */
     int y_bf16;     /* y is rounded to bf16 */
     int accumulate; /* y += ; f32 only */
+    int swiglu;     /* w has gate and up rows by turns of 16, factors [gate, up], n a multiple
+                     * of 32: y [m, n/2] = silu(gate) * up, bf16; our kernel for any m */
     int n_sm;       /* multiprocessors of the device */
 } fm_cuda_linear_args;
 

@@ -155,10 +155,9 @@ static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, size_t workspace_by
 static int fits(fm_cuda_lt *lt, plan *p, layouts *l, const cublasLtMatmulAlgo_t *algorithm)
 {
     cublasLtMatmulHeuristicResult_t r;
-    if (cublasLtMatmulAlgoCheck(lt->handle, &p->product, &l->w, &l->x, &l->y, &l->y, algorithm, &r) !=
-        CUBLAS_STATUS_SUCCESS)
-        return 0;
-    return r.workspaceSize <= lt->workspace_bytes;
+    const cublasStatus_t s = cublasLtMatmulAlgoCheck(lt->handle, &p->product, &l->w, &l->x, &l->y,
+                                                     &l->y, algorithm, &r);
+    return s == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= lt->workspace_bytes;
 }
 
 static fm_status choose(fm_cuda_lt *lt, plan *p, const fm_cuda_linear_args *a)

@@ -120,7 +120,7 @@ template <class S> FM_DEVICE void multiply_bf16(linear_sums<S> &c, const uint8_t
 
 /* The same for e4m3: a stage is the extent of a factor, so it is scaled at once. */
 template <class S>
-FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, float factor)
+FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, float2 factor)
 {
     const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -137,7 +137,8 @@ FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, float fact
                 fm_mma_bf16_16816(part, w[half], b);
             }
 #pragma unroll
-            for (int e = 0; e < 4; e++) c.d[i][j][e] = fmaf(part[e], factor, c.d[i][j][e]);
+            for (int e = 0; e < 4; e++)
+                c.d[i][j][e] = fmaf(part[e], i & 1 ? factor.y : factor.x, c.d[i][j][e]);
         }
     }
 }
@@ -172,17 +173,9 @@ FM_DEVICE void store_pair(const fm_cuda_linear_args &a, int batch, int token, in
 }
 
 template <class S>
-FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const linear_sums<S> &c,
-                     float4 *part)
+FM_DEVICE void store_sums(const fm_cuda_linear_args &a, const linear_place &p, const float4 *part)
 {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-#pragma unroll
-    for (int f = 0; f < S::M16 * S::N8; f++) {
-        const float *d                                = c.d[f / S::N8][f % S::N8];
-        part[(warp * S::M16 * S::N8 + f) * 32 + lane] = make_float4(d[0], d[1], d[2], d[3]);
-    }
-    __syncthreads();
-    for (int f = warp; f < S::M16 * S::N8; f += 4) {
+    for (int f = threadIdx.x / 32; f < S::M16 * S::N8; f += 4) {
         float  d[4];
         float2 pair[2];
         add_warps<S>(d, part, f);
@@ -194,12 +187,57 @@ FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const 
     }
 }
 
-/* The factor of this thread block's rows for one stage. */
+/* Gate and up are neighbouring fragments. */
 template <class S>
-FM_DEVICE float factor_at(const fm_cuda_linear_args &a, const linear_place &p, int step, int n_step)
+FM_DEVICE void store_swiglu(const fm_cuda_linear_args &a, const linear_place &p, const float4 *part)
 {
-    return S::KIND == W_E4M3 && step < n_step ? a.scale[(int64_t)(p.row0 / 128) * n_step + step]
-                                              : 1;
+    for (int f = threadIdx.x / 32; f < S::M16 / 2 * S::N8; f += 4) {
+        const int i = f / S::N8 * 2, j = f % S::N8;
+        float     gate[4], up[4];
+        float2    pair[2];
+        add_warps<S>(gate, part, i * S::N8 + j);
+        add_warps<S>(up, part, (i + 1) * S::N8 + j);
+#pragma unroll
+        for (int e = 0; e < 4; e++) gate[e] = fm__gated(gate[e], up[e]);
+        fm__pair_rows(pair, gate);
+        const int token   = p.token0 + 8 * j + fm__pair_token();
+        const int channel = (p.row0 + 16 * i) / 2 + fm__pair_row();
+        uint16_t *y       = (uint16_t *)a.y + (int64_t)token * a.ldy + channel;
+        if (token < a.m && channel < a.n / 2) {
+            *(uint32_t *)y       = fm_bf16x2_of_f32(pair[0].x, pair[0].y);
+            *(uint32_t *)(y + 8) = fm_bf16x2_of_f32(pair[1].x, pair[1].y);
+        }
+    }
+}
+
+template <class S>
+FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const linear_sums<S> &c,
+                     float4 *part)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+#pragma unroll
+    for (int f = 0; f < S::M16 * S::N8; f++) {
+        const float *d = c.d[f / S::N8][f % S::N8];
+
+        part[(warp * S::M16 * S::N8 + f) * 32 + lane] = make_float4(d[0], d[1], d[2], d[3]);
+    }
+    __syncthreads();
+    if (S::M16 > 1 && a.swiglu)
+        store_swiglu<S>(a, p, part);
+    else
+        store_sums<S>(a, p, part);
+}
+
+/* The factors of this thread block's rows for one stage, for even and odd m16
+ * tiles: gate and up have their own. */
+template <class S>
+FM_DEVICE float2 factors_at(const fm_cuda_linear_args &a, const linear_place &p, int step,
+                            int n_step)
+{
+    if (S::KIND != W_E4M3 || step >= n_step) return make_float2(1, 1);
+    const int    parts = a.swiglu ? 2 : 1, deep = (a.n / parts + 127) / 128;
+    const float *at = a.scale + (int64_t)(p.row0 / parts / 128) * n_step + step;
+    return make_float2(at[0], at[(int64_t)(parts - 1) * deep * n_step]);
 }
 
 template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linear_args a)
@@ -219,8 +257,8 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linea
 
     linear_sums<S> c;
     clear<S>(c);
-    float factor = factor_at<S>(a, p, 0, n_step);
-    int   slot = 0, free = S::STAGES - 1;
+    float2 factor = factors_at<S>(a, p, 0, n_step);
+    int    slot = 0, free = S::STAGES - 1;
     for (int step = 0; step < n_step; step++) {
         fm_cp_async_wait<S::STAGES - 2>();
         __syncthreads(); /* this stage has landed, and the one before it is free */
@@ -229,8 +267,8 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linea
             copy_x<S>(ring + free * S::STAGE_BYTES, a, p, step + S::STAGES - 1);
         }
         fm_cp_async_commit();
-        const float now = factor;
-        factor          = factor_at<S>(a, p, step + 1, n_step);
+        const float2 now = factor;
+        factor           = factors_at<S>(a, p, step + 1, n_step);
         if (S::KIND == W_E4M3)
             multiply_e4m3<S>(c, ring + slot * S::STAGE_BYTES, now);
         else

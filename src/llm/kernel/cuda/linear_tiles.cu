@@ -4,50 +4,61 @@
  * give every multiprocessor two thread blocks.  Neither moves a sum. */
 #include "llm/kernel/cuda/linear_tile.cuh"
 
-/* NARROW: 16 rows of w and most of k under way.  WIDE: fewer readings of x. */
+/* narrow: 16 rows of w and most of k under way.  paired: gate and up, 16 rows
+ * each.  wide: fewer readings of x. */
 template <weight_kind KIND, int NT> struct linear_choice;
 
 template <> struct linear_choice<W_BF16, 8> {
     using narrow = linear_kernel<linear_shape<W_BF16, 1, 8, 16>>;
+    using paired = linear_kernel<linear_shape<W_BF16, 2, 8, 10>>;
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 8, 4>>;
 };
 template <> struct linear_choice<W_BF16, 16> {
     using narrow = linear_kernel<linear_shape<W_BF16, 1, 16, 12>>;
+    using paired = linear_kernel<linear_shape<W_BF16, 2, 16, 8>>;
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 16, 4>>;
 };
 template <> struct linear_choice<W_BF16, 32> {
     using narrow = linear_kernel<linear_shape<W_BF16, 1, 32, 8>>;
+    using paired = linear_kernel<linear_shape<W_BF16, 2, 32, 6>>;
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 32, 4>>;
 };
 template <> struct linear_choice<W_BF16, 64> {
     using narrow = linear_kernel<linear_shape<W_BF16, 1, 64, 5>>;
+    using paired = linear_kernel<linear_shape<W_BF16, 2, 64, 4>>;
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 64, 3>>;
 };
 template <> struct linear_choice<W_E4M3, 8> {
     using narrow = linear_kernel<linear_shape<W_E4M3, 1, 8, 16>>;
+    using paired = linear_kernel<linear_shape<W_E4M3, 2, 8, 12>>;
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 8, 6>>;
 };
 template <> struct linear_choice<W_E4M3, 16> {
     using narrow = linear_kernel<linear_shape<W_E4M3, 1, 16, 16>>;
+    using paired = linear_kernel<linear_shape<W_E4M3, 2, 16, 12>>;
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 16, 6>>;
 };
 template <> struct linear_choice<W_E4M3, 32> {
     using narrow = linear_kernel<linear_shape<W_E4M3, 1, 32, 8>>;
+    using paired = linear_kernel<linear_shape<W_E4M3, 2, 32, 8>>;
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 32, 5>>;
 };
 template <> struct linear_choice<W_E4M3, 64> {
     using narrow = linear_kernel<linear_shape<W_E4M3, 1, 64, 5>>;
+    using paired = linear_kernel<linear_shape<W_E4M3, 2, 64, 4>>;
     using wide   = linear_kernel<linear_shape<W_E4M3, 2, 64, 4>>;
 };
 /* Rows of 64 outputs fill the banks; heads give thread blocks enough. */
 template <int NT> struct linear_choice<W_BF16_BY_K, NT> {
     using narrow = linear_kernel<linear_shape<W_BF16_BY_K, 4, NT, NT == 64 ? 3 : 4>>;
+    using paired = narrow;
     using wide   = narrow;
 };
 
 template <weight_kind KIND, int NT> static fm_status init_pair(void)
 {
     FM_CUDA((linear_choice<KIND, NT>::narrow::init()));
+    FM_CUDA((linear_choice<KIND, NT>::paired::init()));
     FM_CUDA((linear_choice<KIND, NT>::wide::init()));
     return FM_OK;
 }
@@ -66,6 +77,8 @@ static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
     using choice = linear_choice<KIND, NT>;
     if (choice::wide::blocks(a) >= 2 * a.n_sm)
         choice::wide::launch(a, stream);
+    else if (a.swiglu)
+        choice::paired::launch(a, stream);
     else
         choice::narrow::launch(a, stream);
     return fm_cuda_launched("linear");
@@ -98,6 +111,7 @@ static void check(const fm_cuda_linear_args *a)
     FM_BUG_UNLESS(!a->by_k || (a->n % 8 == 0 && !a->scale));
     FM_BUG_UNLESS(!a->scale || a->n_batch == 1);
     FM_BUG_UNLESS(!a->accumulate || !a->y_bf16);
+    FM_BUG_UNLESS(!a->swiglu || (a->n % 32 == 0 && a->n_batch == 1 && !a->by_k && !a->accumulate));
 }
 
 fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream)

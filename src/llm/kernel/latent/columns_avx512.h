@@ -21,7 +21,8 @@ static inline __attribute__((always_inline)) fm__columns fm__interleave(const vo
     return (fm__columns){_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)};
 }
 
-static inline __attribute__((always_inline)) void fm__store_columns(float *z, __m512 low, __m512 high)
+static inline __attribute__((always_inline)) void fm__store_columns(float *z, __m512 low,
+                                                                    __m512 high)
 {
     const __m512i first = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
     const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(8));

@@ -9,7 +9,8 @@
 
 enum { LANES = FM_LATENT_LANES, COLUMNS = 16 };
 
-void fm__latent_pack_bf16_ref(void *restrict dst, const void *const *restrict q, int heads, int width)
+void fm__latent_pack_bf16_ref(void *restrict dst, const void *const *restrict q, int heads,
+                              int width)
 {
     uint32_t *to = dst;
     memset(to, 0, (size_t)width * LANES * sizeof(fm_bf16));
@@ -18,7 +19,8 @@ void fm__latent_pack_bf16_ref(void *restrict dst, const void *const *restrict q,
             memcpy(&to[d / 2 * LANES + h], (const fm_bf16 *)q[h] + d, sizeof *to);
 }
 
-void fm__latent_pack_f32_ref(void *restrict dst, const void *const *restrict q, int heads, int width)
+void fm__latent_pack_f32_ref(void *restrict dst, const void *const *restrict q, int heads,
+                             int width)
 {
     float *to = dst;
     memset(to, 0, (size_t)width * LANES * sizeof *to);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Step plans through the wire: what comes out is what went in, and a garbled
+ * message is an error, never a crash. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "llm/rank/plan_wire.h"
+
+enum { N_GROUP = 3, ROWS = 200, SPANS = 16, OUTS = 40, CONTEXT = 256, PAGE = 16, N_PAGE = 500 };
+enum { SPAN_PAGES = CONTEXT / PAGE };
+
+static const fm_plan_limits limits = {.n_lane = 4, .n_group = N_GROUP, .max_rows = ROWS,
+                                      .max_spans = SPANS, .max_outs = OUTS,
+                                      .max_pages = SPANS * SPAN_PAGES,
+                                      .max_span_pages = SPAN_PAGES, .page_size = PAGE,
+                                      .n_page = N_PAGE, .vocab = 1000};
+
+typedef struct {
+    fm_batch batch;
+    int32_t  token[ROWS], pos[ROWS], out[OUTS], page[SPANS][SPAN_PAGES];
+    fm_span  span[SPANS];
+} drawn;
+
+static uint64_t key, n_drawn;
+
+static int draw(int below)
+{
+    return (int)(fm_rng_u32(key, n_drawn++) % (uint32_t)below);
+}
+
+static void add_span(drawn *d, int pos0, int n, fm_form form, const int32_t *page)
+{
+    fm_batch *b          = &d->batch;
+    b->span[b->n_span++] = (fm_span){b->n_row, n, pos0, form, page};
+    for (int i = 0; i < n; i++) {
+        b->token[b->n_row] = draw(1000);
+        b->pos[b->n_row++] = pos0 + i;
+    }
+    if (b->n_out < OUTS) b->out[b->n_out++] = b->n_row - 1;
+}
+
+/* Prompts, decodes, and texts computed again in both forms from one lease. */
+static void draw_batch(drawn *d)
+{
+    d->batch = (fm_batch){.token = d->token, .pos = d->pos, .span = d->span, .out = d->out};
+    for (int i = 0; i < SPANS / 2; i++) {
+        const int pos0 = draw(CONTEXT / 2), n = 1 + draw(ROWS / SPANS);
+        for (int k = 0; k < SPAN_PAGES; k++) d->page[i][k] = draw(N_PAGE - 8);
+        add_span(d, pos0, n, draw(2) ? FM_FORM_PROMPT : FM_FORM_GENERATED, d->page[i]);
+        if (draw(3) == 0)
+            add_span(d, pos0 + n, 1 + draw(ROWS / SPANS), FM_FORM_GENERATED, d->page[i]);
+    }
+}
+
+typedef struct {
+    int32_t      pos[ROWS], rows[N_GROUP], outs[N_GROUP];
+    fm_span      span[SPANS];
+    fm_plan_room room;
+} reader;
+
+static fm_status read_plan(fm_read_plan *p, reader *r, const int32_t *in, int group)
+{
+    r->room = (fm_plan_room){r->pos, r->span, r->rows, r->outs};
+    return fm_plan_read(p, &r->room, in, &limits, group);
+}
+
+static void compare(const fm_batch *got, const fm_batch *want, int page0)
+{
+    assert_int_equal(got->n_row, want->n_row);
+    assert_int_equal(got->n_span, want->n_span);
+    assert_int_equal(got->n_out, want->n_out);
+    assert_memory_equal(got->token, want->token, (size_t)want->n_row * 4);
+    assert_memory_equal(got->pos, want->pos, (size_t)want->n_row * 4);
+    assert_memory_equal(got->out, want->out, (size_t)want->n_out * 4);
+    for (int i = 0; i < want->n_span; i++) {
+        const fm_span *a = &got->span[i], *b = &want->span[i];
+        assert_true(a->row0 == b->row0 && a->n_row == b->n_row && a->pos0 == b->pos0);
+        assert_int_equal(a->form, b->form);
+        for (int k = 0; k < (b->pos0 + b->n_row + PAGE - 1) / PAGE; k++)
+            assert_int_equal(a->page[k], b->page[k] + page0);
+    }
+}
+
+static void what_goes_in_comes_out(void **state)
+{
+    (void)state;
+    int32_t     *wire = malloc(fm_plan_max_words(&limits) * sizeof *wire);
+    static drawn d[N_GROUP];
+    for (key = 1; key < 300; key++) {
+        const fm_batch *batch[N_GROUP];
+        for (int g = 0; g < N_GROUP; g++) {
+            draw_batch(&d[g]);
+            batch[g] = draw(4) ? &d[g].batch : NULL;
+        }
+        const fm_step_plan plan = {{FM_PLAN_STEP, draw(4), (uint32_t)key}, batch, draw(8)};
+        const size_t       n    = fm_plan_write(wire, &plan, &limits);
+        size_t             told = 0;
+        assert_int_equal(fm_plan_length(wire, &limits, &told), FM_OK);
+        assert_int_equal(told, n);
+        for (int g = 0; g < N_GROUP; g++) {
+            static const fm_batch none;
+            static reader         r;
+            fm_read_plan          p;
+            assert_int_equal(read_plan(&p, &r, wire, g), FM_OK);
+            assert_int_equal(p.head.lane, plan.head.lane);
+            assert_int_equal(p.head.serial, key);
+            compare(&p.batch, batch[g] ? batch[g] : &none, plan.page0);
+            for (int k = 0; k < N_GROUP; k++) {
+                assert_int_equal(p.batch.group_rows[k], batch[k] ? batch[k]->n_row : 0);
+                assert_int_equal(p.batch.group_outs[k], batch[k] ? batch[k]->n_out : 0);
+            }
+        }
+    }
+    free(wire);
+}
+
+static void quit_is_short(void **state)
+{
+    (void)state;
+    int32_t           *wire = malloc(fm_plan_max_words(&limits) * sizeof *wire);
+    const fm_step_plan quit = {.head = {.kind = FM_PLAN_QUIT}};
+    static reader      r;
+    fm_read_plan       p;
+    assert_int_equal(fm_plan_write(wire, &quit, &limits), FM_PLAN_FIRST_WORDS);
+    assert_int_equal(read_plan(&p, &r, wire, 1), FM_OK);
+    assert_int_equal(p.head.kind, FM_PLAN_QUIT);
+    free(wire);
+}
+
+/* Any word may be wrong.  What is still accepted keeps every limit. */
+static void garbled_plans_are_refused(void **state)
+{
+    (void)state;
+    int32_t *const wire = malloc(fm_plan_max_words(&limits) * sizeof *wire);
+    static drawn   d[N_GROUP];
+    static reader  r;
+    int            n_refused = 0;
+    for (key = 1000; key < 4000; key++) {
+        const fm_batch *batch[N_GROUP];
+        for (int g = 0; g < N_GROUP; g++) {
+            draw_batch(&d[g]);
+            batch[g] = &d[g].batch;
+        }
+        const fm_step_plan plan = {{FM_PLAN_STEP, 1, 7}, batch, 0};
+        const int          n    = (int)fm_plan_write(wire, &plan, &limits);
+        const int32_t      odd[] = {-1, 0, 1, 17, 1 << 20, INT32_MAX, INT32_MIN, draw(1000)};
+        wire[draw(draw(2) ? 20 : n)] = odd[draw(8)];
+        fm_read_plan p;
+        if (read_plan(&p, &r, wire, draw(N_GROUP)) != FM_OK) {
+            assert_non_null(strstr(fm_why(), "garbled"));
+            n_refused++;
+            continue;
+        }
+        for (int i = 0; i < p.batch.n_row; i++) assert_in_range(p.batch.token[i], 0, 999);
+        for (int i = 0; i < p.batch.n_out; i++)
+            assert_in_range(p.batch.out[i], 0, p.batch.n_row - 1);
+        for (int i = 0; i < p.batch.n_span; i++) {
+            const fm_span *s = &p.batch.span[i];
+            assert_in_range(s->row0 + s->n_row, 1, p.batch.n_row);
+            assert_in_range(s->page[(s->pos0 + s->n_row - 1) / PAGE], 0, N_PAGE - 1);
+        }
+    }
+    assert_true(n_refused > 500);
+    free(wire);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_goes_in_comes_out),
+                                       cmocka_unit_test(quit_is_short),
+                                       cmocka_unit_test(garbled_plans_are_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
