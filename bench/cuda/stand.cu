@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stand.h"
+#include "bench/cuda/stand.h"
 
 #include <cuda_runtime.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-enum { WARM = 3, SAMPLES = 21 };
+#include "base/clock.h"
 
-static cudaDeviceProp gpu;
+enum { WARM = 3, MIN_SAMPLES = 5, MAX_SAMPLES = 41, MAX_GOES = 64 };
+static const double GRAPH_US = 350, SAMPLING_US = 120e3, WARM_CLOCK_US = 150e3;
+
+static cudaDeviceProp  gpu;
+static const char     *section;
+static double          deadline;
+static fm_gpu_ceilings ceilings;
+static int             results;
+
+static cudaEvent_t mark[STAND_MARKS];
+static int         n_mark, n_event;
 
 static void need(cudaError_t e, const char *what)
 {
     if (e == cudaSuccess) return;
-    fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(e));
-    exit(1);
+    fprintf(stderr, "%s: %s: %s\n", section, what, cudaGetErrorString(e));
+    _exit(1);
 }
 #define NEED(call) need((call), #call)
 
 void stand_need(fm_status s)
 {
     if (s == FM_OK) return;
-    fprintf(stderr, "%s\n", fm_why());
-    exit(1);
+    fprintf(stderr, "%s: %s\n", section, fm_why());
+    _exit(1);
 }
 
-void stand_open(void)
-{
-    NEED(cudaGetDeviceProperties(&gpu, 0));
-    printf("%s, %d multiprocessors; held against %.1f TB/s and %.0f TFLOP/s\n", gpu.name,
-           gpu.multiProcessorCount, STAND_BANDWIDTH / 1e12, STAND_FLOPS / 1e12);
-}
-
-int stand_sm(void)
-{
-    return gpu.multiProcessorCount;
-}
+/* --- memory ----------------------------------------------------------------- */
 
 void *stand_take(size_t bytes)
 {
@@ -81,64 +84,224 @@ void *stand_random(size_t bytes, stand_contents what, uint64_t seed)
 {
     uint32_t *p = (uint32_t *)stand_take(bytes);
     fill<<<4096, 256>>>(p, bytes / 4, what, seed);
+    NEED(cudaGetLastError());
     NEED(cudaDeviceSynchronize());
     return p;
 }
 
-static int by_size(const void *a, const void *b)
+/* --- opening ---------------------------------------------------------------- */
+
+/* An idle GPU has low clocks. */
+static void warm_clocks(void)
 {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
+    const size_t n     = (size_t)64 << 20;
+    uint32_t    *p     = (uint32_t *)stand_take(n * 4);
+    const double until = fm_now() + WARM_CLOCK_US * 1e-6;
+    while (fm_now() < until) {
+        fill<<<4096, 256>>>(p, n, STAND_BF16, 1);
+        NEED(cudaDeviceSynchronize());
+    }
+    stand_free(p);
 }
 
-static cudaGraphExec_t capture(void (*record)(void *, fm_stream), void *arg, cudaStream_t stream)
+void stand_open(const char *name, double seconds, const fm_gpu_ceilings *c, int fd)
+{
+    int n    = 0;
+    section  = name;
+    ceilings = *c;
+    results  = fd;
+    deadline = fm_now() + seconds;
+    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
+        printf("no GPU: nothing was measured\n");
+        fflush(stdout);
+        _exit(STAND_NO_GPU);
+    }
+    NEED(cudaSetDevice(0));
+    NEED(cudaGetDeviceProperties(&gpu, 0));
+    if (gpu.major != 9) {
+        printf("%s is not a Hopper GPU: nothing was measured\n", gpu.name);
+        fflush(stdout);
+        _exit(STAND_NO_GPU);
+    }
+    warm_clocks();
+}
+
+int stand_sm(void)
+{
+    return gpu.multiProcessorCount;
+}
+
+int stand_is_over(void)
+{
+    return fm_now() >= deadline;
+}
+
+const fm_gpu_ceilings *stand_ceilings(void)
+{
+    return &ceilings;
+}
+
+/* --- time ------------------------------------------------------------------- */
+
+typedef struct {
+    void (*record)(void *arg, fm_stream stream);
+    void        *arg;
+    cudaStream_t stream;
+    cudaEvent_t  begin, end;
+} watch;
+
+static cudaGraphExec_t capture(const watch *w, int goes)
 {
     cudaGraph_t     graph;
     cudaGraphExec_t exec;
-    record(arg, stream); /* loads the kernels; not allowed while capturing */
-    NEED(cudaStreamSynchronize(stream));
-    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    record(arg, stream);
-    NEED(cudaStreamEndCapture(stream, &graph));
+    NEED(cudaStreamBeginCapture(w->stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < goes; i++) w->record(w->arg, w->stream);
+    NEED(cudaStreamEndCapture(w->stream, &graph));
     NEED(cudaGraphInstantiate(&exec, graph, 0));
     NEED(cudaGraphDestroy(graph));
+    NEED(cudaGraphUpload(exec, w->stream));
     return exec;
+}
+
+static double replay_us(const watch *w, cudaGraphExec_t exec)
+{
+    float ms;
+    NEED(cudaEventRecord(w->begin, w->stream));
+    NEED(cudaGraphLaunch(exec, w->stream));
+    NEED(cudaEventRecord(w->end, w->stream));
+    NEED(cudaEventSynchronize(w->end));
+    NEED(cudaEventElapsedTime(&ms, w->begin, w->end));
+    return ms * 1e3;
+}
+
+static double time_of(const watch *w, cudaGraphExec_t exec)
+{
+    double us[MAX_SAMPLES], spent = 0;
+    int    n = 0;
+    for (int i = 0; i < WARM; i++) spent += replay_us(w, exec);
+    while (n < MIN_SAMPLES || (n < MAX_SAMPLES && spent < SAMPLING_US))
+        spent += us[n++] = replay_us(w, exec);
+    return stand_median(us, n);
 }
 
 double stand_time(void (*record)(void *arg, fm_stream stream), void *arg)
 {
-    cudaStream_t stream;
-    cudaEvent_t  begin, end;
-    float        ms[SAMPLES];
-    NEED(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    NEED(cudaEventCreate(&begin));
-    NEED(cudaEventCreate(&end));
-    const cudaGraphExec_t exec = capture(record, arg, stream);
-    for (int i = -WARM; i < SAMPLES; i++) {
-        NEED(cudaEventRecord(begin, stream));
-        NEED(cudaGraphLaunch(exec, stream));
-        NEED(cudaEventRecord(end, stream));
-        NEED(cudaEventSynchronize(end));
-        if (i >= 0) NEED(cudaEventElapsedTime(&ms[i], begin, end));
+    watch w = {record, arg, NULL, NULL, NULL};
+    NEED(cudaStreamCreateWithFlags(&w.stream, cudaStreamNonBlocking));
+    NEED(cudaEventCreate(&w.begin));
+    NEED(cudaEventCreate(&w.end));
+    record(arg, w.stream); /* loads kernels and makes plans; not allowed while capturing */
+    NEED(cudaStreamSynchronize(w.stream));
+
+    cudaGraphExec_t exec = capture(&w, 1);
+    (void)replay_us(&w, exec);
+    const double once = replay_us(&w, exec);
+    const int    goes = once < GRAPH_US ? (int)fmin(ceil(GRAPH_US / once), MAX_GOES) : 1;
+    if (goes > 1) {
+        NEED(cudaGraphExecDestroy(exec));
+        exec = capture(&w, goes);
     }
-    qsort(ms, SAMPLES, sizeof *ms, by_size);
+    const double us = time_of(&w, exec) / goes;
     NEED(cudaGraphExecDestroy(exec));
-    NEED(cudaEventDestroy(begin));
-    NEED(cudaEventDestroy(end));
-    NEED(cudaStreamDestroy(stream));
-    return ms[SAMPLES / 2] * 1e3;
+    NEED(cudaEventDestroy(w.begin));
+    NEED(cudaEventDestroy(w.end));
+    NEED(cudaStreamDestroy(w.stream));
+    return us;
 }
 
-void stand_head(void)
+void stand_marks_reset(void)
 {
-    printf("\n%-14s %-24s %6s %10s %8s %6s %9s %6s\n", "kernel", "shape", "T", "us", "GB/s", "%",
-           "TFLOP/s", "%");
+    n_mark = 0;
+}
+
+int stand_mark(fm_stream stream)
+{
+    FM_BUG_UNLESS(n_mark < STAND_MARKS);
+    if (n_mark == n_event) NEED(cudaEventCreate(&mark[n_event++]));
+    NEED(cudaEventRecord(mark[n_mark], (cudaStream_t)stream));
+    return n_mark++;
+}
+
+double stand_between(int from, int to)
+{
+    float ms;
+    NEED(cudaEventElapsedTime(&ms, mark[from], mark[to]));
+    return ms * 1e3;
+}
+
+void stand_wait(void)
+{
+    NEED(cudaDeviceSynchronize());
+}
+
+__global__ static void hold(uint64_t ns)
+{
+    uint64_t from, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
+    do {
+        __nanosleep(1000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - from < ns);
+}
+
+void stand_hold(fm_stream stream, double us)
+{
+    hold<<<1, 1, 0, (cudaStream_t)stream>>>((uint64_t)(us * 1e3));
+    NEED(cudaGetLastError());
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double stand_median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+/* --- results ---------------------------------------------------------------- */
+
+void stand_send(const fm_gpu_result *x)
+{
+    fm_gpu_result r = *x;
+    snprintf(r.section, sizeof r.section, "%s", section);
+    if (write(results, &r, sizeof r) != (ssize_t)sizeof r) _exit(1); /* nobody listens */
+}
+
+static void send_line(const char *kernel, const char *shape, int T, double us, double bytes,
+                      double flop, double peak)
+{
+    fm_gpu_result x = {};
+    snprintf(x.name, sizeof x.name, "%s", kernel);
+    snprintf(x.shape, sizeof x.shape, "%s", shape);
+    x.T        = T;
+    x.us       = us;
+    x.bytes    = bytes;
+    x.flop     = flop;
+    x.bound_us = 1e6 * fmax(bytes / ceilings.bandwidth, flop / peak);
+    stand_send(&x);
 }
 
 void stand_line(const char *kernel, const char *shape, int T, double us, double bytes, double flop)
 {
-    const double bw = bytes / us * 1e6, fl = flop / us * 1e6;
-    printf("%-14s %-24s %6d %10.1f %8.0f %5.1f%% %9.1f %5.1f%%\n", kernel, shape, T, us, bw / 1e9,
-           100 * bw / STAND_BANDWIDTH, fl / 1e12, 100 * fl / STAND_FLOPS);
-    fflush(stdout);
+    send_line(kernel, shape, T, us, bytes, flop, ceilings.bf16);
+}
+
+void stand_line_fp8(const char *kernel, const char *shape, int T, double us, double bytes,
+                    double flop)
+{
+    send_line(kernel, shape, T, us, bytes, flop, ceilings.fp8);
+}
+
+void stand_number(const char *name, const char *shape, double value, const char *unit)
+{
+    fm_gpu_result x = {};
+    snprintf(x.name, sizeof x.name, "%s", name);
+    snprintf(x.shape, sizeof x.shape, "%s", shape);
+    snprintf(x.unit, sizeof x.unit, "%s", unit);
+    x.value = value;
+    stand_send(&x);
 }

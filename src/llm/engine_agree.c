@@ -62,12 +62,13 @@ static int may_differ(const char *name)
 
 static void put_value(fm_str *out, const fm_knob *k, const void *base)
 {
-    const char *at = (const char *)base + k->offset;
+    const char *at   = (const char *)base + k->offset;
+    const char *word = k->kind == FM_KNOB_WORD ? *(char *const *)at : NULL;
     switch (k->kind) {
     case FM_KNOB_INT: fm_str_printf(out, "%lld", (long long)*(const int64_t *)at); break;
     case FM_KNOB_REAL: fm_str_printf(out, "%g", *(const double *)at); break;
     case FM_KNOB_FLAG: fm_str_puts(out, *(const int *)at ? "true" : "false"); break;
-    case FM_KNOB_WORD: fm_str_puts(out, *(char *const *)at ? *(char *const *)at : "not given"); break;
+    case FM_KNOB_WORD: fm_str_puts(out, word ? word : "not given"); break;
     }
 }
 
@@ -104,7 +105,8 @@ static fm_status agree_config(fm_world *w, const fm_model_path *path)
         snprintf(file, sizeof file, "%s/config.json", path->dir);
         if (hash_file(file, SIZE_MAX, &hash, &size) != FM_OK) size = 0; /* was read before */
     }
-    snprintf(text, sizeof text, "%s, %zu bytes, %016llx", path->name, size, (unsigned long long)hash);
+    snprintf(text, sizeof text, "%s, %zu bytes, %016llx", path->name, size,
+             (unsigned long long)hash);
     return fm_world_agree(w, "config.json", hash ^ size, text);
 }
 

@@ -15,8 +15,8 @@ static int n_decode(const fm_batch *b)
 static void say_step(fm_engine *e, const fm_batch *b, uint32_t serial)
 {
     const int decodes = n_decode(b);
-    fm_world_doing(e->world, "step %u: %d prompts, %d decodes, %d rows", serial, b->n_span - decodes,
-                   decodes, b->n_row);
+    fm_world_doing(e->world, "step %u: %d prompts, %d decodes, %d rows", serial,
+                   b->n_span - decodes, decodes, b->n_row);
 }
 
 void fm__engine_doing(fm_engine *e, const fm_lane *l)

@@ -135,7 +135,7 @@ void           fm__lanes_level(fm_engine *e, fm_lane *l); /* before it is planne
 fm_sched_stats fm__lanes_stats(const fm_engine *e);
 void           fm__add_sched_stats(fm_sched_stats *sum, const fm_sched_stats *s);
 int            fm__seat_busy(const fm_seat *s);
-int            fm__lane_busy(const fm_engine *e, const fm_lane *l); /* anything running or waiting? */
+int            fm__lane_busy(const fm_engine *e, const fm_lane *l); /* anyone runs or waits */
 
 static inline fm_seat *fm__seat(const fm_engine *e, int i) /* of n_lane * n_group */
 {

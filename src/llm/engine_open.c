@@ -64,7 +64,8 @@ static fm_status check_words(opening *p)
     else return fm_fail(FM_E_ARG, "--dtype %s is none of auto, bfloat16, float32", o->dtype);
     if (!strcmp(o->load_format, "dummy")) p->dummy = 1;
     else if (strcmp(o->load_format, "auto") && strcmp(o->load_format, "safetensors"))
-        return fm_fail(FM_E_ARG, "--load-format %s is none of auto, safetensors, dummy", o->load_format);
+        return fm_fail(FM_E_ARG, "--load-format %s is none of auto, safetensors, dummy",
+                       o->load_format);
     if (!strcmp(o->schedule_policy, "lpm")) p->sched.policy = FM_POLICY_LPM;
     else if (strcmp(o->schedule_policy, "fcfs"))
         return fm_fail(FM_E_ARG, "--schedule-policy %s is none of fcfs, lpm", o->schedule_policy);
@@ -328,7 +329,8 @@ static fm_status load(opening *p)
     fm_weights_fini(&e->weights);
     FM_TRY(lay_out(p, &place));
     const double began = fm_now();
-    if (e->slab.fills) FM_TRY(fm_weights_fill(&e->weights, e->source, e->limits.n_thread, shows(p)));
+    if (e->slab.fills)
+        FM_TRY(fm_weights_fill(&e->weights, e->source, e->limits.n_thread, shows(p)));
     e->load_seconds = fm_now() - began;
     fm_source_close(e->source);
     e->source = NULL;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs every test that registered itself, or those whose name contains an
- * argument.  0: all passed; 1: some failed; 2: no usable GPU. */
+/* Runs every test that registered itself, or those whose file or name contains
+ * an argument; --list names them instead.
+ * 0: all passed; 1: some failed, or none has such a name; 2: no usable GPU. */
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -45,31 +47,58 @@ static fm_test_case *in_order(fm_test_case *list)
     return back;
 }
 
-static bool wanted(const fm_test_case *t, int argc, char **argv)
+static bool wanted(const fm_test_case *t, int n, char **names)
 {
-    for (int i = 1; i < argc; i++)
-        if (strstr(t->name, argv[i]) || strstr(t->file, argv[i])) return true;
-    return argc == 1;
+    for (int i = 0; i < n; i++)
+        if (strstr(t->name, names[i]) || strstr(t->file, names[i])) return true;
+    return n == 0;
+}
+
+static const char *file_of(const fm_test_case *t)
+{
+    const char *slash = strrchr(t->file, '/');
+    return slash ? slash + 1 : t->file;
+}
+
+static double now_ms()
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static bool passes(const fm_test_case *t)
+{
+    const int    before = n_failed;
+    const double from   = now_ms();
+    t->run();
+    fm_check_cuda(cudaDeviceSynchronize(), t->name);
+    printf("%s %s: %s (%.0f ms)\n", n_failed == before ? "ok    " : "FAILED", file_of(t), t->name,
+           now_ms() - from);
+    fflush(stdout);
+    return n_failed == before;
+}
+
+static int list(const fm_test_case *t, int n, char **names)
+{
+    for (; t; t = t->next)
+        if (wanted(t, n, names)) printf("%s: %s\n", file_of(t), t->name);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    int n_device = 0, n_run = 0, n_bad = 0;
+    int                 n_device = 0, n_run = 0, n_bad = 0;
+    const fm_test_case *all = in_order(first);
+    if (argc > 1 && strcmp(argv[1], "--list") == 0) return list(all, argc - 2, argv + 2);
     if (cudaGetDeviceCount(&n_device) != cudaSuccess || n_device == 0) {
         printf("no GPU: nothing was checked\n");
         return 2;
     }
-    for (const fm_test_case *t = in_order(first); t; t = t->next) {
-        if (!wanted(t, argc, argv)) continue;
-        const char *slash  = strrchr(t->file, '/');
-        const int   before = n_failed;
-        t->run();
-        fm_check_cuda(cudaDeviceSynchronize(), t->name);
-        printf("%s %s: %s\n", n_failed == before ? "ok    " : "FAILED", slash ? slash + 1 : t->file,
-               t->name);
-        fflush(stdout);
+    for (const fm_test_case *t = all; t; t = t->next) {
+        if (!wanted(t, argc - 1, argv + 1)) continue;
         n_run++;
-        n_bad += n_failed != before;
+        n_bad += !passes(t);
     }
     printf("%d tests, %d failed\n", n_run, n_bad);
     return n_bad || !n_run ? 1 : 0;

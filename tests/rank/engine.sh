@@ -119,4 +119,4 @@ same --dp 2 --tp "$ranks" --enable-dp-attention --extra-request-body "$body"
 # The comparison can fail: other arithmetic, other bytes.
 details other --tp "$ranks" --dtype float32
 cmp -s "$work/alone.jsonl" "$work/other.jsonl" && fail "float32 gave the same bytes"
-echo "$compared layouts of $ranks ranks answer as one rank"
+echo "$compared times $ranks ranks answered as one rank does"

@@ -511,6 +511,31 @@ static void a_plan_not_committed_is_planned_again(void **state)
     shut();
 }
 
+/* Only who never ran goes elsewhere: the others would lose what they have. */
+static void who_waits_may_be_withdrawn(void **state)
+{
+    (void)state;
+    fm_sched_options one = plain;
+    one.max_running      = 1;
+    open_with(&one);
+    fm_request *runs = submit(ask(0, 8, 10, 5)), *waits = submit(ask(1, 8, 50, 5));
+    fm_request *last = submit(ask(2, 8, 90, 5));
+    assert_int_equal(fm_sched_check(s, last), FM_OK);
+    step(WORD);
+    assert_int_equal(runs->state, FM_REQ_RUNNING);
+    assert_ptr_equal(fm_sched_withdraw(s), waits);
+    assert_int_equal(fm_sched_get_stats(s).n_waiting, 1);
+    submit(waits); /* behind `last` now */
+    assert_ptr_equal(fm_sched_withdraw(s), last);
+    assert_ptr_equal(fm_sched_withdraw(s), waits);
+    assert_null(fm_sched_withdraw(s));
+    while (step(WORD)) continue;
+    assert_int_equal(runs->finish, FM_FINISH_LENGTH);
+    assert_ptr_equal(fm_sched_pop_done(s), runs);
+    assert_null(fm_sched_pop_done(s));
+    shut();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -533,6 +558,7 @@ int main(void)
         cmocka_unit_test(a_resumed_request_finds_its_prompt),
         cmocka_unit_test(generated_pages_are_shared_unless_deterministic),
         cmocka_unit_test(a_plan_not_committed_is_planned_again),
+        cmocka_unit_test(who_waits_may_be_withdrawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,13 +123,16 @@ static void put_rows(const fm__fill *f, const fm_matrix *m, int i, const void *c
     put(f, panel_at(m, i), f->staged, (size_t)n * bytes);
 }
 
-/* Scales of all of a piece's rows; blocks begin with the piece. */
+/* Scales of all of a piece's rows; it may begin within a block. */
+static int64_t scale_rows(const fm_piece *p)
+{
+    return (p->row0 % FM_FP8_BLOCK + p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+}
+
 static void put_scales(const fm__fill *f, const operand *x, const fm_piece *p, float *to)
 {
-    const int64_t n_row = (p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK,
-                  n_col = (p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
-    FM_BUG_UNLESS(p->row0 % FM_FP8_BLOCK == 0);
-    for (int64_t r = 0; r < n_row; r++) {
+    const int64_t n_col = (p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+    for (int64_t r = 0; p->n && r < scale_rows(p); r++) {
         fm_source_read(f->source, &x->scale, p->row0 / FM_FP8_BLOCK + r, 1, 0, n_col, FM_F32, f->scale);
         put(f, to + r * n_col, f->scale, (size_t)n_col * sizeof *f->scale);
     }
@@ -185,8 +188,7 @@ void fm__fill_gate_up(fm__fill *f, const fm_piece *p, int begin, int end)
     const fm_matrix *m      = p->matrix;
     const operand    x[2]   = {find(f, p->tensor), find(f, p->tensor2)};
     const int        panels = !is_rows(f);
-    const int64_t    n_scale = (p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK *
-                            ((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
+    const int64_t    n_scale = scale_rows(p) * ((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
     for (int half = 0; !panels && m->scale && begin == 0 && half < 2; half++)
         put_scales(f, &x[half], p, m->scale + half * n_scale);
     for (int i = begin; i < end; i++) {

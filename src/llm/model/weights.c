@@ -84,8 +84,8 @@ static extent extent_of(const layout *l, const fm_matrix *m, int pair)
                         fp8 ? n_panel * (size_t)fm_panel_scales(m->k) : 0};
     return (extent){n * (size_t)m->k * fm_dtype_bytes(m->dtype),
                     !fp8   ? 0
-                    : pair ? 2 * blocks(m->n / 2) * blocks(m->k)
-                           : blocks(m->n) * blocks(m->k)};
+                    : pair ? 2 * blocks(m->scale_row0 + m->n / 2) * blocks(m->k)
+                           : blocks(m->scale_row0 + m->n) * blocks(m->k)};
 }
 
 static void place(layout *l, fm_matrix *m, int pair)
@@ -115,7 +115,10 @@ static void want_linear(layout *l, fm_matrix *m, const char *name, int n, int k,
     fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k, part);
     if (!p) return;
     p->matrix = m;
-    *m        = (fm_matrix){.n = fm_range_len(part), .k = k, .dtype = dtype_of(l, p->tensor)};
+    *m        = (fm_matrix){.n          = fm_range_len(part),
+                            .k          = k,
+                            .dtype      = dtype_of(l, p->tensor),
+                            .scale_row0 = part.begin % FM_FP8_BLOCK};
     if (m->dtype == FM_FP8 && part.begin % FM_SHARD_CHANNELS)
         l->rc = fm_fail(FM_E_NOSUP,
                         "%s: rows from %d on cannot be had from FP8 blocks; use fewer ranks",
@@ -146,8 +149,10 @@ static void want_mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, 
     if (!p) return;
     snprintf(p->tensor2, sizeof p->tensor2, "%s%sup_proj.weight", l->prefix, name);
     p->matrix  = &m->gate_up;
-    m->gate_up = (fm_matrix){
-        .n = 2 * fm_range_len(channel), .k = D, .dtype = dtype_of(l, p->tensor)};
+    m->gate_up = (fm_matrix){.n          = 2 * fm_range_len(channel),
+                             .k          = D,
+                             .dtype      = dtype_of(l, p->tensor),
+                             .scale_row0 = channel.begin % FM_FP8_BLOCK};
 
     snprintf(full, sizeof full, "%sdown_proj.weight", name);
     want_linear(l, &m->down, full, D, inter, fm_shard_outputs(by, D));

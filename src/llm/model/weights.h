@@ -28,7 +28,9 @@ typedef struct {
     fm_dtype dtype;  /* BF16, FP8, or F32 in the reference arithmetic */
     void    *panels; /* [ceil(n/32)] panels, or rows */
     float   *scale;  /* FP8, else NULL.  Panels: [ceil(n/32)][ceil(k/128)][2].  Rows:
-                      * [ceil(n/128)][ceil(k/128)]; of gate_up, those of gate, then of up */
+                      * [ceil((scale_row0+n)/128)][ceil(k/128)]; of gate_up, those of gate, then
+                      * of up */
+    int scale_row0; /* rows: of the tensor's 128 that share the first scales, those before ours */
 } fm_matrix;
 
 typedef struct {

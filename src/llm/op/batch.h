@@ -32,6 +32,7 @@ typedef struct {
     /* Where several groups of ranks have rows of their own, what each has in
      * this pass, this one included; a group may have none.  NULL: one group. */
     const int32_t *group_rows, *group_outs; /* [n_group] */
+    int            is_decode; /* no group has prompt rows; with one group it need not be said */
 } fm_batch;
 
 #endif

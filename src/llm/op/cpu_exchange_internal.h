@@ -11,31 +11,7 @@
 #ifndef FM_LLM_OP_CPU_EXCHANGE_INTERNAL_H
 #define FM_LLM_OP_CPU_EXCHANGE_INTERNAL_H
 
-#include "llm/op/run.h"
-
-/* n things of `width` elements each, divided in blocks of `unit` things. */
-typedef struct {
-    int n_part, n, unit, width;
-} fm_columns;
-
-static inline fm_range fm__part(fm_columns c, int part) /* in elements */
-{
-    const fm_range r = fm_share_of((fm_share){part, c.n_part}, c.n, c.unit);
-    return (fm_range){r.begin * c.width, r.end * c.width};
-}
-
-/* The part that has the i-th thing: the last that begins at its block or before. */
-static inline int fm__part_of(fm_columns c, int i)
-{
-    const long blocks = ((long)c.n + c.unit - 1) / c.unit;
-    return (int)(((long)(i / c.unit + 1) * c.n_part - 1) / blocks);
-}
-
-static inline fm_range fm__overlap(fm_range a, fm_range b)
-{
-    const int begin = a.begin > b.begin ? a.begin : b.begin, end = a.end < b.end ? a.end : b.end;
-    return (fm_range){begin, end > begin ? end : begin};
-}
+#include "llm/op/parts.h"
 
 typedef struct {
     fm_columns  col;
@@ -91,24 +67,5 @@ typedef struct {
     float      *gathered; /* rank 0: [limits.n_lane][max_out of all groups, V] */
     float      *arrived;  /* rank 0: [max_out, V'] of another rank */
 } fm_exchange;
-
-/* Marks the run; 1 if all is well. */
-static inline int fm__is_well(fm_run *r, fm_status rc)
-{
-    if (rc != FM_OK && r->fault == FM_OK) r->fault = rc;
-    return rc == FM_OK;
-}
-
-static inline int fm__rows_of_group(const fm_batch *b, int group)
-{
-    return b->group_rows ? b->group_rows[group] : b->n_row;
-}
-
-static inline int fm__rows_of_all(const fm_run *r)
-{
-    int n = 0;
-    for (int g = 0; g < r->weights->shard.group.n; g++) n += fm__rows_of_group(r->batch, g);
-    return n;
-}
 
 #endif

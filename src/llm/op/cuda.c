@@ -320,3 +320,8 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
     *out = r;
     return FM_OK;
 }
+
+fm_stream fm_run_cuda_stream(const fm_run *r)
+{
+    return ((const fm_cuda_run *)r->backend)->stream;
+}

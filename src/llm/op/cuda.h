@@ -6,17 +6,25 @@
 
 #include "llm/op/run.h"
 
+/* How ranks meet, see comm/device_comm.h. */
+typedef enum { FM_MEET_BY_HOST, FM_MEET_BY_NCCL } fm_gpu_meeting;
+
 typedef struct {
     int device;        /* which GPU */
-    int deterministic; /* a row's bits do not depend on its batch: our kernels for every product */
+    int deterministic; /* a row's bits do not depend on its batch or on the ranks: our kernels for
+                        * every product, and answers of experts travel one by one */
     int pads;          /* decode steps are padded to a few sizes */
-    int records;       /* and each size is recorded once and replayed */
+    int records;       /* and each size is recorded once and replayed; not with FM_MEET_BY_HOST */
+    int kv_e4m3;       /* KV as bytes with a scale per token */
+    const fm_ranks *ranks; /* the groups are borrowed; NULL: one rank */
+    fm_gpu_meeting  meeting;
 } fm_run_cuda_options;
 
 /* Bytes of device memory for buffers, and for one page of KV.  Needs n_page. */
 fm_run_bytes fm_run_cuda_bytes(const fm_model_config *c, const fm_shard *shard,
-                               const fm_run_limits *lim);
+                               const fm_run_limits *lim, const fm_run_cuda_options *o);
 
+/* All ranks of the replica together. */
 fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
                              const fm_run_cuda_options *o);
 

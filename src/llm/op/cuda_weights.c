@@ -87,11 +87,17 @@ static int make_rows(upload *u, const char *tensor, const fm_piece *p, void *dst
     return 1;
 }
 
+static size_t n_scale(const fm_piece *p)
+{
+    const int64_t rows = p->n ? p->row0 % FM_FP8_BLOCK + p->n : 0;
+    return (size_t)((rows + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK) *
+           (size_t)((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
+}
+
 /* One number for all blocks of a dummy tensor. */
 static int make_scales(upload *u, const char *tensor, const fm_piece *p, float *to)
 {
-    const size_t  n = (size_t)((p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK) *
-                     (size_t)((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
+    const size_t  n = n_scale(p);
     char          name[140];
     fm_tensor     t;
     fm_dummy_rule rule;
@@ -107,13 +113,11 @@ static int make_scales(upload *u, const char *tensor, const fm_piece *p, float *
 
 static int make_pair(upload *u, const fm_piece *p)
 {
-    const fm_matrix *m       = p->matrix;
-    const int64_t    n_scale = (p->n + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK *
-                            ((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
+    const fm_matrix *m = p->matrix;
     return make_rows(u, p->tensor, p, m->panels, m->dtype, (spacing){16, 32, 0}) &&
            make_rows(u, p->tensor2, p, m->panels, m->dtype, (spacing){16, 32, 16}) &&
            (!m->scale || (make_scales(u, p->tensor, p, m->scale) &&
-                          make_scales(u, p->tensor2, p, m->scale + n_scale)));
+                          make_scales(u, p->tensor2, p, m->scale + n_scale(p))));
 }
 
 /* Vectors are few, and what changes its type is not made as it is kept: these

@@ -30,7 +30,8 @@ static fm_status check_model(const fm_rank_sizes *s, const fm_model_config *c)
     const int attn = attention_ranks(s);
     if (c->n_head % attn)
         return fm_fail(FM_E_ARG,
-                       "%d ranks divide attention (%s), and %d does not divide the model's %d heads",
+                       "%d ranks divide attention (%s), and %d does not divide the model's %d "
+                       "heads",
                        attn, s->dp_attention ? "--tp-size / --dp-size" : "--tp-size", attn,
                        c->n_head);
     if (s->ep > 1 && !c->n_expert)
@@ -54,8 +55,9 @@ static fm_status check_world(const fm_rank_sizes *s, int world_size)
                        "%s is %ld, and this is one rank: start it as\n  mpirun -np %ld fathom ... "
                        "--tp-size %d --pp-size %d --dp-size %d",
                        product, need, need, s->tp, s->pp, s->dp);
-    return fm_fail(FM_E_ARG, "%d ranks were started, but %s is %ld: give sizes whose product is %d, "
-                             "or start %ld",
+    return fm_fail(FM_E_ARG,
+                   "%d ranks were started, but %s is %ld: give sizes whose product is %d, or start "
+                   "%ld",
                    world_size, product, need, world_size, need);
 }
 

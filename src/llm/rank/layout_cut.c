@@ -82,7 +82,8 @@ fm_status fm_layout_read_layers(fm_range *stage, int n_stage, const char *list, 
         s = end + 1;
     }
     if (at != n_layer)
-        return fm_fail(FM_E_ARG, "--pp-layer-partition \"%s\" adds up to %d; the model has %d layers",
-                       list, at, n_layer);
+        return fm_fail(FM_E_ARG,
+                       "--pp-layer-partition \"%s\" adds up to %d; the model has %d layers", list,
+                       at, n_layer);
     return FM_OK;
 }

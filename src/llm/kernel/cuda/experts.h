@@ -36,6 +36,8 @@ typedef struct {
     const void  *weight; /* gate_up [E][2I][D], down [E][D][I] */
     const float *scale;  /* NULL: bf16.  gate_up [E][2][I/128 up][D/128 up],
                           * down [E][D/128 up][I/128 up] */
+    int          scale_row0; /* rows of I or D that come before and share the first factors: below
+                              * 128, a multiple of 16; they count in the rounding up */
 } fm_cuda_expert_matrix;
 
 typedef struct {

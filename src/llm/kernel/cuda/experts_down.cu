@@ -11,18 +11,19 @@ fm_status fm__cuda_experts_init_down(void)
 fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
 {
     FM_BUG_UNLESS(a->D % 2 == 0 && a->I % (a->down.scale ? 16 : 8) == 0 && a->n_sm > 0);
-    tile_args t = {};
-    t.w         = (const uint8_t *)a->down.weight;
-    t.scale     = a->down.scale;
-    t.x         = (const uint8_t *)a->middle;
-    t.y         = a->pair_out;
-    t.block     = a->block;
-    t.n_block   = a->n_block;
-    t.n_row     = a->n_row;
-    t.n         = a->D;
-    t.k         = a->I;
-    t.ldx       = a->I;
-    t.ldy       = a->D;
+    tile_args t  = {};
+    t.w          = (const uint8_t *)a->down.weight;
+    t.scale      = a->down.scale;
+    t.scale_row0 = a->down.scale_row0;
+    t.x          = (const uint8_t *)a->middle;
+    t.y          = a->pair_out;
+    t.block      = a->block;
+    t.n_block    = a->n_block;
+    t.n_row      = a->n_row;
+    t.n          = a->D;
+    t.k          = a->I;
+    t.ldx        = a->I;
+    t.ldy        = a->D;
     if (most_blocks(a) == 0) return FM_OK;
     return tile_family<OUT_F32>::launch(t, a->block_rows, most_blocks(a), a->n_sm, stream);
 }

@@ -73,8 +73,8 @@ FM_DEVICE weight_row row_at(const fm_cuda_expert_matrix &m, int e, int parts, in
 {
     const int     width = m.scale ? 1 : 2;
     const int     at    = parts == 2 ? row / 16 * 32 + part * 16 + row % 16 : row;
-    const int     deep = (rows + 127) / 128, along = (k + 127) / 128;
-    const int64_t block = ((int64_t)e * parts + part) * deep + row / 128;
+    const int     deep = (m.scale_row0 + rows + 127) / 128, along = (k + 127) / 128;
+    const int64_t block = ((int64_t)e * parts + part) * deep + (m.scale_row0 + row) / 128;
     weight_row    r;
     r.w     = (const uint8_t *)m.weight + ((int64_t)e * parts * rows + at) * k * width;
     r.scale = m.scale ? m.scale + block * along : 0;

@@ -45,6 +45,7 @@ typedef struct {
     int            n_row, n, k;
     int            ldx, ldy;   /* elements between rows */
     int            accumulate; /* OUT_F32: y += */
+    int            scale_row0; /* rows before w that share its first factors; a multiple of 16 */
 } tile_args;
 
 /* Everything a shape implies.  M16: m16 tiles of a warp, 2 or 4; with 4, two
@@ -238,25 +239,36 @@ template <class S> FM_DEVICE void multiply_e4m3(tile_sums<S> &c, const uint8_t *
     }
 }
 
-/* The factors of one step, for even and odd m16 tiles: W1 and W3 alternate. */
+/* The factors of one step, of each m16 tile: W1 and W3 alternate, and a block of
+ * 128 rows may end between tiles. */
+template <class S> struct tile_factors {
+    float of[S::M16];
+};
+
 template <class S, tile_out OUT>
-FM_DEVICE float2 factors(const tile_args &a, const tile_task &task, int step, int n_step)
+FM_DEVICE void factors(tile_factors<S> &f, const tile_args &a, const tile_task &task, int step,
+                       int n_step)
 {
-    if (!S::FP8) return make_float2(1, 1);
-    const int    parts = OUT == OUT_SWIGLU ? 2 : 1;
-    const int    deep  = (a.n / parts + 127) / 128;
-    const float *at =
-        a.scale + ((int64_t)task.expert * parts * deep + task.row0 / parts / 128) * n_step + step;
-    return make_float2(at[0], at[(int64_t)(parts - 1) * deep * n_step]);
+    if (!S::FP8) return;
+    const int parts = OUT == OUT_SWIGLU ? 2 : 1, n = a.n / parts;
+    const int deep = (a.scale_row0 + n + 127) / 128;
+#pragma unroll
+    for (int i = 0; i < S::M16; i++) {
+        const int     row = min((task.row0 + warp_row<S>()) / parts + i / parts * 16, n - 1);
+        const int64_t at  = ((int64_t)task.expert * parts + i % parts) * deep +
+                           (a.scale_row0 + row) / 128;
+        f.of[i] = a.scale[at * n_step + step];
+    }
 }
 
-template <class S> FM_DEVICE void add_scaled(tile_sums<S> &c, const tile_sums<S> &part, float2 f)
+template <class S>
+FM_DEVICE void add_scaled(tile_sums<S> &c, const tile_sums<S> &part, const tile_factors<S> &f)
 {
 #pragma unroll
     for (int i = 0; i < S::M16; i++)
 #pragma unroll
         for (int j = 0; j < S::N8 * 4; j++)
-            (&c.d[i][0][0])[j] = fmaf((&part.d[i][0][0])[j], i & 1 ? f.y : f.x, (&c.d[i][0][0])[j]);
+            (&c.d[i][0][0])[j] = fmaf((&part.d[i][0][0])[j], f.of[i], (&c.d[i][0][0])[j]);
 }
 
 /* Two neighbouring outputs of one pair. */
@@ -317,15 +329,16 @@ template <class S, tile_out OUT>
 FM_DEVICE void multiply_task(tile_sums<S> &c, tile_ring<S> &ring, const tile_args &a,
                              const tile_task &task)
 {
-    float2 next = factors<S, OUT>(a, task, 0, ring.n_step);
+    tile_factors<S> next;
+    factors<S, OUT>(next, a, task, 0, ring.n_step);
     for (int step = 0; step < ring.n_step; step++) {
         fm_cp_async_wait<S::STAGES - 2>();
         __syncthreads(); /* this stage has landed, and the one before it is free */
         copy_next<S>(ring, a);
         const uint8_t *stage = ring.bytes + ring.read * S::STAGE_BYTES;
         if (S::FP8) {
-            const float2 now = next;
-            if (step + 1 < ring.n_step) next = factors<S, OUT>(a, task, step + 1, ring.n_step);
+            const tile_factors<S> now = next;
+            if (step + 1 < ring.n_step) factors<S, OUT>(next, a, task, step + 1, ring.n_step);
             tile_sums<S> part;
             clear<S>(part);
             multiply_e4m3<S>(part, stage);

@@ -118,9 +118,14 @@ template <class S> FM_DEVICE void multiply_bf16(linear_sums<S> &c, const uint8_t
         }
 }
 
+/* Of each m16 tile, for one stage: a block of 128 rows may end between tiles. */
+template <class S> struct linear_factors {
+    float of[S::M16];
+};
+
 /* The same for e4m3: a stage is the extent of a factor, so it is scaled at once. */
 template <class S>
-FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, float2 factor)
+FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, const linear_factors<S> &factor)
 {
     const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -138,7 +143,7 @@ FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, float2 fac
             }
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                c.d[i][j][e] = fmaf(part[e], i & 1 ? factor.y : factor.x, c.d[i][j][e]);
+                c.d[i][j][e] = fmaf(part[e], factor.of[i], c.d[i][j][e]);
         }
     }
 }
@@ -228,16 +233,20 @@ FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const 
         store_sums<S>(a, p, part);
 }
 
-/* The factors of this thread block's rows for one stage, for even and odd m16
- * tiles: gate and up have their own. */
+/* Gate and up have their own factors, by turns. */
 template <class S>
-FM_DEVICE float2 factors_at(const fm_cuda_linear_args &a, const linear_place &p, int step,
-                            int n_step)
+FM_DEVICE void factors_at(linear_factors<S> &f, const fm_cuda_linear_args &a, const linear_place &p,
+                          int step, int n_step)
 {
-    if (S::KIND != W_E4M3 || step >= n_step) return make_float2(1, 1);
-    const int    parts = a.swiglu ? 2 : 1, deep = (a.n / parts + 127) / 128;
-    const float *at = a.scale + (int64_t)(p.row0 / parts / 128) * n_step + step;
-    return make_float2(at[0], at[(int64_t)(parts - 1) * deep * n_step]);
+    if (S::KIND != W_E4M3 || step >= n_step) return;
+    const int parts = a.swiglu ? 2 : 1, n = a.n / parts;
+    const int deep = (a.scale_row0 + n + 127) / 128;
+#pragma unroll
+    for (int i = 0; i < S::M16; i++) {
+        const int row = min(p.row0 / parts + i / parts * 16, n - 1);
+        const int at  = i % parts * deep + (a.scale_row0 + row) / 128;
+        f.of[i]       = a.scale[(int64_t)at * n_step + step];
+    }
 }
 
 template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linear_args a)
@@ -257,8 +266,9 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linea
 
     linear_sums<S> c;
     clear<S>(c);
-    float2 factor = factors_at<S>(a, p, 0, n_step);
-    int    slot = 0, free = S::STAGES - 1;
+    linear_factors<S> factor;
+    factors_at<S>(factor, a, p, 0, n_step);
+    int slot = 0, free = S::STAGES - 1;
     for (int step = 0; step < n_step; step++) {
         fm_cp_async_wait<S::STAGES - 2>();
         __syncthreads(); /* this stage has landed, and the one before it is free */
@@ -267,8 +277,8 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linea
             copy_x<S>(ring + free * S::STAGE_BYTES, a, p, step + S::STAGES - 1);
         }
         fm_cp_async_commit();
-        const float2 now = factor;
-        factor           = factors_at<S>(a, p, step + 1, n_step);
+        const linear_factors<S> now = factor;
+        factors_at<S>(factor, a, p, step + 1, n_step);
         if (S::KIND == W_E4M3)
             multiply_e4m3<S>(c, ring + slot * S::STAGE_BYTES, now);
         else

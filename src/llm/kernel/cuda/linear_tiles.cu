@@ -109,7 +109,7 @@ static void check(const fm_cuda_linear_args *a)
                   a->x_stride % 8 == 0);
     FM_BUG_UNLESS(a->w_stride % wide == 0 && a->n_batch >= 1);
     FM_BUG_UNLESS(!a->by_k || (a->n % 8 == 0 && !a->scale));
-    FM_BUG_UNLESS(!a->scale || a->n_batch == 1);
+    FM_BUG_UNLESS(!a->scale || (a->n_batch == 1 && a->scale_row0 % 16 == 0));
     FM_BUG_UNLESS(!a->accumulate || !a->y_bf16);
     FM_BUG_UNLESS(!a->swiglu || (a->n % 32 == 0 && a->n_batch == 1 && !a->by_k && !a->accumulate));
 }

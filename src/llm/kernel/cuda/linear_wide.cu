@@ -22,6 +22,7 @@ fm_status fm_cuda_linear_wide(const fm_cuda_linear_args *a, fm_stream stream)
     tile_args t      = {};
     t.w              = (const uint8_t *)a->w;
     t.scale          = a->scale;
+    t.scale_row0     = a->scale_row0;
     t.x              = (const uint8_t *)a->x;
     t.y              = a->y;
     t.n_row          = a->m;

@@ -39,7 +39,7 @@ typedef struct {
 fm_status fm_cuda_route(const fm_cuda_route_args *a, fm_stream stream);
 
 /* Pairs keep the order of rows within an expert.  A pair without expert (-1) is
- * left out and has pair_of -1. */
+ * left out and has pair_of -1, and so has one of another rank's experts. */
 typedef struct {
     const int32_t *expert;   /* [n_row, top_k] */
     int32_t       *count;    /* [n_expert] */
@@ -49,6 +49,7 @@ typedef struct {
     int32_t       *block;    /* [n_row*top_k/block_rows + n_expert][3] expert, first pair, pairs */
     int32_t       *n_block;  /* [1] */
     int            n_row, top_k, n_expert, block_rows;
+    int            first; /* experts first .. first+n_expert are sorted, as 0 .. n_expert */
 } fm_cuda_pairs_args;
 fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream);
 

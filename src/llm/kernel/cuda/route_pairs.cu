@@ -74,7 +74,7 @@ FM_DEVICE void list_blocks(const fm_cuda_pairs_args &a, const int *first_pair,
 FM_DEVICE void take_pairs(const fm_cuda_pairs_args &a, int *n, const int *first_pair, int i,
                           int end, int lane)
 {
-    const int      e    = i < end ? a.expert[i] : -1;
+    const int      e    = i < end ? a.expert[i] - a.first : -1;
     const unsigned same = __match_any_sync(FM_WARP, (unsigned)e), below = same & ((1u << lane) - 1);
     const bool     real = e >= 0 && e < a.n_expert;
     if (real && first_pair) {

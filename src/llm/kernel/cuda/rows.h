@@ -119,7 +119,7 @@ typedef struct {
 fm_status fm_cuda_swiglu(const fm_cuda_swiglu_args *a, fm_stream stream);
 
 /* y[i] = sum over slots, in order, of weight[i, slot] * pair_out[pair_of[i, slot]],
- * begun from zero, or from y itself.  A pair of -1 adds nothing. */
+ * then, if asked, plus what y had.  A pair of -1 adds nothing. */
 typedef struct {
     float         *y;        /* [n_row, width] */
     const float   *pair_out; /* [n_pair, width] */

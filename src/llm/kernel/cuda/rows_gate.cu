@@ -34,13 +34,17 @@ FM_KERNEL(FM__ROW_THREADS) combine_rows(const fm_cuda_combine_args a)
     if (col >= a.width) return;
     const size_t row = blockIdx.x;
     float       *y   = a.y + row * (size_t)a.width + col;
-    float4       sum = a.accumulate ? fm__load4(y) : make_float4(0, 0, 0, 0);
+    float4       sum = make_float4(0, 0, 0, 0);
     for (int slot = 0; slot < a.top_k; slot++) {
         const int pair = a.pair_of[row * (size_t)a.top_k + (size_t)slot];
         if (pair < 0) continue;
         const float  w = a.weight[row * (size_t)a.top_k + (size_t)slot];
         const float4 v = fm__load4(a.pair_out + (size_t)pair * (size_t)a.width + col);
         sum = make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
+    }
+    if (a.accumulate) {
+        const float4 had = fm__load4(y);
+        sum = make_float4(had.x + sum.x, had.y + sum.y, had.z + sum.z, had.w + sum.w);
     }
     fm__store4(y, sum);
 }
