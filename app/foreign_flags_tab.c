@@ -27,7 +27,7 @@
 #define LAUNCHER "ignored, mpirun or srun starts the ranks and says where"
 #define BY_SIZES "ignored, --tp-size, --ep-size and --dp-size say it all"
 #define NO_EPLB "experts stay where they are; answers are the same without it"
-#define NO_GPU "this build computes on the CPU"
+#define PLANNED "not needed, sizes and places are planned at start"
 #define AHEAD "not needed, everything is compiled ahead of time"
 #define ALWAYS "always so here"
 #define OWN "ignored, fathom has its own kernels"
@@ -51,7 +51,6 @@ const fm_foreign_flag fm_foreign_flags[] = {
     VALUE("tokenizer-worker-num", "ignored, tokenising is not the bottleneck"),
     ONLY ("quantization", "fp8|none", "the checkpoint's own types are computed with"),
     ONLY ("quantization-param-path", "", "KV scales are not applied"),
-    ONLY ("kv-cache-dtype", "auto|bf16|bfloat16", "the cache holds the activations' type"),
     NEVER("torchao-config", VALUE, "the checkpoint's own types are computed with"),
     NEVER("lora-paths", MANY, "adapters are not supported"),
     NEVER("enable-lora", NOTHING, "adapters are not supported"),
@@ -114,18 +113,17 @@ const fm_foreign_flag fm_foreign_flags[] = {
     VALUE("num-continuous-decode-steps", OWN),
     FLAG ("disable-shared-experts-fusion", OWN),
     FLAG ("disable-chunked-prefix-cache", OWN),
-    FLAG ("disable-cuda-graph", NO_GPU),
-    FLAG ("disable-cuda-graph-padding", NO_GPU),
-    FLAG ("enable-profile-cuda-graph", NO_GPU),
-    FLAG ("enable-cudagraph-gc", NO_GPU),
-    VALUE("cuda-graph-max-bs", NO_GPU),
-    MANY ("cuda-graph-bs", NO_GPU),
-    VALUE("base-gpu-id", NO_GPU),
-    VALUE("gpu-id-step", NO_GPU),
-    FLAG ("enforce-eager", NO_GPU),
-    VALUE("max-seq-len-to-capture", NO_GPU),
-    VALUE("swap-space", NO_GPU),
-    VALUE("cpu-offload-gb", NO_GPU),
+    FLAG ("disable-cuda-graph-padding", PLANNED),
+    FLAG ("enable-profile-cuda-graph", PLANNED),
+    FLAG ("enable-cudagraph-gc", PLANNED),
+    VALUE("cuda-graph-max-bs", PLANNED),
+    MANY ("cuda-graph-bs", PLANNED),
+    VALUE("base-gpu-id", PLANNED),
+    VALUE("gpu-id-step", PLANNED),
+    FLAG ("enforce-eager", PLANNED),
+    VALUE("max-seq-len-to-capture", PLANNED),
+    VALUE("swap-space", PLANNED),
+    VALUE("cpu-offload-gb", PLANNED),
     FLAG ("enable-torch-compile", AHEAD),
     VALUE("torch-compile-max-bs", AHEAD),
     FLAG ("enable-piecewise-cuda-graph", AHEAD),

@@ -32,3 +32,13 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
     set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
   endif()
 endif()
+
+# An executable or library that computes wherever this build can.
+function(fm_link_backends target)
+  if(FM_HAVE_CUDA AND NOT FM_SANITIZE)
+    target_sources(${target} PRIVATE ${FM_BACKEND_CUDA_SOURCES} $<TARGET_OBJECTS:fm_cuda>)
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  else()
+    target_link_libraries(${target} PRIVATE fm_backend_none)
+  endif()
+endfunction()

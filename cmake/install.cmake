@@ -7,6 +7,7 @@ set(fm_public_rooms fm_llm fm_sample fm_base)
 list(TRANSFORM fm_public_rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE fm_objects)
 add_library(fathom_shared SHARED ${fm_objects})
 target_link_libraries(fathom_shared PRIVATE ${fm_public_rooms})
+fm_link_backends(fathom_shared)
 target_link_options(fathom_shared PRIVATE -Wl,--exclude-libs,ALL) # function clones stay inside, too
 set_target_properties(fathom_shared PROPERTIES
   OUTPUT_NAME fathom LINKER_LANGUAGE C LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routed experts on a GPU: each phase at the shapes of V2-Lite and R1, in graph
- * replay over several layers so that nothing is found in L2.
- *
- *     bench_cuda_experts [v2lite | r1 | r1-e4m3]
- *
- * Routing is uniform.  Bytes are the weights of the experts that are touched
- * and the activations once. */
+/* Routed experts: each phase at the shapes of V2-Lite and R1, over several
+ * layers so that nothing is found in L2.  Routing is uniform.  Bytes are the
+ * weights of the experts that are touched and the activations once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/cuda/sections.h"
+#include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/experts.h"
-#include "stand.h"
 
-enum { LAYERS = 4, MAX_E = 256 };
+enum { LAYERS = 4 };
 
 typedef struct {
     const char *name;
@@ -26,7 +23,7 @@ static const model_shape shapes[] = {
     {"r1-e4m3", 256, 8, 7168, 2048, 2048, 1},
 };
 
-static const int token_counts[] = {1, 8, 32, 128, 256, 4096};
+static const int token_counts[] = {256, 32, 1, 4096, 8, 128, 512, 1024}; /* the telling ones first */
 
 /* One layer's arguments for both ways. */
 typedef struct {
@@ -201,8 +198,8 @@ static void time_one(replay *r, const char *kernel, const model_shape *s, int T,
     const double acts     = matrices == 2 ? T * 2.0 * s->D + channels * 2
                                           : channels * 2 + (shared ? T : pairs) * 4.0 * s->D;
     r->run                = run;
-    stand_line(kernel, s->name, T, stand_time(record, r) / LAYERS,
-               matrices * weight_bytes(r, s, shared) + acts, flop);
+    (s->e4m3 ? stand_line_fp8 : stand_line)(kernel, s->name, T, stand_time(record, r) / LAYERS,
+                                            matrices * weight_bytes(r, s, shared) + acts, flop);
 }
 
 static void time_tokens(replay *r, const model_shape *s, int T)
@@ -221,16 +218,13 @@ static void time_model(const model_shape *s)
 {
     replay r = {};
     for (int i = 0; i < LAYERS; i++) take_weights(&r.at[i], s, 100 * (uint64_t)(i + 1));
-    stand_head();
-    for (int T : token_counts) time_tokens(&r, s, T);
+    for (int T : token_counts)
+        if (!stand_is_over()) time_tokens(&r, s, T);
     for (int i = 0; i < LAYERS; i++) free_weights(&r.at[i]);
 }
 
-int main(int argc, char **argv)
+void section_experts(void)
 {
-    stand_open();
     stand_need(fm_cuda_experts_init());
-    for (const model_shape &s : shapes)
-        if (argc < 2 || strcmp(argv[1], s.name) == 0) time_model(&s);
-    return 0;
+    for (const model_shape &s : shapes) time_model(&s);
 }

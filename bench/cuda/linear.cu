@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense products on a GPU, our kernel beside cuBLASLt, at the shapes of V2-Lite
- * and R1.  Weights rotate over copies that together exceed L2 several times. */
+/* Dense products, our kernel beside cuBLASLt, at the shapes of V2-Lite and R1.
+ * Weights rotate over copies that together exceed L2 several times. */
 #include <stdio.h>
 
+#include "bench/cuda/sections.h"
+#include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/linear.h"
-#include "stand.h"
 
-enum { MAX_COPIES = 64, MAX_M = 4096 };
+enum { MAX_COPIES = 1024, MAX_M = 4096, WIDE = 65536 };
+static const double ROTATING = 250e6; /* bytes */
 
 typedef struct {
     const char *name;
@@ -20,15 +22,19 @@ static const product_shape shapes[] = {
     {"v2lite logits", 102400, 2048, 1, 0, 0},  {"v2lite absorb k", 512, 128, 16, 1, 0},
     {"v2lite absorb v", 128, 512, 16, 0, 0},   {"r1 q_a+kv_a", 2112, 7168, 1, 0, 0},
     {"r1 q_b", 24576, 1536, 1, 0, 0},          {"r1 o", 7168, 16384, 1, 0, 0},
+    {"r1 kv_b", 32768, 512, 1, 0, 0},          {"r1 logits", 129280, 7168, 1, 0, 0},
+    {"r1 n 2048 k 7168", 2048, 7168, 1, 0, 0}, {"r1 router", 256, 7168, 1, 0, 0},
     {"r1 absorb k", 512, 128, 128, 1, 0},      {"r1 absorb v", 128, 512, 128, 0, 0},
+    {"r1 q_b e4m3", 24576, 1536, 1, 0, 1},
     {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1}, {"r1 o e4m3", 7168, 16384, 1, 0, 1},
 };
 
-static const int row_counts[] = {1, 8, 32, 64, 128, 256, 4096};
+static const int row_counts[] = {1, 32, 256, 4096, 8, 64, 128, 512}; /* the telling ones first */
 
 typedef struct {
     fm_cuda_linear_args a;
-    void               *w[MAX_COPIES];
+    char               *w; /* n_copy of them */
+    size_t              bytes;
     int                 n_copy;
     fm_cuda_lt         *lt;
     fm_status (*run)(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream);
@@ -50,7 +56,7 @@ static void record(void *arg, fm_stream stream)
 {
     replay *r = (replay *)arg;
     for (int i = 0; i < r->n_copy; i++) {
-        r->a.w = r->w[i];
+        r->a.w = r->w + (size_t)i * r->bytes;
         stand_need(r->run(r->lt, &r->a, stream));
     }
 }
@@ -60,14 +66,18 @@ static size_t weight_bytes(const product_shape *s)
     return (size_t)s->n * (size_t)s->k * (size_t)s->n_batch * (s->e4m3 ? 1 : 2);
 }
 
+static int copies(size_t bytes)
+{
+    const int n = (int)(ROTATING / (double)bytes) + 4;
+    return n < MAX_COPIES ? n : MAX_COPIES;
+}
+
 /* As a layer has them: heads side by side in a row. */
 static void take(replay *r, const product_shape *s)
 {
-    const size_t bytes = weight_bytes(s);
-    r->n_copy          = (int)((size_t)400e6 / bytes) + 4;
-    if (r->n_copy > MAX_COPIES) r->n_copy = MAX_COPIES;
-    for (int i = 0; i < r->n_copy; i++)
-        r->w[i] = stand_random(bytes, s->e4m3 ? STAND_E4M3 : STAND_BF16, (uint64_t)i + 1);
+    r->bytes  = weight_bytes(s);
+    r->n_copy = copies(r->bytes);
+    r->w      = (char *)stand_random(r->bytes * (size_t)r->n_copy, s->e4m3 ? STAND_E4M3 : STAND_BF16, 1);
     fm_cuda_linear_args *a = &r->a;
     a->x = (const uint16_t *)stand_random((size_t)MAX_M * (size_t)s->k * (size_t)s->n_batch * 2,
                                           STAND_BF16, 99);
@@ -90,42 +100,45 @@ static void take(replay *r, const product_shape *s)
 
 static void give_back(replay *r)
 {
-    for (int i = 0; i < r->n_copy; i++) stand_free(r->w[i]);
+    stand_free(r->w);
     stand_free((void *)r->a.x);
     stand_free(r->a.y);
     stand_free((void *)r->a.scale);
 }
 
-static void time_shape(const product_shape *s, fm_cuda_lt *lt)
+static void time_one(replay *r, const product_shape *s, const char *kernel, int m,
+                     fm_status (*run)(fm_cuda_lt *, const fm_cuda_linear_args *, fm_stream))
+{
+    const double acts = (double)m * s->n_batch * (s->k * 2.0 + s->n * 4.0);
+    const double flop = 2.0 * m * s->n * s->k * s->n_batch;
+    r->a.m            = m;
+    r->run            = run;
+    (s->e4m3 ? stand_line_fp8 : stand_line)(kernel, s->name, m, stand_time(record, r) / r->n_copy,
+                                            (double)r->bytes + acts, flop);
+}
+
+static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
 {
     replay r = {};
+    if (m > 512 && s->n > WIDE) return; /* nobody asks for so many logits */
     take(&r, s);
-    for (int m : row_counts) {
-        const double acts  = (double)m * s->n_batch * (s->k * 2.0 + s->n * 4.0);
-        const double bytes = (double)weight_bytes(s) + acts;
-        const double flop  = 2.0 * m * s->n * s->k * s->n_batch;
-        r.a.m              = m;
-        r.lt               = lt;
-        r.run              = tiles;
-        stand_line("tiles", s->name, m, stand_time(record, &r) / r.n_copy, bytes, flop);
-        r.run = s->e4m3 ? wide : fm_cuda_lt_run;
-        stand_line(s->e4m3 ? "wide" : "cuBLASLt", s->name, m, stand_time(record, &r) / r.n_copy,
-                   bytes, flop);
-    }
+    r.lt = lt;
+    time_one(&r, s, "tiles", m, tiles);
+    if (s->e4m3) time_one(&r, s, "wide", m, wide);
+    else time_one(&r, s, "cuBLASLt", m, fm_cuda_lt_run);
     give_back(&r);
 }
 
-int main(void)
+void section_linear(void)
 {
-    const size_t workspace_bytes = 32u << 20;
+    const size_t workspace_bytes = 64u << 20;
     fm_cuda_lt  *lt              = NULL;
-    stand_open();
-    void *workspace = stand_take(workspace_bytes);
+    void        *workspace       = stand_take(workspace_bytes);
     stand_need(fm_cuda_linear_init());
     stand_need(fm_cuda_lt_create(&lt, workspace, workspace_bytes));
-    stand_head();
-    for (const product_shape &s : shapes) time_shape(&s, lt);
+    for (int m : row_counts)
+        for (const product_shape &s : shapes)
+            if (!stand_is_over()) time_shape(&s, m, lt);
     fm_cuda_lt_destroy(lt);
     stand_free(workspace);
-    return 0;
 }

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+extern "C" {
 #include "base/clock.h"
+}
 
 enum { WARM = 3, MIN_SAMPLES = 5, MAX_SAMPLES = 41, MAX_GOES = 64 };
 static const double GRAPH_US = 350, SAMPLING_US = 120e3, WARM_CLOCK_US = 150e3;
@@ -65,7 +67,8 @@ static __device__ uint32_t mixed(uint64_t x)
     return (uint32_t)(x >> 32);
 }
 
-/* 32 bits at a time: two bf16 of sizes 2^-7 to 2, four e4m3 below NaN, or a factor. */
+/* 32 bits at a time: two bf16 of sizes 2^-7 to 2, four e4m3 below NaN, a factor, or
+ * a logit of -8 to 8, those near 0 being the likeliest. */
 __global__ static void fill(uint32_t *p, size_t n, stand_contents what, uint64_t seed)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
@@ -75,8 +78,10 @@ __global__ static void fill(uint32_t *p, size_t n, stand_contents what, uint64_t
             p[i] = (r & 0x83ff83ffu) | 0x3c003c00u;
         else if (what == STAND_E4M3)
             p[i] = r & 0xbfbfbfbfu;
-        else
+        else if (what == STAND_FACTORS)
             p[i] = 0x3c000000u | (r & 0x007fffffu);
+        else
+            p[i] = __float_as_uint(((int)(r & 0xffff) + (int)(r >> 16) - 65536) * 0x1p-13f);
     }
 }
 

@@ -27,7 +27,7 @@ void stand_need(fm_status s);
 
 /* --- memory ----------------------------------------------------------------- */
 
-typedef enum { STAND_BF16, STAND_E4M3, STAND_FACTORS } stand_contents;
+typedef enum { STAND_BF16, STAND_E4M3, STAND_FACTORS, STAND_LOGITS } stand_contents;
 
 void *stand_take(size_t bytes);
 void *stand_random(size_t bytes, stand_contents what,

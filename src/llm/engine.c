@@ -28,14 +28,41 @@ static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat *seat, int i,
 
 static void sample(fm_engine *e, const fm_seat *seat, float *logits)
 {
-    const int n = seat->batch->n_out;
-    for (int i = 0; i < n; i++) e->row[seat->row0 + i] = fm_sched_out(seat->sched, i);
 #pragma omp parallel for schedule(dynamic) num_threads(e->limits.n_thread)
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < seat->batch->n_out; i++)
         read_logits(e, e->sampler[omp_get_thread_num()], seat, i,
                     logits + (size_t)(seat->row0 + i) * (size_t)e->config.vocab);
-        e->token[seat->row0 + i] = e->sampled[seat->row0 + i].id;
+}
+
+/* Where the logits are, if all that is wanted of them are tokens; 0: the host
+ * has to look at them. */
+static int list_draws(fm_engine *e, const fm_lane *l)
+{
+    const fm_seat *seat = &l->seat[0];
+    if (!e->run->ops->sample || e->n_group > 1 || !seat->batch) return 0;
+    for (int i = 0; i < seat->batch->n_out; i++) {
+        const fm_request *q = e->row[i];
+        if (q->allowed || fm_request_scores(q, fm_sched_out_pos(seat->sched, i))) return 0;
+        e->draw[i] = (fm_draw){&q->sampling, q->token + q->n_prompt, fm_request_n_output(q)};
     }
+    return 1;
+}
+
+/* A token for every out row of the lane. */
+static fm_status choose(fm_engine *e, fm_lane *l)
+{
+    const float *logits = NULL;
+    for (int g = 0; g < e->n_group; g++)
+        for (int i = 0; l->seat[g].batch && i < l->seat[g].batch->n_out; i++)
+            e->row[l->seat[g].row0 + i] = fm_sched_out(l->seat[g].sched, i);
+    if (list_draws(e, l)) {
+        const fm_status rc = fm_run_sample(e->run, &l->plan.batch, e->draw, e->sampled);
+        if (rc != FM_E_FULL) return rc;
+    }
+    FM_TRY(fm_run_logits(e->run, &l->plan.batch, &logits));
+    for (int g = 0; g < e->n_group; g++) /* the sampler works in place: they are nobody else's */
+        if (l->seat[g].batch) sample(e, &l->seat[g], (float *)logits);
+    return FM_OK;
 }
 
 fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
@@ -92,14 +119,15 @@ static fm_status launch(fm_engine *e, fm_lane *l)
 
 static fm_status finish(fm_engine *e, fm_lane *l)
 {
-    const float *logits = NULL;
-    const double began  = fm_now();
-    FM_TRY(fm_run_logits(e->run, &l->plan.batch, &logits));
-    for (int g = 0; g < e->n_group; g++) /* the sampler works in place: they are nobody else's */
-        if (l->seat[g].batch) sample(e, &l->seat[g], (float *)logits);
+    const double began = fm_now();
+    FM_TRY(choose(e, l));
     e->forward_seconds += fm_now() - began;
-    for (int g = 0; g < e->n_group; g++) /* append, publish prefixes, retire */
-        if (l->seat[g].batch) fm_sched_commit(l->seat[g].sched, e->token + l->seat[g].row0);
+    for (int g = 0; g < e->n_group; g++) { /* append, publish prefixes, retire */
+        const fm_seat *s = &l->seat[g];
+        for (int i = 0; s->batch && i < s->batch->n_out; i++)
+            e->token[s->row0 + i] = e->sampled[s->row0 + i].id;
+        if (s->batch) fm_sched_commit(s->sched, e->token + s->row0);
+    }
     l->is_in_flight = 0;
     return FM_OK;
 }

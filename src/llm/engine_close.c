@@ -45,6 +45,7 @@ static void free_leader(fm_engine *e)
     free(e->sampled);
     free(e->row);
     free(e->token);
+    free(e->draw);
     fm_grammars_destroy(e->grammars);
     fm_tokenizer_scratch_destroy(e->scratch);
     fm_tokenizer_close(e->tokenizer);
@@ -60,7 +61,8 @@ void fm_engine_close(fm_engine *e)
     fm_run_destroy(e->run);
     fm_courier_destroy(e->courier);
     fm_weights_fini(&e->weights);
-    if (e->slab.base) fm_shared_close(&e->slab);
+    if (e->backend && !e->backend->is_host) e->backend->free(e->slab.base);
+    else if (e->slab.base) fm_shared_close(&e->slab);
     fm_source_close(e->source);
     fm_threads_destroy(e->threads);
     fm_groups_close(&e->groups);

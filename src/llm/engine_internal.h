@@ -17,7 +17,7 @@
 #include "llm/grammar/grammar.h"
 #include "llm/load/source.h"
 #include "llm/model/weights.h"
-#include "llm/op/run.h"
+#include "llm/op/backend.h"
 #include "llm/rank/courier.h"
 #include "llm/rank/groups.h"
 #include "llm/rank/layout.h"
@@ -75,6 +75,7 @@ typedef struct fm_replicas fm_replicas; /* engine_replicas.h */
 
 struct fm_engine {
     fm_model_config config;
+    const fm_backend *backend;
     fm_source      *source;
     fm_weights      weights;
     fm_shared       slab; /* of the weights */
@@ -100,6 +101,7 @@ struct fm_engine {
     fm_sampled  *sampled; /* [n_group * max_out] of the step that just ended */
     fm_request **row;     /* [n_group * max_out] behind each */
     int32_t     *token;   /* [n_group * max_out] */
+    fm_draw     *draw;    /* [max_out] what a back end that samples is asked for */
 
     fm_tokenizer         *tokenizer;
     fm_tokenizer_scratch *scratch;

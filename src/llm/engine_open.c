@@ -1,67 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From options to a loaded engine: find, divide, plan, load, allocate.  After
  * each of these the ranks of a job hear whether all have got there. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/rng.h"
-#include "device/host.h"
 #include "llm/engine_agree.h"
-#include "llm/engine_internal.h"
+#include "llm/engine_open_internal.h"
 #include "llm/engine_layers.h"
 #include "llm/engine_replicas.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
-#include "llm/load/weights_fill.h"
 
-enum { DEFAULT_RUNNING = 256, MAX_PLAN_BYTES = 1 << 30 };
+enum { DEFAULT_RUNNING = 256 };
 
-typedef struct {
-    fm_engine             *e;
-    const fm_options      *o;
-    const fm_engine_hooks *hooks;
-    fm_model_path          path;
-    fm_dtype               act;
-    int                    dummy;
-    fm_sched_options       sched; /* of one seat */
-    fm_source_types        types;
-    fm_range              *stage; /* [pp] layers of each */
-    fm_courier_options     courier;
-    uint64_t               checkpoint; /* a number for its content */
-    int                    n_lane;     /* at most limits.n_lane */
-} opening;
-
-static int n_rank(const fm_engine *e)
+fm_status fm__open_together(fm_engine *e, fm_status rc)
 {
-    return fm_world_comm(e->world)->n_rank;
-}
-
-static int shows(const opening *p)
-{
-    return p->hooks && p->hooks->plan && fm_world_comm(p->e->world)->rank == 0;
-}
-
-/* For steps all ranks take together: one that fails alone leaves the others
- * waiting, so it says why and ends the job. */
-static fm_status together(fm_engine *e, fm_status rc)
-{
-    if (rc != FM_OK && n_rank(e) > 1) fm_world_abort(e->world, "%s", fm_why());
+    if (rc != FM_OK && fm_world_comm(e->world)->n_rank > 1) fm_world_abort(e->world, "%s", fm_why());
     return rc;
 }
 
 /* --- find ------------------------------------------------------------------ */
 
+static int is_one_of(const char *word, const char *list)
+{
+    const size_t n = strlen(word);
+    for (const char *at = strstr(list, word); n && at; at = strstr(at + 1, word))
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return 1;
+    return 0;
+}
+
 static fm_status check_words(opening *p)
 {
     const fm_options *o = p->o;
-    if (strcmp(o->device, "cpu"))
-        return fm_fail(FM_E_NOSUP, "--device %s: this build computes on cpu", o->device);
     if (!strcmp(o->dtype, "float32") || !strcmp(o->dtype, "float")) p->act = FM_F32;
     else if (!strcmp(o->dtype, "auto") || !strcmp(o->dtype, "bfloat16")) p->act = FM_BF16;
     else return fm_fail(FM_E_ARG, "--dtype %s is none of auto, bfloat16, float32", o->dtype);
+    if (!is_one_of(o->kv_cache_dtype, "auto bf16 bfloat16 fp8_e4m3"))
+        return fm_fail(FM_E_ARG, "--kv-cache-dtype %s is none of auto, bfloat16, fp8_e4m3",
+                       o->kv_cache_dtype);
     if (!strcmp(o->load_format, "dummy")) p->dummy = 1;
     else if (strcmp(o->load_format, "auto") && strcmp(o->load_format, "safetensors"))
         return fm_fail(FM_E_ARG, "--load-format %s is none of auto, safetensors, dummy",
@@ -98,9 +75,28 @@ static fm_status make_layout(opening *p)
     return fm_layout_make(&p->e->layout, &size, &p->e->config, w->rank, w->n_rank);
 }
 
+/* Ranks of a host take its GPUs in turn. */
+static fm_status find_device(opening *p)
+{
+    const fm_options *o     = p->o;
+    fm_engine        *e     = p->e;
+    int               index = 0;
+    const int         n     = fm_world_on_host(e->world, &index);
+    FM_TRY(fm_backend_find(&e->backend, o->device, p->act));
+    p->device = (fm_backend_options){.device        = index,
+                                     .n_rank        = n,
+                                     .deterministic = o->deterministic,
+                                     .no_graphs     = o->disable_cuda_graph,
+                                     .kv_e4m3       = !strcmp(o->kv_cache_dtype, "fp8_e4m3")};
+    if (p->device.kv_e4m3 && e->backend->is_host)
+        return fm_fail(FM_E_NOSUP, "--kv-cache-dtype fp8_e4m3: on the CPU the cache is bfloat16");
+    return e->backend->open(&p->device, &p->memory);
+}
+
 static fm_status find(opening *p)
 {
     FM_TRY(check_words(p));
+    FM_TRY(find_device(p));
     FM_TRY(read_config(p));
     return make_layout(p);
 }
@@ -138,11 +134,6 @@ static fm_status start_threads(opening *p)
     return FM_OK;
 }
 
-static int part_of(int64_t n, int parts)
-{
-    return (int)((n + parts - 1) / parts);
-}
-
 /* Seats divide the running requests, groups the prompt tokens of a step. */
 static fm_status set_limits(opening *p)
 {
@@ -153,9 +144,9 @@ static fm_status set_limits(opening *p)
     const int64_t     running = o->max_running_requests ? o->max_running_requests : DEFAULT_RUNNING;
     fm_sched_options *s       = &p->sched;
     s->max_context = o->context_length && o->context_length < most ? (int)o->context_length : most;
-    s->max_running = part_of(running, n_lane * n_group);
-    s->chunk       = o->chunked_prefill_size > 0 ? part_of(o->chunked_prefill_size, n_group) : 0;
-    s->max_prefill = part_of(o->max_prefill_tokens, n_group);
+    s->max_running = fm__part_of(running, n_lane * n_group);
+    s->chunk       = o->chunked_prefill_size > 0 ? fm__part_of(o->chunked_prefill_size, n_group) : 0;
+    s->max_prefill = fm__part_of(o->max_prefill_tokens, n_group);
     s->page_size   = (int)o->page_size;
     s->n_page      = 1; /* until the plan says how many */
     s->deterministic    = o->deterministic;
@@ -191,10 +182,11 @@ static fm_status cut_stages(opening *p)
     return FM_OK;
 }
 
-static fm_status lay_out(opening *p, fm_slab *slab)
+fm_status fm__open_lay_out(opening *p, fm_slab *slab)
 {
     fm_engine            *e    = p->e;
     const fm_weights_want want = {.shard         = &e->layout.shard,
+                                  .packing       = e->backend->packing,
                                   .act           = p->act,
                                   .n_mtp_present = fm_source_mtp_layers(e->source, &e->config),
                                   .dtype_of      = fm_source_dtype_of,
@@ -211,129 +203,9 @@ static fm_status divide(opening *p)
     FM_TRY(start_threads(p));
     FM_TRY(set_limits(p));
     FM_TRY(cut_stages(p));
-    FM_TRY(lay_out(p, &measure));
+    FM_TRY(fm__open_lay_out(p, &measure));
     FM_TRY(fm_weights_check(&e->weights, e->source));
     e->slab.bytes = measure.used;
-    return FM_OK;
-}
-
-/* --- plan ------------------------------------------------------------------ */
-
-/* What the messages between ranks may hold. */
-static fm_status set_courier(opening *p)
-{
-    const fm_engine *e     = p->e;
-    const int        pages = part_of(e->limits.max_context, e->limits.page_size);
-    const int64_t    most  = (int64_t)p->sched.max_running * pages;
-    if (most * e->layout.n_group > MAX_PLAN_BYTES / (int64_t)sizeof(int32_t))
-        return fm_fail(FM_E_ARG,
-                       "%d sequences of %d tokens make step plans too long to send: lower "
-                       "--max-running-requests or --context-length",
-                       p->sched.max_running, e->limits.max_context);
-    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->limits.n_lane,
-                                                    .n_group        = e->layout.n_group,
-                                                    .max_rows       = e->limits.max_rows,
-                                                    .max_spans      = 2 * p->sched.max_running,
-                                                    .max_outs       = e->limits.max_out,
-                                                    .max_pages      = (int)most,
-                                                    .max_span_pages = pages,
-                                                    .page_size      = e->limits.page_size,
-                                                    .n_page         = INT_MAX,
-                                                    .vocab          = e->config.vocab},
-                                      .plan      = e->groups.plan,
-                                      .heads     = e->groups.heads,
-                                      .group     = e->layout.shard.group.index,
-                                      .is_leader = e->layout.is_leader};
-    return FM_OK;
-}
-
-static fm_status make_plan(opening *p, size_t total, size_t available, int64_t max_tokens)
-{
-    fm_engine         *e     = p->e;
-    const fm_run_bytes bytes = fm_run_cpu_bytes(&e->config, &e->layout.shard, p->act, &e->limits);
-    const fm_plan_request q = {
-        .total            = total,
-        .available        = available,
-        .mem_fraction     = p->o->mem_fraction_static,
-        .max_total_tokens = max_tokens,
-        .page_size        = e->limits.page_size,
-        .max_running      = p->sched.max_running * e->limits.n_lane,
-        .max_context      = p->sched.max_context,
-        .weights          = e->slab.bytes,
-        .workspace = bytes.workspace + (n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0),
-        .kv_page   = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size)};
-    return fm_plan_make(&e->plan, &q);
-}
-
-static uint64_t content_of(const opening *p)
-{
-    char            text[512];
-    const fm_shard *s = &p->e->layout.shard;
-    snprintf(text, sizeof text, "%s %d %d/%d %d/%d %d/%d %d-%d %lld", p->path.name, (int)p->act,
-             s->attn.index, s->attn.n, s->expert.index, s->expert.n, s->channel.index, s->channel.n,
-             s->layer.begin, s->layer.end, (long long)p->o->seed);
-    return fm_rng_key(text, p->checkpoint);
-}
-
-/* First as if the host were this rank's alone, so that what cannot fit is said
- * before memory is asked for; then with its part of it. */
-static fm_status plan_memory(opening *p)
-{
-    fm_engine    *e     = p->e;
-    const size_t  bytes = e->slab.bytes;
-    fm_status     rc    = set_courier(p);
-    if (rc == FM_OK)
-        rc = make_plan(p, fm_host_total(), fm_host_available(), p->o->max_total_tokens);
-    FM_TRY(fm__agree_all_well(e->world, rc));
-    FM_TRY(together(e, fm_shared_open(&e->slab, e->world, content_of(p), bytes, "weights")));
-    if (n_rank(e) == 1) return FM_OK;
-    rc = make_plan(p, e->slab.total, e->slab.available, p->o->max_total_tokens);
-    FM_TRY(fm__agree_all_well(e->world, rc));
-    int64_t n_page = e->plan.n_page;
-    FM_TRY(fm__agree_least(e->world, &n_page));
-    return make_plan(p, e->slab.total, e->slab.available, n_page * e->limits.page_size);
-}
-
-/* Lanes divide the pages, but only as far as one can hold the longest text: a
- * prompt that one rank would take is not refused for the sake of speed. */
-static void share_pages(opening *p)
-{
-    fm_engine *e     = p->e;
-    const int  texts = (int)(e->plan.max_tokens / p->sched.max_context);
-    p->n_lane        = texts < 1 ? 1 : texts < e->limits.n_lane ? texts : e->limits.n_lane;
-    e->limits.n_page = p->courier.limits.n_page = e->plan.n_page;
-    p->sched.n_page  = e->plan.n_page / p->n_lane;
-}
-
-static fm_status show(opening *p)
-{
-    fm_engine *e     = p->e;
-    fm_str     ranks = {0};
-    fm_status  rc    = FM_OK;
-    if (n_rank(e) > 1) {
-        rc = fm_world_placement(e->world, &ranks);
-        fm_layout_print(&e->layout, p->stage, &e->config, &ranks);
-    }
-    if (rc == FM_OK && shows(p)) p->hooks->plan(&e->plan, p->path.name, ranks.text);
-    fm_str_fini(&ranks);
-    return rc;
-}
-
-/* --- load ------------------------------------------------------------------ */
-
-static fm_status load(opening *p)
-{
-    fm_engine *e     = p->e;
-    fm_slab    place = {.base = e->slab.base, .size = e->slab.bytes};
-    if (e->slab.fills) fm_threads_spread(e->threads, e->slab.base, e->slab.bytes);
-    fm_weights_fini(&e->weights);
-    FM_TRY(lay_out(p, &place));
-    const double began = fm_now();
-    if (e->slab.fills)
-        FM_TRY(fm_weights_fill(&e->weights, e->source, e->limits.n_thread, shows(p)));
-    e->load_seconds = fm_now() - began;
-    fm_source_close(e->source);
-    e->source = NULL;
     return FM_OK;
 }
 
@@ -348,7 +220,8 @@ static fm_status build_leader(opening *p)
     e->sampled = calloc(n, sizeof *e->sampled);
     e->row     = calloc(n, sizeof(fm_request *));
     e->token   = calloc(n, sizeof *e->token);
-    if (!e->sampler || !e->sampled || !e->row || !e->token) return fm_fail(FM_E_OOM, "engine");
+    e->draw    = calloc(n, sizeof *e->draw);
+    if (!e->sampler || !e->sampled || !e->row || !e->token || !e->draw) return fm_fail(FM_E_OOM, "engine");
     for (int i = 0; i < e->limits.n_thread; i++)
         FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
     return e->layout.n_replica > 1 && fm_engine_is_leader(e) ? fm__replicas_create(&e->replicas, e)
@@ -358,7 +231,7 @@ static fm_status build_leader(opening *p)
 static fm_status build_rooms(opening *p)
 {
     fm_engine *e = p->e;
-    FM_TRY(fm_run_create_cpu(&e->run, &e->weights, &e->limits, e->groups.ranks));
+    FM_TRY(e->backend->create(&e->run, &e->weights, &e->limits, e->groups.ranks, &p->device));
     if (e->groups.ranks.replica->n_rank > 1) FM_TRY(fm_courier_create(&e->courier, &p->courier));
     return e->layout.is_leader ? build_leader(p) : FM_OK;
 }
@@ -378,14 +251,11 @@ static fm_status open_all(opening *p)
     fm_world_doing(e->world, "opening the model");
     FM_TRY(fm__agree_all_well(e->world, find(p)));
     FM_TRY(fm__agree_all_well(e->world, agree(p)));
-    FM_TRY(together(e, fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world))));
+    FM_TRY(fm__open_together(e, fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world))));
     FM_TRY(fm__agree_all_well(e->world, divide(p)));
-    FM_TRY(plan_memory(p));
-    share_pages(p);
-    FM_TRY(show(p));
+    FM_TRY(fm__open_plan(p));
     fm_world_doing(e->world, "loading");
-    FM_TRY(fm__agree_all_well(e->world, load(p)));
-    FM_TRY(fm_shared_ready(&e->slab, e->limits.n_thread));
+    FM_TRY(fm__open_load(p));
     FM_TRY(fm__agree_all_well(e->world, build_rooms(p)));
     fm_threads_roam(e->threads); /* threads made from here on are not bound; a step pins again */
     e->is_open = 1;

@@ -16,7 +16,7 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, dtype, "dtype", "auto", 0, 0, "TYPE", "auto or bfloat16; float32 is the reference arithmetic"),
     K(WORD, json_model_override_args, "json-model-override-args", "{}", 0, 0, "JSON", "replaces fields of config.json"),
     K(INT, context_length, "context-length", "0", 0, 1 << 24, "N", "tokens of one sequence; 0: what the model allows"),
-    K(WORD, device, "device", "cpu", 0, 0, "NAME", "where to compute"),
+    K(WORD, device, "device", "auto", 0, 0, "NAME", "where to compute: cpu, cuda, or auto, a GPU if there is one"),
     K(INT, threads, "threads", "0", 0, 4096, "N", "CPU threads; 0: the cores of this process"),
     K(WORD, cpu_bind, "cpu-bind", "auto", 0, 0, "HOW", "auto: a core for each thread; none; or a list of CPUs such as 0-7,16"),
     K(INT, seed, "random-seed", "0", 0, 9e15, "N", "of dummy weights and of requests without a seed"),
@@ -25,6 +25,7 @@ const fm_knob fm_engine_knobs[] = {
       "share of memory for weights, workspace and KV; 0: all that is free minus a margin"),
     K(INT, max_total_tokens, "max-total-tokens", "0", 0, 2e9, "N", "tokens in the KV pool; 0: as many as fit"),
     K(INT, page_size, "page-size", "16", 1, 64, "N", "tokens per KV page"),
+    K(WORD, kv_cache_dtype, "kv-cache-dtype", "auto", 0, 0, "TYPE", "auto or bfloat16; fp8_e4m3 on a GPU"),
     K(FLAG, disable_radix_cache, "disable-radix-cache", NULL, 0, 0, NULL, "share no prefixes between requests"),
     K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL, "never reuse another request's generated tokens"),
 
@@ -41,6 +42,7 @@ const fm_knob fm_engine_knobs[] = {
     K(FLAG, enable_dp_attention, "enable-dp-attention", NULL, 0, 0, NULL, "each of dp groups of the tp ranks has sequences of its own"),
     K(WORD, pp_layer_partition, "pp-layer-partition", NULL, 0, 0, "LIST", "layers of each stage, such as 30,31; by cost if not given"),
 
+    K(FLAG, disable_cuda_graph, "disable-cuda-graph", NULL, 0, 0, NULL, "GPU: start every kernel of a decode step one by one"),
     K(FLAG, skip_tokenizer_init, "skip-tokenizer-init", NULL, 0, 0, NULL, "work on token ids alone"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "no plan table, no progress bars"),
 };

@@ -8,13 +8,13 @@
 
 typedef struct fm_options {
     char   *model_path, *tokenizer_path, *load_format, *dtype, *json_model_override_args;
-    char   *schedule_policy, *device, *cpu_bind, *pp_layer_partition;
+    char   *schedule_policy, *device, *kv_cache_dtype, *cpu_bind, *pp_layer_partition;
     int64_t seed, threads;
     int64_t page_size, max_total_tokens, max_running_requests, max_prefill_tokens;
     int64_t chunked_prefill_size, context_length;
     int64_t tp_size, pp_size, dp_size, ep_size;
     double  mem_fraction_static, schedule_conservativeness;
-    int     disable_radix_cache, deterministic, skip_tokenizer_init, quiet, enable_dp_attention;
+    int     disable_radix_cache, deterministic, skip_tokenizer_init, quiet, disable_cuda_graph, enable_dp_attention;
 
     fm_world_options world; /* by fm_world_knobs */
 } fm_options;

@@ -35,7 +35,7 @@ run 0 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" 
     --enable-torch-compile --moe-runner-backend triton --quantization fp8 --kv-cache-dtype auto
 grep -q "Total token throughput" "$work/out" || fail "no table"
 for flag in nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs attention-backend \
-    enable-torch-compile moe-runner-backend quantization kv-cache-dtype; do
+    enable-torch-compile moe-runner-backend quantization; do
     [ "$(grep -c "^fathom bench: --$flag" "$work/err")" -eq 1 ] || fail "--$flag is not explained once"
 done
 run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1
@@ -44,7 +44,9 @@ run 0 "$fathom" bench --nnodes 2 --node-rank 1
 grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
 
 # What would change the answers is refused.
-for words in "--quantization int4" "--kv-cache-dtype fp8_e5m2" "--lora-paths a" "--is-embedding"; do
+bench 2 --kv-cache-dtype fp8_e5m2
+grep -q "fp8_e5m2 is none of" "$work/err" || fail "--kv-cache-dtype fp8_e5m2"
+for words in "--quantization int4" "--lora-paths a" "--is-embedding"; do
     bench 2 $words
     grep -q "is not supported" "$work/err" || fail "$words"
 done

@@ -189,9 +189,12 @@ static void a_killed_process_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(others_read_what_one_wrote), cmocka_unit_test(nobody_else_writes),
-        cmocka_unit_test(pages_outlive_their_maker),  cmocka_unit_test(a_wrong_ticket_is_noticed),
-        cmocka_unit_test(too_much_is_refused),        cmocka_unit_test(a_killed_process_leaves_nothing),
+        cmocka_unit_test(others_read_what_one_wrote),
+        cmocka_unit_test(nobody_else_writes),
+        cmocka_unit_test(pages_outlive_their_maker),
+        cmocka_unit_test(a_wrong_ticket_is_noticed),
+        cmocka_unit_test(too_much_is_refused),
+        cmocka_unit_test(a_killed_process_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,6 @@ typedef enum {
     FM_ANSWERS_AS_PAIRS, /* the slots of a row are in several sets */
 } fm_answer_way;
 
-enum { FM_LOGIT_LANES = 2 }; /* logits on their way to rank 0 at once, at most */
-
 typedef struct {
     fm_pieces o, y; /* of act.o and act.y */
 

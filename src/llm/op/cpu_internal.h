@@ -148,7 +148,6 @@ void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
 void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                        const fm_run_limits *lim, fm_slab *s);
 /* cpu_exchange*.c */
-fm_status fm__check_ranks(const fm_run *r);
 void      fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                              const fm_run_limits *lim, fm_slab *s);
 void      fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,

@@ -6,11 +6,13 @@
 
 static fm_mla_cache cache_of(const fm_run *r, const fm_cuda_run *g, int layer)
 {
-    return (fm_mla_cache){.latent    = g->kv + (size_t)layer * g->kv_layer,
-                          .width     = fm_kv_width(r->config),
-                          .page_size = r->limits.page_size,
-                          .page      = g->page,
-                          .max_page  = g->max_page};
+    return (fm_mla_cache){.latent     = g->kv + (size_t)layer * g->kv_layer,
+                          .e4m3       = g->kv_scale != NULL,
+                          .slot_scale = fm__cuda_kv_scale(r, layer),
+                          .width      = fm_kv_width(r->config),
+                          .page_size  = r->limits.page_size,
+                          .page       = g->page,
+                          .max_page   = g->max_page};
 }
 
 /* --- absorbed ------------------------------------------------------------- */
@@ -156,9 +158,9 @@ static void expand(fm_run *r, const fm_attn_weights *w, int n_key)
 static void attend_keys(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w,
                         int begin, int end, int last)
 {
-    const fm_cuda_run     *g     = fm__gpu(r);
+    fm_cuda_run           *g     = fm__gpu(r);
     const fm_model_config *c     = r->config;
-    const int              each  = c->nope + c->v_dim;
+    const int              each  = c->nope + c->v_dim, is_one = begin == 0 && end >= last;
     const fm_mla_spans     spans = spans_of(g, begin, end);
     const fm_mla_gather_args bring = {spans, cache_of(r, g, layer), g->max_key, g->latent};
     const fm_mla_expanded_args a     = {.spans       = spans,
@@ -174,10 +176,11 @@ static void attend_keys(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_
                                     .key_stride  = (int64_t)r->weights->n_head * each,
                                     .head_stride = each,
                                     .rope_stride = fm_kv_width(c),
-                                    .state_o     = begin == 0 && end >= last ? NULL : g->state_o,
+                                    .state_o     = is_one ? NULL : g->state_o,
                                     .state_sum   = g->state_sum,
                                     .o           = o.data};
-    r->fault = fm_cuda_mla_tiles(&spans, g->stream);
+    if (!is_one || !g->pass.is_tiled) r->fault = fm_cuda_mla_tiles(&spans, g->stream);
+    g->pass.is_tiled = is_one; /* once for all layers */
     if (r->fault == FM_OK) r->fault = fm_cuda_mla_gather(&bring, g->stream);
     expand(r, w, keys_between(g, begin, end));
     if (r->fault == FM_OK) r->fault = fm_cuda_mla_expanded(&a, g->stream);
@@ -201,6 +204,7 @@ static void attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_att
 void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
     fm_cuda_run *g = fm__gpu(r);
+    if (r->weights->n_head == 0) return;
     if (g->pass.n_gen && !g->pass.is_planned) { /* once for all layers */
         const fm_mla_rows rows = rows_of(r, g);
         r->fault               = fm_cuda_mla_plan(&rows, g->stream);

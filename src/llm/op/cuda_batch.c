@@ -81,14 +81,28 @@ static void pad(fm_run *r, fm_cuda_run *g, int rows)
     r->n_row = r->n_out = rows;
 }
 
-/* A step of generated rows alone gets one of the few sizes; 0: it cannot. */
+/* A step of generated rows alone gets one of the few sizes, the same in every
+ * group; 0: it cannot. */
 static int pad_decode(fm_run *r, fm_cuda_run *g)
 {
-    const int n = r->batch->n_row, rows = padded(n);
-    if (!g->pads || g->pass.n_prompt_span || n == 0) return 0;
+    const fm_batch *b = r->batch;
+    int             n = b->n_row;
+    for (int i = 0; b->group_rows && i < r->weights->shard.group.n; i++)
+        if (b->group_rows[i] > n) n = b->group_rows[i];
+    const int rows = padded(n);
+    if (!g->pads || g->pass.n_prompt_span || (b->group_rows && !b->is_decode) || n == 0) return 0;
     if (rows > r->limits.max_rows || rows > r->limits.max_out) return 0;
     pad(r, g, rows);
     return 1;
+}
+
+static void list_groups(fm_run *r, fm_cuda_run *g)
+{
+    g->here.group_row0[0] = 0;
+    for (int i = 0; i < r->weights->shard.group.n; i++) {
+        g->exchange.rows_of[i] = g->pass.is_padded ? r->n_row : fm__rows_of_group(r->batch, i);
+        g->here.group_row0[i + 1] = g->here.group_row0[i] + g->exchange.rows_of[i];
+    }
 }
 
 static fm_cuda_recorded *recorded_for(fm_cuda_run *g, int rows)
@@ -129,21 +143,22 @@ void fm__cuda_begin(fm_run *r)
     *g->here.n_live = b->n_row;
     *g->here.n_gen  = g->pass.n_gen;
     *g->here.n_span = g->pass.n_prompt_span;
-    const int is_usual = pad_decode(r, g);
+    g->pass.is_padded = pad_decode(r, g);
+    list_groups(r, g);
+    fm__cuda_list_words(r);
 
     const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);
     const size_t pages = (size_t)g->here.page_begin[b->n_span] * sizeof(int32_t);
     r->fault = fm_cuda_upload(g->there.token, g->here.token, lists + pages, g->stream);
-    if (r->fault == FM_OK && g->records && is_usual) replay(r, g);
+    if (r->fault == FM_OK && g->records && g->pass.is_padded) replay(r, g);
 }
 
 void fm__cuda_end(fm_run *r)
 {
     fm_cuda_run      *g = fm__gpu(r);
     fm_cuda_recorded *e = g->recording;
-    if (!e) return;
-    g->recording       = NULL;
-    const fm_status rc = fm_cuda_record_end(g->stream, &e->graph);
-    if (r->fault == FM_OK) r->fault = rc;
-    if (r->fault == FM_OK) r->fault = fm_cuda_graph_start(e->graph, g->stream);
+    g->recording        = NULL;
+    if (e) fm__is_well(r, fm_cuda_record_end(g->stream, &e->graph));
+    if (e && r->fault == FM_OK) r->fault = fm_cuda_graph_start(e->graph, g->stream);
+    if (r->fault == FM_OK && r->weights->norm) fm__cuda_collect(r);
 }

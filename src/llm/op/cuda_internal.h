@@ -13,10 +13,12 @@
 #include "llm/kernel/cuda/mla.h"
 #include "llm/kernel/cuda/sample.h"
 #include "llm/op/cuda.h"
+#include "llm/op/cuda_exchange_internal.h"
 
 enum {
     FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
     FM_CUDA_LT_ROWS   = 64,       /* from more rows on, a dense FFN is cuBLASLt's */
+    FM_CUDA_FEW_ROWS  = 4,        /* up to these, experts are streamed without sorting */
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
     FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
@@ -30,6 +32,9 @@ typedef struct {
     int32_t     *out;                 /* [max_out] */
     int32_t     *gen_keys, *gen_table; /* [max_rows] of the generated rows */
     int32_t     *n_live, *n_gen, *n_span; /* [1] rows, generated rows, prompt spans */
+    int32_t     *group_row0;          /* [n_group+1] first row of each group */
+    int32_t     *own_word, *word_at;  /* [max_rows] rows of the table to contribute to the
+                                       * embedding, and where each row's then lies */
     fm_mla_span *span;                /* [max_span] prompt spans */
     int32_t     *page_begin;          /* [max_span+1] */
     int32_t     *page_list;           /* pages of all spans; comes last */
@@ -45,23 +50,30 @@ typedef struct {
 
 /* A step's choice of tokens, on the host and on the device. */
 typedef struct {
-    fm_cuda_sampling   *how;  /* [max_out] */
+    fm_cuda_sampling   *how;  /* [max_out of all groups] */
     int32_t            *n_edit;
     fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] comes last of what goes there */
-    int32_t            *id, *top_id;           /* what comes back, [max_out] and [max_out, 20] */
+    int32_t            *id, *top_id;           /* what comes back, [] and [, 20] */
     float              *logprob, *top_logprob;
 } fm_cuda_choice;
 
 /* What the host remembers of the pass in flight. */
 typedef struct {
     int n_gen, n_prompt_span, n_tile, n_table;
+    int is_padded;  /* every size is one of a few, whatever the batch */
     int is_planned; /* units are on the device */
+    int is_tiled;   /* the tiles of a pass over all keys are, too */
+    int n_own_word; /* rows this rank contributes to the embedding */
+    int rides;      /* the experts come next, and so few rows stream them */
+    const fm_mlp_weights *riding; /* the shared expert, which goes along with them */
 } fm_cuda_pass;
 
 typedef struct {
     fm_cuda_device dev;
     fm_stream      stream;
     fm_cuda_lt    *lt; /* NULL: every product by our own kernel */
+    fm_ops         ops;
+    int            deterministic;
 
     fm_cuda_lists here, there; /* host, device */
     int32_t      *row_of;      /* host [max_rows] the batch's row -> ours */
@@ -74,7 +86,8 @@ typedef struct {
     int               n_recorded, records;
     int           max_span, max_unit, max_tile, max_key, max_page;
 
-    char  *kv;       /* [n_layer][n_page*page_size][kv_width] bf16 */
+    char  *kv;       /* [n_layer][n_page*page_size][kv_width] bf16, or e4m3 bytes */
+    float *kv_scale; /* e4m3: [n_layer][n_page*page_size]; else NULL */
     size_t kv_layer; /* bytes of one layer */
     float *cos, *sin; /* [max_context, rope/2] */
 
@@ -89,18 +102,20 @@ typedef struct {
     float       *state_o, *state_sum;
 
     uint16_t *middle;   /* [pairs or rows of a pass, inter] */
-    uint16_t *gate_up;  /* [rows of a pass, 2 inter] before SwiGLU */
-    float    *pair_out; /* [pairs of a pass, D] */
+    uint16_t *gate_up;  /* [rows of a pass, 2 inter'] before SwiGLU */
+    float    *pair_out; /* [pairs of a pass, D'] */
     int32_t  *count, *offset, *pair_row, *pair_of, *block, *n_block;
+
+    fm_cuda_exchange exchange;
 
     fm_cuda_choice choose_here, choose_there;
     void          *choose_scratch;
     int32_t       *edit_at; /* host [V] zeros between rows */
 
-    float *logits;                  /* host [max_out, V] */
+    float *logits;                  /* host [max_out of all groups, V] */
     char  *memory, *pinned;         /* all of the above but kv */
     void  *lt_space;
-    size_t memory_bytes, pinned_bytes, kv_bytes, lists_bytes;
+    size_t memory_bytes, pinned_bytes, kv_bytes;
 } fm_cuda_run;
 
 static inline fm_cuda_run *fm__gpu(fm_run *r)
@@ -108,32 +123,53 @@ static inline fm_cuda_run *fm__gpu(fm_run *r)
     return r->backend;
 }
 
+/* The scales of one layer's cached tokens; NULL: they are bf16. */
+static inline float *fm__cuda_kv_scale(const fm_run *r, int layer)
+{
+    const fm_cuda_run *g     = r->backend;
+    const size_t       slots = (size_t)r->limits.n_page * (size_t)r->limits.page_size;
+    return g->kv_scale ? g->kv_scale + (size_t)layer * slots : NULL;
+}
+
 static inline int fm__cuda_least(int a, int b)
 {
     return a < b ? a : b;
 }
 
+static inline size_t fm__cuda_most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* cuda_carve.c: on a counting slab this is the plan */
+void   fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim);
+void   fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                      const fm_run_limits *lim, fm_slab *s);
+void   fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                             const fm_run_limits *lim, fm_slab *s);
 /* cuda_batch.c */
 void fm__cuda_begin(fm_run *r); /* the batch's lists go to the device */
 void fm__cuda_end(fm_run *r);
 /* cuda_sample.c */
 fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out);
-void      fm__cuda_carve_choice(fm_cuda_choice *c, const fm_run_limits *lim, fm_slab *s);
+void      fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, fm_slab *s);
 /* cuda_rows.c */
+void fm__cuda_find_slots(fm_run *r); /* the first thing in a pass */
 void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table);
 void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cuda_rope_q(fm_run *r, fm_act q);
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
-void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y);
 /* cuda_ffn.c */
 void fm__cuda_product(fm_run *r, fm_cuda_linear_args a);
 void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
+/* cuda_experts.c */
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
+int  fm__cuda_rides(fm_run *r); /* is this pass short enough to stream the experts? */
 /* cuda_attend.c */
 void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 

@@ -5,8 +5,9 @@
 #include "llm/op/cuda_internal.h"
 
 /* Where each row's token will be cached. */
-static fm_status find_slots(const fm_run *r, const fm_cuda_run *g)
+void fm__cuda_find_slots(fm_run *r)
 {
+    const fm_cuda_run       *g     = fm__gpu(r);
     const fm_cuda_pages_args pages = {.page     = g->page,
                                       .list     = g->there.page_list,
                                       .begin    = g->there.page_begin,
@@ -19,20 +20,25 @@ static fm_status find_slots(const fm_run *r, const fm_cuda_run *g)
                                       .n_row     = r->n_row,
                                       .page_size = r->limits.page_size,
                                       .max_page  = g->max_page};
-    FM_TRY(fm_cuda_pages(&pages, g->stream));
-    return fm_cuda_slots(&slots, g->stream);
+    if (fm__is_well(r, fm_cuda_pages(&pages, g->stream)))
+        r->fault = fm_cuda_slots(&slots, g->stream);
 }
 
 void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
 {
-    const fm_cuda_run       *g = fm__gpu(r);
-    const fm_cuda_embed_args a = {.x     = x.data,
-                                  .table = table,
-                                  .token = g->there.token,
-                                  .n_row = r->n_row,
-                                  .width = x.width,
-                                  .vocab = r->config->vocab};
-    r->fault                   = find_slots(r, g);
+    const fm_cuda_run *g = fm__gpu(r);
+    fm_cuda_embed_args a = {.x     = x.data,
+                            .table = table,
+                            .token = g->there.token,
+                            .n_row = r->n_row,
+                            .width = x.width,
+                            .vocab = r->config->vocab};
+    fm__cuda_find_slots(r);
+    if (r->fault == FM_OK && g->exchange.attn) { /* of words that came together */
+        a.table = fm__cuda_gather_words(r, table);
+        a.token = g->there.word_at;
+        a.vocab = r->weights->shard.attn.n * r->n_row;
+    }
     if (r->fault == FM_OK) r->fault = fm_cuda_embed(&a, g->stream);
 }
 
@@ -71,7 +77,7 @@ void fm__cuda_rope_q(fm_run *r, fm_act q)
                                  .nope        = c->nope,
                                  .rope        = c->rope,
                                  .interleaved = c->rope_interleave};
-    r->fault                  = fm_cuda_rope(&a, g->stream);
+    if (a.n_head) r->fault = fm_cuda_rope(&a, g->stream);
 }
 
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
@@ -79,6 +85,8 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
     const fm_cuda_run          *g = fm__gpu(r);
     const fm_model_config      *c = r->config;
     const fm_cuda_store_kv_args a = {.cache       = g->kv + (size_t)layer * g->kv_layer,
+                                     .e4m3        = g->kv_scale != NULL,
+                                     .slot_scale  = fm__cuda_kv_scale(r, layer),
                                      .ckv         = ckv.data,
                                      .norm        = norm_w,
                                      .cos         = g->cos,
@@ -112,10 +120,4 @@ void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
                                   .method       = c->route,
                                   .func         = c->score};
     r->fault                   = fm_cuda_route(&a, fm__gpu(r)->stream);
-}
-
-void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y)
-{
-    const fm_cuda_add_args a = {x.data, y.data, r->n_row, x.width};
-    r->fault                 = fm_cuda_add(&a, fm__gpu(r)->stream);
 }

@@ -5,9 +5,8 @@
 
 #include "llm/op/cuda_internal.h"
 
-void fm__cuda_carve_choice(fm_cuda_choice *c, const fm_run_limits *lim, fm_slab *s)
+void fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, fm_slab *s)
 {
-    const size_t n = (size_t)lim->max_out;
     c->how         = fm_slab_take(s, n * sizeof *c->how);
     c->n_edit      = fm_slab_take(s, sizeof *c->n_edit);
     c->edit        = fm_slab_take(s, FM_CUDA_EDITS * sizeof *c->edit);
@@ -118,22 +117,23 @@ fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_
     fm_cuda_run         *g = fm__gpu(r);
     const fm_cuda_choice there = g->choose_there;
     fm_cuda_choice      *here  = &g->choose_here;
-    fm_cuda_sample_args  a     = {.logits      = r->act.logits.data,
+    const int            n_out = fm__cuda_outs(r, b);
+    fm_cuda_sample_args  a     = {.logits      = fm__cuda_taken(r),
                                   .how         = there.how,
                                   .edit        = there.edit,
                                   .n_edit      = there.n_edit,
-                                  .n_row       = b->n_out,
+                                  .n_row       = n_out,
                                   .vocab       = r->config->vocab,
                                   .scratch     = g->choose_scratch,
                                   .id          = there.id,
                                   .logprob     = there.logprob,
                                   .top_id      = there.top_id,
                                   .top_logprob = there.top_logprob};
-    if (b->n_out == 0) return FM_OK;
-    FM_TRY(list_choice(r, draw, b->n_out, &a));
+    if (n_out == 0) return FM_OK;
+    FM_TRY(list_choice(r, draw, n_out, &a));
     a.max_edit = *here->n_edit;
 
-    const size_t n     = (size_t)b->n_out;
+    const size_t n     = (size_t)n_out;
     const size_t there_bytes = (size_t)((char *)(here->edit + a.max_edit) - (char *)here->how);
     const size_t back  = a.any_top ? (size_t)((char *)(here->top_logprob + n * FM_MAX_TOP_LOGPROBS) -
                                               (char *)here->id)
@@ -141,7 +141,7 @@ fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_
     FM_TRY(fm_cuda_upload(there.how, here->how, there_bytes, g->stream));
     FM_TRY(fm_cuda_sample(&a, g->stream));
     FM_TRY(fm_cuda_download(here->id, there.id, back, g->stream));
-    FM_TRY(fm_cuda_stream_wait(g->stream));
-    for (int i = 0; i < b->n_out; i++) read_choice(here, i, a.any_top, &out[i]);
+    FM_TRY(fm__cuda_wait(r));
+    for (int i = 0; i < n_out; i++) read_choice(here, i, a.any_top, &out[i]);
     return FM_OK;
 }

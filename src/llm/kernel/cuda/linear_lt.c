@@ -7,11 +7,11 @@
  * A plan is an algorithm for one kind of product and one bucket of m (a power
  * of two and what lies below it), found once; descriptors live in the plan and
  * layouts on the stack, so running a plan allocates nothing. */
-#include <cublasLt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "llm/kernel/cuda/linear.h"
+#include "llm/kernel/cuda/lt_library.h"
 
 enum { MAX_PLANS = 512, CANDIDATES = 8, ALIGNMENT = 16 };
 
@@ -19,8 +19,10 @@ enum { MAX_PLANS = 512, CANDIDATES = 8, ALIGNMENT = 16 };
     do {                                                                                           \
         const cublasStatus_t s_ = (call);                                                          \
         if (s_ != CUBLAS_STATUS_SUCCESS)                                                           \
-            return fm_fail(FM_E_DEVICE, "%s: %s", #call, cublasLtGetStatusString(s_));             \
+            return fm_fail(FM_E_DEVICE, "%s: %s", #call, lt_calls->cublasLtGetStatusString(s_));             \
     } while (0)
+
+static const fm__lt_calls *lt_calls; /* set by fm_cuda_lt_create() */
 
 /* What an algorithm depends on; compared as bytes. */
 typedef struct {
@@ -83,12 +85,13 @@ static plan *find(fm_cuda_lt *lt, const plan_key *k)
 
 fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_bytes)
 {
+    FM_TRY(fm__lt_library(&lt_calls));
     fm_cuda_lt *lt = calloc(1, sizeof *lt);
     if (!lt) return fm_fail(FM_E_OOM, "plans for cuBLASLt");
-    const cublasStatus_t s = cublasLtCreate(&lt->handle);
+    const cublasStatus_t s = lt_calls->cublasLtCreate(&lt->handle);
     if (s != CUBLAS_STATUS_SUCCESS) {
         free(lt);
-        return fm_fail(FM_E_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(s));
+        return fm_fail(FM_E_DEVICE, "cublasLtCreate: %s", lt_calls->cublasLtGetStatusString(s));
     }
     lt->workspace       = workspace;
     lt->workspace_bytes = workspace_bytes;
@@ -99,17 +102,17 @@ fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_
 void fm_cuda_lt_destroy(fm_cuda_lt *lt)
 {
     if (!lt) return;
-    cublasLtDestroy(lt->handle);
+    lt_calls->cublasLtDestroy(lt->handle);
     free(lt);
 }
 
 static fm_status one_layout(cublasLtMatrixLayoutOpaque_t *l, cudaDataType type, int rows, int cols,
                             int ld, int32_t n_batch, int64_t stride)
 {
-    LT(cublasLtMatrixLayoutInit(l, type, (uint64_t)rows, (uint64_t)cols, ld));
-    LT(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n_batch,
+    LT(lt_calls->cublasLtMatrixLayoutInit_internal(l, sizeof *l, type, (uint64_t)rows, (uint64_t)cols, ld));
+    LT(lt_calls->cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n_batch,
                                         sizeof n_batch));
-    LT(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+    LT(lt_calls->cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
                                         sizeof stride));
     return FM_OK;
 }
@@ -126,8 +129,8 @@ static fm_status make_layouts(layouts *l, const fm_cuda_linear_args *a, int m)
 static fm_status describe(cublasLtMatmulDescOpaque_t *d, int by_k)
 {
     const cublasOperation_t w = by_k ? CUBLAS_OP_N : CUBLAS_OP_T;
-    LT(cublasLtMatmulDescInit(d, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    LT(cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_TRANSA, &w, sizeof w));
+    LT(lt_calls->cublasLtMatmulDescInit_internal(d, sizeof *d, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    LT(lt_calls->cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_TRANSA, &w, sizeof w));
     return FM_OK;
 }
 
@@ -140,13 +143,13 @@ static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, size_t workspace_by
     const cublasLtMatmulPreferenceAttributes_t alignment[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    LT(cublasLtMatmulPreferenceInit(p));
-    LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+    LT(lt_calls->cublasLtMatmulPreferenceInit_internal(p, sizeof *p));
+    LT(lt_calls->cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                             &workspace_bytes, sizeof workspace_bytes));
-    LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+    LT(lt_calls->cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
                                             sizeof schemes));
     for (size_t i = 0; i < sizeof alignment / sizeof *alignment; i++)
-        LT(cublasLtMatmulPreferenceSetAttribute(p, alignment[i], &aligned, sizeof aligned));
+        LT(lt_calls->cublasLtMatmulPreferenceSetAttribute(p, alignment[i], &aligned, sizeof aligned));
     return FM_OK;
 }
 
@@ -155,7 +158,7 @@ static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, size_t workspace_by
 static int fits(fm_cuda_lt *lt, plan *p, layouts *l, const cublasLtMatmulAlgo_t *algorithm)
 {
     cublasLtMatmulHeuristicResult_t r;
-    const cublasStatus_t s = cublasLtMatmulAlgoCheck(lt->handle, &p->product, &l->w, &l->x, &l->y,
+    const cublasStatus_t s = lt_calls->cublasLtMatmulAlgoCheck(lt->handle, &p->product, &l->w, &l->x, &l->y,
                                                      &l->y, algorithm, &r);
     return s == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= lt->workspace_bytes;
 }
@@ -170,7 +173,7 @@ static fm_status choose(fm_cuda_lt *lt, plan *p, const fm_cuda_linear_args *a)
     FM_TRY(make_layouts(&top, a, p->key.bucket));
     FM_TRY(make_layouts(&bottom, a, p->key.bucket / 2 + 1));
     FM_TRY(prefer(&preference, lt->workspace_bytes));
-    LT(cublasLtMatmulAlgoGetHeuristic(lt->handle, &p->product, &top.w, &top.x, &top.y, &top.y,
+    LT(lt_calls->cublasLtMatmulAlgoGetHeuristic(lt->handle, &p->product, &top.w, &top.x, &top.y, &top.y,
                                       &preference, CANDIDATES, found, &n));
     for (int i = 0; i < n; i++) {
         if (found[i].state != CUBLAS_STATUS_SUCCESS || !fits(lt, p, &bottom, &found[i].algo))
@@ -204,7 +207,7 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
     FM_TRY(fm_cuda_lt_plan(lt, a));
     plan *p = find(lt, &k);
     FM_TRY(make_layouts(&l, a, a->m));
-    LT(cublasLtMatmul(lt->handle, &p->product, &one, a->w, &l.w, a->x, &l.x, &beta, a->y, &l.y,
+    LT(lt_calls->cublasLtMatmul(lt->handle, &p->product, &one, a->w, &l.w, a->x, &l.x, &beta, a->y, &l.y,
                       a->y, &l.y, &p->algorithm, lt->workspace, lt->workspace_bytes,
                       (cudaStream_t)stream));
     return FM_OK;

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole models on dummy weights: decode and prefill against the roofline,
+ * recorded and not, deterministic and not, and where the time goes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "bench/cuda/bound.h"
+#include "bench/cuda/model_profile.h"
+#include "bench/cuda/model_stand.h"
+#include "bench/cuda/sections.h"
+#include "bench/cuda/stand.h"
+#include "device/cuda/device.h"
+
+enum { WARM = 3, MIN_PASSES = 3, MAX_PASSES = 31, PROFILES = 5 };
+static const double PASSES_US = 300e3, HOLD_US = 8e3;
+
+static const int every_batch[] = {256, 32, 1, 128, 512, 8}, some_batches[] = {256, 32, 1};
+static const int prompts[]     = {4096, 1024};
+
+/* --- results -------------------------------------------------------------- */
+
+static fm_gpu_result result(const char *name, const char *how, int T, double us)
+{
+    fm_gpu_result x = {.T = T, .us = us};
+    snprintf(x.name, sizeof x.name, "%s", name);
+    snprintf(x.shape, sizeof x.shape, "%s", how);
+    return x;
+}
+
+static void send_pass(const fm_gpu_stand *s, const char *name, const char *how,
+                      const fm_shape *shape, double us)
+{
+    const fm_bound b = fm_gpu_bound(&s->config, shape, stand_ceilings());
+    fm_gpu_result  x = result(name, how, shape->n_seq * shape->n_row, us);
+    x.bytes          = b.cost.bytes;
+    x.flop           = b.cost.flops;
+    x.bound_us       = b.seconds * 1e6;
+    x.tokens         = x.T;
+    stand_send(&x);
+}
+
+static fm_shape decode_of(int B)
+{
+    return (fm_shape){.n_seq = B, .n_row = 1, .pos0 = FM_GPU_CONTEXT, .generated = 1, .n_out = B};
+}
+
+static fm_shape prefill_of(int n)
+{
+    return (fm_shape){.n_seq = 1, .n_row = n, .n_out = 1};
+}
+
+/* --- forward passes ------------------------------------------------------- */
+
+/* The same pass again and again, the host never waiting: us between the ends
+ * of two. */
+static double passes_us(fm_gpu_stand *s, int n)
+{
+    double us[MAX_PASSES];
+    stand_marks_reset();
+    stand_mark(fm_gpu_stream(s->run));
+    for (int i = 0; i < n; i++) {
+        stand_need(fm_gpu_stand_pass(s));
+        stand_mark(fm_gpu_stream(s->run));
+    }
+    stand_wait();
+    for (int i = 0; i < n; i++) us[i] = stand_between(i, i + 1);
+    return stand_median(us, n);
+}
+
+/* How many passes fit into the time for one number. */
+static int passes_for(double us)
+{
+    const double n = PASSES_US / us;
+    return n < MIN_PASSES ? MIN_PASSES : n > MAX_PASSES ? MAX_PASSES : (int)n;
+}
+
+static void time_forward(fm_gpu_stand *s, const char *name, const char *how, const fm_shape *shape)
+{
+    fm_gpu_stand_shape(s, shape);
+    const double about = passes_us(s, WARM); /* loads kernels, plans products, records the step */
+    send_pass(s, name, how, shape, passes_us(s, passes_for(about)));
+}
+
+/* --- steps: a pass, the choice of tokens, and the host has them ------------- */
+
+static double step_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *out)
+{
+    const double from = fm_now();
+    stand_need(fm_gpu_stand_pass(s));
+    stand_need(fm_run_sample(s->run, &s->batch, draw, out));
+    for (int i = 0; i < s->batch.n_out; i++) s->batch.token[s->batch.out[i]] = out[i].id;
+    return (fm_now() - from) * 1e6;
+}
+
+static void time_steps(fm_gpu_stand *s, const char *how, const fm_shape *shape)
+{
+    fm_sampling greedy = fm_sampling_default();
+    greedy.temperature = 0;
+    double      us[MAX_PASSES], about = 0;
+    fm_draw    *draw = calloc((size_t)shape->n_out, sizeof *draw);
+    fm_sampled *out  = calloc((size_t)shape->n_out, sizeof *out);
+    FM_BUG_UNLESS(draw && out);
+    for (int i = 0; i < shape->n_out; i++) draw[i].how = &greedy;
+    fm_gpu_stand_shape(s, shape);
+    for (int i = 0; i < WARM; i++) about = step_us(s, draw, out);
+    const int n = passes_for(about);
+    for (int i = 0; i < n; i++) us[i] = step_us(s, draw, out);
+    send_pass(s, "decode step", how, shape, stand_median(us, n));
+    free(draw);
+    free(out);
+}
+
+/* The bound takes experts to be equally likely; are they, in the last layer? */
+static void count_experts(const fm_gpu_stand *s, int T)
+{
+    const size_t n      = (size_t)T * (size_t)s->config.top_k;
+    int32_t     *expert = calloc(n, sizeof *expert);
+    char        *is_met = calloc((size_t)s->config.n_expert, 1), shape[40];
+    int          met    = 0;
+    FM_BUG_UNLESS(expert && is_met);
+    stand_need(fm_cuda_download(expert, s->run->act.route.expert, n * sizeof *expert,
+                                fm_gpu_stream(s->run)));
+    stand_wait();
+    for (size_t i = 0; i < n; i++)
+        if (expert[i] >= 0 && !is_met[expert[i]]) is_met[expert[i]] = 1, met++;
+    snprintf(shape, sizeof shape, "batch %d; equally likely: %.1f", T, fm_experts_met(&s->config, T));
+    stand_number("experts met", shape, met, "experts");
+    free(expert);
+    free(is_met);
+}
+
+/* --- where the time goes ---------------------------------------------------- */
+
+static void send_profile(const fm_gpu_stand *s, const char *how, const fm_shape *shape,
+                         const double us[FM_N_KIND])
+{
+    const fm_bound b = fm_gpu_bound(&s->config, shape, stand_ceilings());
+    const int      T = shape->n_seq * shape->n_row;
+    double         sum = 0;
+    for (fm_kind k = 0; k < FM_N_KIND; k++) {
+        fm_gpu_result x    = result(fm_kind_name(k), how, T, us[k]);
+        const int     part = fm_kind_part(k);
+        if (part >= 0) x.bound_us = b.part[part] * 1e6;
+        sum += us[k];
+        if (us[k] > 0) stand_send(&x);
+    }
+    fm_gpu_result all = result("all ops", how, T, sum);
+    all.bound_us      = b.seconds * 1e6;
+    stand_send(&all);
+}
+
+/* The stream is held while the host puts a pass into it, so that no op waits
+ * for the host. */
+static void profile(fm_gpu_stand *s, const char *how, const fm_shape *shape)
+{
+    double us[FM_N_KIND], mean[FM_N_KIND] = {0};
+    fm_gpu_stand_shape(s, shape);
+    (void)passes_us(s, WARM);
+    fm_gpu_profile_begin(s->run);
+    for (int i = -1; i < PROFILES; i++) { /* the first makes the marks */
+        stand_hold(fm_gpu_stream(s->run), HOLD_US);
+        stand_need(fm_gpu_stand_pass(s));
+        stand_wait();
+        fm_gpu_profile_take(us);
+        for (int k = 0; i >= 0 && k < FM_N_KIND; k++) mean[k] += us[k] / PROFILES;
+    }
+    fm_gpu_profile_end(s->run);
+    send_profile(s, how, shape, mean);
+}
+
+/* --- a model ---------------------------------------------------------------- */
+
+static void new_run(fm_gpu_stand *s, const char *how, const fm_run_cuda_options *o)
+{
+    fm_cuda_device gpu;
+    const double   from = fm_now();
+    stand_need(fm_gpu_stand_run(s, o));
+    stand_wait();
+    stand_number("run, cache filled", how, fm_now() - from, "s");
+    stand_need(fm_cuda_open(&gpu, 0));
+    stand_number("memory left", how, (double)gpu.available / (1 << 30), "GiB");
+}
+
+static void measure_recorded(fm_gpu_stand *s)
+{
+    const fm_run_cuda_options o = {.pads = 1, .records = 1};
+    new_run(s, "recorded", &o);
+    for (size_t i = 0; i < sizeof every_batch / sizeof *every_batch && !stand_is_over(); i++) {
+        const fm_shape shape = decode_of(every_batch[i]);
+        time_forward(s, "decode", "recorded", &shape);
+        count_experts(s, shape.n_seq);
+        time_steps(s, "recorded", &shape);
+    }
+    for (size_t i = 0; i < sizeof prompts / sizeof *prompts && !stand_is_over(); i++) {
+        const fm_shape shape = prefill_of(prompts[i]);
+        time_forward(s, "prefill", "", &shape);
+    }
+}
+
+static void measure_launched(fm_gpu_stand *s)
+{
+    const fm_run_cuda_options o = {.pads = 1};
+    char                      how[40];
+    if (stand_is_over()) return;
+    new_run(s, "not recorded", &o);
+    for (size_t i = 0; i < sizeof some_batches / sizeof *some_batches && !stand_is_over(); i++) {
+        const fm_shape shape = decode_of(some_batches[i]);
+        time_forward(s, "decode", "not recorded", &shape);
+        snprintf(how, sizeof how, "op by op, batch %d", shape.n_seq);
+        profile(s, how, &shape);
+    }
+    const fm_shape shape = prefill_of(prompts[0]);
+    if (!stand_is_over()) profile(s, "op by op, prefill", &shape);
+}
+
+static void measure_deterministic(fm_gpu_stand *s)
+{
+    const fm_run_cuda_options o = {.deterministic = 1, .pads = 1, .records = 1};
+    if (stand_is_over()) return;
+    new_run(s, "deterministic", &o);
+    for (size_t i = 0; i < sizeof some_batches / sizeof *some_batches && !stand_is_over(); i++) {
+        const fm_shape shape = decode_of(some_batches[i]);
+        time_forward(s, "decode", "deterministic, recorded", &shape);
+    }
+    const fm_shape shape = prefill_of(prompts[0]);
+    if (!stand_is_over()) time_forward(s, "prefill", "deterministic", &shape);
+}
+
+static void measure(const char *shape, const char *json)
+{
+    fm_gpu_stand s;
+    const double from = fm_now();
+    stand_need(fm_gpu_stand_open(&s, shape, json));
+    stand_wait();
+    stand_number("weights", "made on the GPU", fm_now() - from, "s");
+    stand_number("weights", "", (double)s.slab_bytes * 1e-9, "GB");
+    measure_recorded(&s);
+    measure_launched(&s);
+    measure_deterministic(&s);
+    fm_gpu_stand_close(&s);
+}
+
+void section_v2_lite(void)
+{
+    measure("v2-lite", NULL);
+}
+
+void section_r1_bf16(void)
+{
+    measure("r1", "{\"num_hidden_layers\": 8, \"quantization_config\": null}");
+}
+
+void section_r1_fp8(void)
+{
+    measure("r1", "{\"num_hidden_layers\": 13}");
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole model on the GPU without scheduler, queue or text: dummy weights, a
+ * run, and batches of sequences that are all alike; sequence i owns pages
+ * [i*per, (i+1)*per) of the pool. */
+#ifndef FM_BENCH_CUDA_MODEL_STAND_H
+#define FM_BENCH_CUDA_MODEL_STAND_H
+
+#include "bench/cpu_bound.h"
+#include "device/cuda/stream.h"
+#include "llm/load/source.h"
+#include "llm/op/cuda.h"
+
+typedef struct {
+    fm_model_config config;
+    fm_source      *source;
+    fm_weights      weights;
+    void           *slab;
+    size_t          slab_bytes;
+    fm_run_limits   limits;
+    fm_run         *run;
+    fm_batch        batch;
+    int32_t        *page; /* [n_page] a pool that has been in use: no order */
+} fm_gpu_stand;
+
+/* Dummy weights of a built-in shape, its config changed by `json` (NULL: not). */
+fm_status fm_gpu_stand_open(fm_gpu_stand *s, const char *shape, const char *json);
+void      fm_gpu_stand_close(fm_gpu_stand *s); /* {0} is fine */
+
+/* A new run instead of the last one, its cache filled with latents of random
+ * tokens. */
+fm_status fm_gpu_stand_run(fm_gpu_stand *s, const fm_run_cuda_options *o);
+
+/* The batch of the next passes. */
+void      fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape);
+fm_status fm_gpu_stand_pass(fm_gpu_stand *s); /* starts one; does not wait for it */
+
+fm_stream fm_gpu_stream(const fm_run *r); /* where its passes run: for marks around them */
+
+enum { FM_GPU_CONTEXT = 500, FM_GPU_BATCH = 512, FM_GPU_PROMPT = 4096 };
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening an engine: how memory is divided, and the weights that go into it. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "llm/engine_agree.h"
+#include "llm/engine_open_internal.h"
+
+enum { MAX_PLAN_BYTES = 1 << 30 };
+
+/* --- plan ------------------------------------------------------------------ */
+
+/* What the messages between ranks may hold. */
+static fm_status set_courier(opening *p)
+{
+    const fm_engine *e     = p->e;
+    const int        pages = fm__part_of(e->limits.max_context, e->limits.page_size);
+    const int64_t    most  = (int64_t)p->sched.max_running * pages;
+    if (most * e->layout.n_group > MAX_PLAN_BYTES / (int64_t)sizeof(int32_t))
+        return fm_fail(FM_E_ARG,
+                       "%d sequences of %d tokens make step plans too long to send: lower "
+                       "--max-running-requests or --context-length",
+                       p->sched.max_running, e->limits.max_context);
+    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->limits.n_lane,
+                                                    .n_group        = e->layout.n_group,
+                                                    .max_rows       = e->limits.max_rows,
+                                                    .max_spans      = 2 * p->sched.max_running,
+                                                    .max_outs       = e->limits.max_out,
+                                                    .max_pages      = (int)most,
+                                                    .max_span_pages = pages,
+                                                    .page_size      = e->limits.page_size,
+                                                    .n_page         = INT_MAX,
+                                                    .vocab          = e->config.vocab},
+                                      .plan      = e->groups.plan,
+                                      .heads     = e->groups.heads,
+                                      .group     = e->layout.shard.group.index,
+                                      .is_leader = e->layout.is_leader};
+    return FM_OK;
+}
+
+static fm_status make_plan(opening *p, int64_t max_tokens)
+{
+    fm_engine         *e     = p->e;
+    const fm_run_bytes bytes = e->backend->bytes(&e->config, &e->layout.shard, p->act,
+                                                    &e->limits, &p->device);
+    const fm_plan_request q = {
+        .total            = p->memory.total,
+        .available        = p->memory.available,
+        .mem_fraction     = p->o->mem_fraction_static,
+        .max_total_tokens = max_tokens,
+        .page_size        = e->limits.page_size,
+        .max_running      = p->sched.max_running * e->limits.n_lane,
+        .max_context      = p->sched.max_context,
+        .weights          = e->slab.bytes,
+        .workspace = bytes.workspace + (fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0),
+        .kv_page   = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size)};
+    return fm_plan_make(&e->plan, &q);
+}
+
+static uint64_t content_of(const opening *p)
+{
+    char            text[512];
+    const fm_shard *s = &p->e->layout.shard;
+    snprintf(text, sizeof text, "%s %d %d/%d %d/%d %d/%d %d-%d %lld", p->path.name, (int)p->act,
+             s->attn.index, s->attn.n, s->expert.index, s->expert.n, s->channel.index, s->channel.n,
+             s->layer.begin, s->layer.end, (long long)p->o->seed);
+    return fm_rng_key(text, p->checkpoint);
+}
+
+/* First as if the host were this rank's alone, so that what cannot fit is said
+ * before memory is asked for; then with its part of it. */
+static fm_status plan_memory(opening *p)
+{
+    fm_engine    *e     = p->e;
+    const size_t  bytes = e->slab.bytes;
+    fm_status     rc    = set_courier(p);
+    if (rc == FM_OK) rc = make_plan(p, p->o->max_total_tokens);
+    FM_TRY(fm__agree_all_well(e->world, rc));
+    if (e->backend->is_host) {
+        const uint64_t content = content_of(p);
+        FM_TRY(fm__open_together(e, fm_shared_open(&e->slab, e->world, content, bytes, "weights")));
+        p->memory.total     = e->slab.total;
+        p->memory.available = e->slab.available;
+    }
+    if (fm__n_rank(e) == 1) return FM_OK;
+    FM_TRY(fm__agree_all_well(e->world, make_plan(p, p->o->max_total_tokens)));
+    int64_t n_page = e->plan.n_page;
+    FM_TRY(fm__agree_least(e->world, &n_page));
+    return make_plan(p, n_page * e->limits.page_size);
+}
+
+/* Lanes divide the pages, but only as far as one can hold the longest text: a
+ * prompt that one rank would take is not refused for the sake of speed. */
+static void share_pages(opening *p)
+{
+    fm_engine *e     = p->e;
+    const int  texts = (int)(e->plan.max_tokens / p->sched.max_context);
+    p->n_lane        = texts < 1 ? 1 : texts < e->limits.n_lane ? texts : e->limits.n_lane;
+    e->limits.n_page = p->courier.limits.n_page = e->plan.n_page;
+    p->sched.n_page  = e->plan.n_page / p->n_lane;
+}
+
+static fm_status show(opening *p)
+{
+    fm_engine *e     = p->e;
+    fm_str     ranks = {0};
+    fm_status  rc    = FM_OK;
+    if (fm__n_rank(e) > 1) {
+        rc = fm_world_placement(e->world, &ranks);
+        fm_layout_print(&e->layout, p->stage, &e->config, &ranks);
+    }
+    if (rc == FM_OK && fm__open_shows(p)) p->hooks->plan(&e->plan, p->path.name, ranks.text);
+    fm_str_fini(&ranks);
+    return rc;
+}
+
+fm_status fm__open_plan(opening *p)
+{
+    FM_TRY(plan_memory(p));
+    share_pages(p);
+    return show(p);
+}
+
+/* --- load ------------------------------------------------------------------ */
+
+static fm_status place_weights(opening *p)
+{
+    fm_engine *e = p->e;
+    if (!e->backend->is_host) {
+        FM_TRY(e->backend->alloc(&e->slab.base, e->slab.bytes, "weights"));
+        e->slab.fills = 1;
+    } else if (e->slab.fills) {
+        fm_threads_spread(e->threads, e->slab.base, e->slab.bytes);
+    }
+    fm_slab place = {.base = e->slab.base, .size = e->slab.bytes};
+    fm_weights_fini(&e->weights);
+    return fm__open_lay_out(p, &place);
+}
+
+static fm_status load(opening *p)
+{
+    fm_engine   *e     = p->e;
+    FM_TRY(place_weights(p));
+    const double began = fm_now();
+    if (e->slab.fills)
+        FM_TRY(e->backend->fill(&e->weights, e->source, e->limits.n_thread, fm__open_shows(p)));
+    e->load_seconds = fm_now() - began;
+    fm_source_close(e->source);
+    e->source = NULL;
+    return FM_OK;
+}
+
+fm_status fm__open_load(opening *p)
+{
+    fm_engine *e = p->e;
+    FM_TRY(fm__agree_all_well(e->world, load(p)));
+    return e->backend->is_host ? fm_shared_ready(&e->slab, e->limits.n_thread) : FM_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "device/cuda/device.h"
+#include "llm/op/backend.h"
+#include "llm/op/cuda.h"
+#include "llm/op/cuda_weights.h"
+
+static int is_there(void)
+{
+    return fm_cuda_count() > 0;
+}
+
+static fm_status open_device(const fm_backend_options *o, fm_backend_memory *out)
+{
+    const int      n_gpu = fm_cuda_count(), each = (o->n_rank + n_gpu - 1) / n_gpu;
+    fm_cuda_device d;
+    FM_TRY(fm_cuda_open(&d, o->device % n_gpu));
+    *out = (fm_backend_memory){.total     = d.total / (size_t)each,
+                               .available = d.available / (size_t)each};
+    snprintf(out->name, sizeof out->name, "%s", d.name);
+    return FM_OK;
+}
+
+static fm_run_cuda_options options_of(const fm_backend_options *o, const fm_ranks *ranks)
+{
+    return (fm_run_cuda_options){.device        = o->device % fm_cuda_count(),
+                                 .deterministic = o->deterministic,
+                                 .pads          = 1,
+                                 .records       = !o->no_graphs,
+                                 .kv_e4m3       = o->kv_e4m3,
+                                 .ranks         = ranks,
+                                 .meeting       = FM_MEET_BY_NCCL};
+}
+
+static fm_run_bytes bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                          const fm_run_limits *lim, const fm_backend_options *o)
+{
+    const fm_run_cuda_options options = options_of(o, NULL);
+    (void)act;
+    return fm_run_cuda_bytes(c, shard, lim, &options);
+}
+
+static fm_status create(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_ranks ranks,
+                        const fm_backend_options *o)
+{
+    const fm_run_cuda_options options =
+        options_of(o, ranks.replica->n_rank > 1 ? &ranks : NULL);
+    return fm_run_create_cuda(out, w, lim, &options);
+}
+
+static const fm_backend cuda = {
+    .name     = "cuda",
+    .packing  = FM_PACK_ROWS,
+    .is_there = is_there,
+    .open     = open_device,
+    .bytes    = bytes,
+    .alloc    = fm_cuda_alloc,
+    .free     = fm_cuda_free,
+    .fill     = fm_cuda_weights_fill,
+    .create   = create,
+};
+
+const fm_backend *fm_backend_cuda(void)
+{
+    return &cuda;
+}
