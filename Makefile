@@ -14,6 +14,16 @@ bench: all
 bench-cpu: all
 	@$(B)/bench/bench_cpu --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
 
+# With a GPU here.  tools/gpu/run.sh is for one elsewhere: it takes along what gpu-bundle makes.
+test-gpu: all
+	@$(B)/tests/cuda/gpu/fathom-test-gpu $(TEST_ARGS)
+
+bench-gpu: all
+	@$(B)/bench/cuda/bench_cuda --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
+
+gpu-bundle: | packages
+	@tools/gpu/bundle.sh $(B)-bundle build-gpu
+
 chat: all
 	@$(B)/fathom run
 
@@ -29,4 +39,4 @@ packages:
 clean:
 	@rm -rf $(B)
 
-.PHONY: all chat bench bench-cpu test install packages clean
+.PHONY: all chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install packages clean

@@ -2,7 +2,7 @@
 /* How close the GPU engine is to what the GPU can do: first its own limits, then
  * every family of kernels, then whole models on dummy weights.
  *
- *     bench_cuda [--only SECTIONS] [--seconds N] [--json FILE] [--commit ID]
+ *     bench_cuda [--only SECTIONS] [--seconds N] [--json FILE] [--markdown FILE]
  *
  * 0: all sections ended well; 1: some did not; 2: no usable GPU, or a bad option. */
 #define _GNU_SOURCE /* argp */
@@ -38,7 +38,7 @@ static const section sections[] = {
 };
 
 typedef struct {
-    const char *only, *json, *commit;
+    const char *only, *json, *markdown, *commit;
     double      seconds; /* 0: each section's own */
 } arguments;
 
@@ -46,6 +46,7 @@ static const struct argp_option options[] = {
     {"only", 'o', "SECTIONS", 0, "of those --list names, with commas between", 0},
     {"seconds", 's', "N", 0, "time for each section", 0},
     {"json", 'j', "FILE", 0, "everything as JSON", 0},
+    {"markdown", 'd', "FILE", 0, "tables as in docs/performance.md", 0},
     {"commit", 'c', "ID", 0, "what to call this build in the results", 0},
     {"list", 'l', NULL, 0, "name the sections", 0},
     {0},
@@ -92,6 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--seconds: a number up to 3600 is expected, not %s", arg);
         return 0;
     case 'j': a->json = arg; return 0;
+    case 'd': a->markdown = arg; return 0;
     case 'c': a->commit = arg; return 0;
     case 'l': list_sections(); exit(0);
     default: return ARGP_ERR_UNKNOWN;
@@ -153,6 +155,13 @@ static int measure(const section *s, double seconds, fm_gpu_report *r)
     return 0;
 }
 
+/* After every section: whatever happens later, this much is there. */
+static fm_status write_files(const arguments *a, const fm_gpu_report *r)
+{
+    if (a->json) FM_TRY(fm_gpu_report_json(r, a->json));
+    return a->markdown ? fm_gpu_report_markdown(r, a->markdown) : FM_OK;
+}
+
 static int measure_all(const arguments *a)
 {
     fm_gpu_report r  = {.commit = a->commit, .ceilings = fm_gpu_usual};
@@ -161,7 +170,7 @@ static int measure_all(const arguments *a)
         const section *s = &sections[i];
         if (i > 0 && a->only && !is_named(a->only, s->name)) continue; /* the GPU's name: always */
         if (measure(s, a->seconds > 0 ? a->seconds : s->seconds, &r)) rc = 2;
-        else if (a->json && fm_gpu_report_json(&r, a->json) != FM_OK) rc = 1; /* as far as it got */
+        else if (write_files(a, &r) != FM_OK) rc = 1;
     }
     if (rc == 1) fprintf(stderr, "bench_cuda: %s\n", fm_why());
     if (rc == 0 && r.fault[0]) rc = 1;

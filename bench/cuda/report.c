@@ -112,12 +112,17 @@ static json_t *result_json(const fm_gpu_result *x)
     return o;
 }
 
-fm_status fm_gpu_report_json(const fm_gpu_report *r, const char *path)
+static void today(char *out, size_t cap)
 {
     const time_t now = time(NULL);
-    json_t      *list = json_array();
-    char         date[16];
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    strftime(out, cap, "%Y-%m-%d", gmtime(&now));
+}
+
+fm_status fm_gpu_report_json(const fm_gpu_report *r, const char *path)
+{
+    json_t *list = json_array();
+    char    date[16];
+    today(date, sizeof date);
     for (int i = 0; i < r->n; i++) json_array_append_new(list, result_json(&r->result[i]));
     json_t *all = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:o}", "gpu", r->gpu, "date", date,
                             "commit", r->commit, "bytes_per_second", r->ceilings.bandwidth,
@@ -127,4 +132,53 @@ fm_status fm_gpu_report_json(const fm_gpu_report *r, const char *path)
     const int failed = json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(all);
     return failed ? fm_fail(FM_E_IO, "%s cannot be written", path) : FM_OK;
+}
+
+/* --- tables ----------------------------------------------------------------- */
+
+static void write_cell(FILE *f, const char *format, double value)
+{
+    if (value > 0) fprintf(f, format, value);
+    else fprintf(f, " – |");
+}
+
+static void write_row(FILE *f, const fm_gpu_result *x)
+{
+    fprintf(f, "| %s | %s |", x->name, x->shape);
+    if (x->unit[0]) {
+        fprintf(f, " | %.6g %s | | | | |\n", x->value, x->unit);
+        return;
+    }
+    write_cell(f, " %.0f |", x->T);
+    write_cell(f, " %.1f |", x->us);
+    write_cell(f, " %.0f |", x->bytes / x->us * 1e-3);
+    write_cell(f, " %.1f |", x->flop / x->us * 1e-6);
+    write_cell(f, " %.0f |", x->tokens / x->us * 1e6);
+    write_cell(f, " %.0f %% |", fm_gpu_percent(x));
+    fprintf(f, "\n");
+}
+
+static void write_tables(FILE *f, const fm_gpu_report *r)
+{
+    char date[16];
+    today(date, sizeof date);
+    fprintf(f, "%s, %s, commit %s. Measured limits: %.0f GB/s, %.0f TFLOP/s in BF16, %.0f in FP8.\n",
+            r->gpu, date, r->commit, r->ceilings.bandwidth * 1e-9, r->ceilings.bf16 * 1e-12,
+            r->ceilings.fp8 * 1e-12);
+    for (int i = 0; i < r->n; i++) {
+        if (i == 0 || strcmp(r->result[i - 1].section, r->result[i].section) != 0)
+            fprintf(f, "\n| %s | shape | T | us | GB/s | TFLOP/s | tok/s | of limit |\n"
+                       "|---|---|---:|---:|---:|---:|---:|---:|\n", r->result[i].section);
+        write_row(f, &r->result[i]);
+    }
+}
+
+fm_status fm_gpu_report_markdown(const fm_gpu_report *r, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) return fm_fail(FM_E_IO, "%s cannot be opened for writing", path);
+    write_tables(f, r);
+    const int failed = ferror(f);
+    if (fclose(f) || failed) return fm_fail(FM_E_IO, "%s cannot be written", path);
+    return FM_OK;
 }

@@ -42,6 +42,7 @@ void fm_gpu_report_fini(fm_gpu_report *r);
 
 double    fm_gpu_percent(const fm_gpu_result *x); /* of the bound; 0 where there is none */
 fm_status fm_gpu_report_json(const fm_gpu_report *r, const char *path);
+fm_status fm_gpu_report_markdown(const fm_gpu_report *r, const char *path); /* for docs/ */
 
 /* Results that are ceilings have these names, in section "ceilings". */
 #define FM_GPU_COPY "device copy"

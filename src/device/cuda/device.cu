@@ -45,6 +45,14 @@ void fm_cuda_stream_destroy(fm_stream s)
     if (s) (void)cudaStreamDestroy((cudaStream_t)s);
 }
 
+fm_status fm_cuda_stream_is_done(fm_stream s, int *done)
+{
+    const cudaError_t e = cudaStreamQuery((cudaStream_t)s);
+    *done               = e == cudaSuccess;
+    if (*done || e == cudaErrorNotReady) return FM_OK;
+    return fm_fail(FM_E_DEVICE, "work on the GPU: %s", cudaGetErrorString(e));
+}
+
 fm_status fm_cuda_stream_wait(fm_stream s)
 {
     FM_CUDA(cudaStreamSynchronize((cudaStream_t)s));
@@ -86,6 +94,12 @@ fm_status fm_cuda_upload(void *dst, const void *src, size_t bytes, fm_stream s)
 fm_status fm_cuda_download(void *dst, const void *src, size_t bytes, fm_stream s)
 {
     FM_CUDA(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)s));
+    return FM_OK;
+}
+
+fm_status fm_cuda_copy(void *dst, const void *src, size_t bytes, fm_stream s)
+{
+    FM_CUDA(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)s));
     return FM_OK;
 }
 

@@ -27,6 +27,7 @@ fm_status fm_cuda_open(fm_cuda_device *out, int index);
 
 fm_status fm_cuda_stream_create(fm_stream *out);
 void      fm_cuda_stream_destroy(fm_stream s);
+fm_status fm_cuda_stream_is_done(fm_stream s, int *done); /* reports its faults, too */
 fm_status fm_cuda_stream_wait(fm_stream s); /* until all work in it is done; reports its faults */
 
 fm_status fm_cuda_alloc(void **out, size_t bytes, const char *what);
@@ -39,6 +40,7 @@ void      fm_cuda_free_pinned(void *p); /* NULL is fine */
 /* In the stream's order; the host side is borrowed until then. */
 fm_status fm_cuda_upload(void *dst, const void *src, size_t bytes, fm_stream s);
 fm_status fm_cuda_download(void *dst, const void *src, size_t bytes, fm_stream s);
+fm_status fm_cuda_copy(void *dst, const void *src, size_t bytes, fm_stream s); /* on the device */
 fm_status fm_cuda_clear(void *dst, size_t bytes, fm_stream s);
 
 #ifdef __cplusplus

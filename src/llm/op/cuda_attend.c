@@ -205,11 +205,11 @@ void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_wei
 {
     fm_cuda_run *g = fm__gpu(r);
     if (r->weights->n_head == 0) return;
-    if (g->pass.n_gen && !g->pass.is_planned) { /* once for all layers */
+    if (generated(r, g) && !g->pass.is_planned) { /* once for all layers */
         const fm_mla_rows rows = rows_of(r, g);
         r->fault               = fm_cuda_mla_plan(&rows, g->stream);
         g->pass.is_planned     = 1;
     }
-    if (r->fault == FM_OK && g->pass.n_gen) attend_generated(r, o, q, layer, w);
+    if (r->fault == FM_OK && generated(r, g)) attend_generated(r, o, q, layer, w);
     if (r->fault == FM_OK && g->pass.n_prompt_span) attend_prompt(r, o, q, layer, w);
 }

@@ -165,7 +165,7 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     if (x->way == FM_CUDA_ANSWERS_STAY) return;
     if (x->way == FM_CUDA_ANSWERS_PAIRS) {
         in  = fm__cuda_most(own * k, sets * fixed * per);
-        out = all * most;
+        out = all * fm__cuda_most(most, per);
     }
     x->travel     = fm_slab_take(s, out * D_mine * sizeof(float));
     x->received   = fm_slab_take(s, in * D_want * sizeof(float));
@@ -266,7 +266,7 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
     fm__cuda_carve_choice(&g->choose_here, outs, s);
     carve_counts(&g->exchange, shard, s);
     carve_stages(&g->exchange, c, shard, lim, s);
-    g->logits  = fm_slab_take(s, outs * (size_t)c->vocab * sizeof(float));
+    g->logits  = fm_slab_take(s, lanes(lim) * outs * (size_t)c->vocab * sizeof(float));
     g->row_of  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
     g->edit_at = fm_slab_take(s, (size_t)c->vocab * sizeof(int32_t));
 }

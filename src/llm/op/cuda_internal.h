@@ -112,7 +112,7 @@ typedef struct {
     void          *choose_scratch;
     int32_t       *edit_at; /* host [V] zeros between rows */
 
-    float *logits;                  /* host [max_out of all groups, V] */
+    float *logits;                  /* host [n_lane][max_out of all groups, V] */
     char  *memory, *pinned;         /* all of the above but kv */
     void  *lt_space;
     size_t memory_bytes, pinned_bytes, kv_bytes;

@@ -63,13 +63,19 @@ void fm__cuda_receive(fm_run *r, fm_f32s x)
 
 /* --- logits of one stage ---------------------------------------------------- */
 
+/* Of a room of n_lane. */
+static float *lane_of(const fm_run *r, float *room, unsigned pass)
+{
+    const unsigned n    = r->limits.n_lane > 0 ? (unsigned)r->limits.n_lane : 1;
+    const size_t   outs = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n;
+    return room + pass % n * outs * (size_t)r->config->vocab;
+}
+
+/* Where a pass of one stage leaves its logits. */
 static float *lane_at(const fm_run *r, unsigned pass)
 {
     const fm_cuda_run *g = r->backend;
-    const unsigned     n = r->limits.n_lane > 0 ? (unsigned)r->limits.n_lane : 1;
-    const size_t outs = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n;
-    if (!g->exchange.lane) return r->act.logits.data;
-    return g->exchange.lane + pass % n * outs * (size_t)r->config->vocab;
+    return g->exchange.lane ? lane_of(r, g->exchange.lane, pass) : r->act.logits.data;
 }
 
 /* Pieces of one group's rows to rows. */
@@ -142,10 +148,10 @@ static fm_status take_here(fm_run *r, const fm_batch *b, const float **all)
 {
     fm_cuda_run *g = fm__gpu(r);
     const size_t n = (size_t)fm__cuda_outs(r, b) * (size_t)r->config->vocab;
-    FM_TRY(fm_cuda_download(g->logits, fm__cuda_taken(r), n * sizeof(float), g->stream));
-    FM_TRY(fm__cuda_wait(r));
-    *all = g->logits;
-    return FM_OK;
+    float       *to = lane_of(r, g->logits, g->exchange.n_taken);
+    FM_TRY(fm_cuda_download(to, fm__cuda_taken(r), n * sizeof(float), g->stream));
+    *all = to;
+    return fm__cuda_wait(r);
 }
 
 /* --- logits of several stages ----------------------------------------------- */
@@ -184,11 +190,9 @@ static fm_status take_from_last(fm_run *r, const fm_batch *b, const float **all)
     fm_cuda_exchange *e     = &fm__gpu(r)->exchange;
     const fm_shard   *s     = &r->weights->shard;
     const fm_columns  words = {s->attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
-    const size_t      lane  = (size_t)r->limits.max_out * (size_t)s->group.n * (size_t)r->config->vocab;
-    const unsigned    n_lane = r->limits.n_lane > 0 ? (unsigned)r->limits.n_lane : 1;
-    float            *rows   = e->gathered + e->n_taken++ % n_lane * lane;
-    int               from   = r->ranks.replica->n_rank - r->ranks.stage->n_rank;
-    *all                     = rows;
+    float            *rows  = lane_of(r, e->gathered, e->n_taken++);
+    int               from  = r->ranks.replica->n_rank - r->ranks.stage->n_rank;
+    *all                    = rows;
     for (int g = 0; g < s->group.n; g++) {
         const int n = fm__outs_of_group(b, g);
         for (int a = 0; a < s->attn.n; a++)

@@ -35,6 +35,7 @@ typedef enum {
     cudaSuccess               = 0,
     cudaErrorInvalidValue     = 1,
     cudaErrorMemoryAllocation = 2,
+    cudaErrorNotReady         = 600,
 } cudaError_t;
 typedef enum {
     cudaMemcpyHostToHost,
@@ -93,6 +94,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attr, int
 cudaError_t cudaStreamCreate(cudaStream_t *s);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamQuery(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags = 0);
 cudaError_t cudaEventCreate(cudaEvent_t *e);

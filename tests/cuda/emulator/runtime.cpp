@@ -177,6 +177,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t)
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamQuery(cudaStream_t)
+{
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
     return cudaSuccess;

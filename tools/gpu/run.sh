@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Everything there is to learn on a machine with a GPU, in one command:
+#
+#     tools/gpu/run.sh OUT [PART...]
+#
+#     tests      every kernel and whole small models against their definitions
+#     sanitizer  a few of them under compute-sanitizer's memcheck and racecheck
+#     bench      limits of the GPU, kernels, whole models
+#
+# Programs come from build-gpu (make gpu-bundle), or from FM_GPU_BIN.  OUT gets
+# tests.log, sanitizer.log, bench.log, bench.json, bench.md and summary.txt.  Each part has
+# a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S) and runs whatever the
+# others did.  0: all parts went well.
+set -u
+if [ $# -lt 1 ]; then
+    echo "usage: $0 OUT [tests] [sanitizer] [bench]" >&2
+    exit 2
+fi
+mkdir -p "$1" || exit 2
+out=$(cd "$1" && pwd)
+shift
+parts=${*:-tests sanitizer bench}
+cd "$(dirname "$0")/../.." || exit 2
+bin=${FM_GPU_BIN:-build-gpu}
+case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
+
+# Files of tests, as fathom-test-gpu --list names them, that are worth a slow look.
+memcheck="rows_cache.cu route.cu sample.cu dummy.cu mla_absorbed.cu mla_expanded.cu mla_rows.cu
+          experts.cu experts_few.cu experts_routed.cu linear.cu dummy_bf16 dummy_fp8 v3_checkpoint"
+racecheck="rows.cu rows_cache.cu route.cu sample.cu mla_absorbed.cu mla_expanded.cu
+           experts.cu experts_few.cu experts_routed.cu linear.cu dummy_bf16"
+
+export FM_TEST_DATA="${FM_TEST_DATA:-$PWD/tests/data}"
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"
+: >"$out/summary.txt"
+failed=0
+
+say() # to people, and into the summary
+{
+    echo "$*" | tee -a "$out/summary.txt"
+}
+
+now()
+{
+    date +%s
+}
+
+# CUDA's libraries may lie with the toolkit or with somebody's Python.
+find_libraries()
+{
+    ldd "$bin/bench_cuda" 2>/dev/null | grep -q 'libcublasLt.*not found' || return 0
+    found=$(timeout 30 find /usr/local /opt /usr/lib /root /home -name 'libcublasLt.so.13*' 2>/dev/null | head -1)
+    if [ -z "$found" ]; then
+        say "libcublasLt.so.13 was not found on this machine"
+    else
+        LD_LIBRARY_PATH=$(dirname "$found"):$LD_LIBRARY_PATH
+    fi
+}
+
+verdict() # verdict PART STATUS BEGAN TEXT
+{
+    if [ "$2" -eq 0 ]; then word=ok; else word=FAILED failed=1; fi
+    say "$1: $word, $(($(now) - $3)) s: $4"
+}
+
+# A file at a time, so that an error that ends one leaves the others.
+run_tests()
+{
+    began=$(now) bad="" n=0 rc=0
+    : >"$out/tests.log"
+    files=$("$bin/fathom-test-gpu" --list 2>>"$out/tests.log" | cut -d: -f1 | sort -u)
+    for file in $files; do
+        left=$((${FM_TESTS_S:-120} - $(now) + began))
+        [ "$left" -gt 0 ] || left=1
+        timeout -k 5 "$left" "$bin/fathom-test-gpu" "/$file" >>"$out/tests.log" 2>&1
+        rc=$?
+        n=$((n + 1))
+        [ $rc -eq 0 ] || { bad="$bad $file($rc)"; echo "$file ended with $rc" >>"$out/tests.log"; }
+        [ $rc -ne 2 ] || break # no GPU
+    done
+    grep -E '^(FAILED|  )' "$out/tests.log" | head -30
+    [ -n "$files" ] && [ -z "$bad" ]
+    verdict tests $? "$began" "$(grep -c '^ok ' "$out/tests.log") passed, $(grep -c '^FAILED' "$out/tests.log") failed in $n files${bad:+;$bad}"
+}
+
+sanitize() # sanitize TOOL NAME: one log for all
+{
+    echo "== $1 $2" >>"$out/sanitizer.log"
+    left=$((${FM_SANITIZER_S:-110} - $(now) + began))
+    [ "$left" -gt 0 ] || { skipped="$skipped $1:$2"; return; }
+    case $2 in *.cu) name=/$2 ;; *) name=$2 ;; esac
+    timeout -k 5 "$left" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
+        "$bin/fathom-test-gpu" "$name" >>"$out/sanitizer.log" 2>&1
+    rc=$?
+    case $rc in
+    0) good=$((good + 1)) ;;
+    124 | 137) skipped="$skipped $1:$2" ;;
+    *) bad="$bad $1:$2($rc)" ;;
+    esac
+}
+
+run_sanitizer()
+{
+    began=$(now) bad="" skipped="" good=0
+    : >"$out/sanitizer.log"
+    if ! command -v compute-sanitizer >/dev/null; then
+        verdict sanitizer 1 "$began" "compute-sanitizer is not on the PATH"
+        return
+    fi
+    for name in $racecheck; do sanitize racecheck "$name"; done
+    for name in $memcheck; do sanitize memcheck "$name"; done
+    [ -z "$bad" ]
+    verdict sanitizer $? "$began" "$good clean${bad:+; not clean:$bad}${skipped:+; no time for:$skipped}"
+}
+
+run_bench()
+{
+    began=$(now)
+    timeout -k 5 "${FM_BENCH_S:-350}" "$bin/bench_cuda" --json "$out/bench.json" --markdown "$out/bench.md" \
+        --commit "$(cat "$bin/commit" 2>/dev/null || echo unknown)" >"$out/bench.log" 2>&1
+    rc=$?
+    verdict bench $rc "$began" "$(grep -c '%$' "$out/bench.log") results with their limit"
+    grep -E '^(device copy|read  |cuBLASLt (bf16|e4m3)|decode|prefill|not measured|no GPU|experts met)' "$out/bench.log" |
+        tee -a "$out/summary.txt"
+}
+
+LD_LIBRARY_PATH=$bin/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
+find_libraries
+export LD_LIBRARY_PATH
+PATH=$PATH:/usr/local/cuda/bin
+say "$(date -u +%F), commit $(cat "$bin/commit" 2>/dev/null || echo unknown), $(nvidia-smi -L 2>/dev/null | head -1 | cut -d'(' -f1)"
+for part in $parts; do
+    case $part in
+    tests) run_tests ;;
+    sanitizer) run_sanitizer ;;
+    bench) run_bench ;;
+    *)
+        say "there is no part $part"
+        failed=1
+        ;;
+    esac
+done
+exit $failed
