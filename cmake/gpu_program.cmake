@@ -15,6 +15,7 @@ function(fm_gpu_program target)
   list(FILTER whole EXCLUDE REGEX "NOTFOUND")
   list(TRANSFORM whole PREPEND "LINKER:")
   # Whole archives before everything else: the shared ones behind find nothing to do.
-  target_link_options(${target} BEFORE PRIVATE LINKER:--as-needed LINKER:--push-state,--whole-archive
-                      ${whole} LINKER:--pop-state -static-libstdc++ -static-libgcc)
+  target_link_options(${target} BEFORE PRIVATE LINKER:--as-needed
+                      LINKER:--push-state,--whole-archive ${whole} LINKER:--pop-state
+                      -static-libstdc++ -static-libgcc)
 endfunction()

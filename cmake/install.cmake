@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 
 # libfathom is the rooms behind the public header; only FM_API symbols leave
 # it.  The rooms that define such symbols go in whole, the others as needed.
-set(fm_public_rooms fm_llm fm_sample fm_base)
+set(fm_public_rooms fm_llm fm_grammar fm_sample fm_base)
 list(TRANSFORM fm_public_rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE fm_objects)
 add_library(fathom_shared SHARED ${fm_objects})
 target_link_libraries(fathom_shared PRIVATE ${fm_public_rooms})

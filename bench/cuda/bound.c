@@ -14,10 +14,7 @@ typedef struct {
 } sum;
 
 /* Linear weights of a layer; embedding, head, router and kv_b are always bf16. */
-static double weight_size(const fm_model_config *c)
-{
-    return c->fp8 ? 1 : BF16;
-}
+static double weight_size(const fm_model_config *c) { return c->fp8 ? 1 : BF16; }
 
 static void add(sum *a, fm_part part, double bytes, double flops, double peak, int times)
 {
@@ -29,7 +26,8 @@ static void add(sum *a, fm_part part, double bytes, double flops, double peak, i
 }
 
 /* y[rows, n] = x[rows, k] w: inputs and outputs are bf16. */
-static void add_product(sum *a, fm_part part, double rows, double n, double k, double size, int times)
+static void add_product(sum *a, fm_part part, double rows, double n, double k, double size,
+                        int times)
 {
     const double peak = size < BF16 ? a->l->fp8 : a->l->bf16;
     add(a, part, n * k * size + rows * (n + k) * BF16, 2 * rows * n * k, peak, times);
@@ -51,7 +49,8 @@ static void add_projections(sum *a)
 static void add_absorbed(sum *a)
 {
     const fm_model_config *c = a->c;
-    const double H = c->n_head, up = H * (c->nope + c->v_dim) * c->kv_lora, kv = c->kv_lora + c->rope;
+    const double           H = c->n_head, up = H * (c->nope + c->v_dim) * c->kv_lora,
+                 kv   = c->kv_lora + c->rope;
     const double keys = a->T * (a->s->pos0 + (a->s->n_row + 1) / 2.0);
     const double read = (double)a->s->n_seq * (a->s->pos0 + a->s->n_row) * kv * BF16;
     add(a, FM_PART_ATTEND, up * BF16 + a->T * H * 2 * c->kv_lora * BF16, 2 * a->T * up, a->l->bf16,
@@ -78,7 +77,7 @@ static void add_experts(sum *a, int n_moe)
 {
     const fm_model_config *c     = a->c;
     const double           pairs = a->T * c->top_k, weights = 3.0 * c->hidden * c->moe_inter;
-    const double           each  = (double)c->hidden * (BF16 + F32) + 2.0 * c->moe_inter * BF16;
+    const double           each = (double)c->hidden * (BF16 + F32) + 2.0 * c->moe_inter * BF16;
     add(a, FM_PART_EXPERTS, fm_experts_met(c, (int)a->T) * weights * weight_size(c) + pairs * each,
         2 * pairs * weights, c->fp8 ? a->l->fp8 : a->l->bf16, n_moe);
 }
@@ -96,8 +95,10 @@ fm_bound fm_gpu_bound(const fm_model_config *c, const fm_shape *s, const fm_gpu_
     const int    n_moe = moe_layers(c);
     const double size  = weight_size(c);
     add_projections(&a);
-    if (s->generated) add_absorbed(&a);
-    else add_expanded(&a);
+    if (s->generated)
+        add_absorbed(&a);
+    else
+        add_expanded(&a);
     add_product(&a, FM_PART_MLP, a.T, 3.0 * c->dense_inter, c->hidden, size, c->n_layer - n_moe);
     if (n_moe) {
         add_product(&a, FM_PART_LINEAR, a.T, c->n_expert, c->hidden, BF16, n_moe);
@@ -113,13 +114,13 @@ fm_bound fm_gpu_bound(const fm_model_config *c, const fm_shape *s, const fm_gpu_
 double fm_gpu_weight_bytes(const fm_model_config *c)
 {
     const double D = c->hidden, H = c->n_head, q = H * (c->nope + c->rope);
-    const double size = weight_size(c);
+    const double size  = weight_size(c);
     const int    n_moe = moe_layers(c);
-    const double attn  = (c->q_lora ? c->q_lora * (D + q) : q * D) + (c->kv_lora + c->rope) * D +
-                        D * H * c->v_dim;
-    const double up    = H * (c->nope + c->v_dim) * c->kv_lora * BF16;
-    const double moe   = 3 * D * c->moe_inter * (c->n_expert + c->n_shared) * size +
-                       c->n_expert * D * BF16;
+    const double attn =
+        (c->q_lora ? c->q_lora * (D + q) : q * D) + (c->kv_lora + c->rope) * D + D * H * c->v_dim;
+    const double up = H * (c->nope + c->v_dim) * c->kv_lora * BF16;
+    const double moe =
+        3 * D * c->moe_inter * (c->n_expert + c->n_shared) * size + c->n_expert * D * BF16;
     return c->n_layer * (attn * size + up) + (c->n_layer - n_moe) * 3 * D * c->dense_inter * size +
            n_moe * moe + 2.0 * c->vocab * D * BF16;
 }

@@ -5,13 +5,23 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 
+#include <initializer_list>
+
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/linear.h"
 #include "llm/kernel/cuda/ptx.cuh"
 
-enum { CUBE = 8192, THREADS = 512, UNROLL = 8, MMA_STEPS = 4096, MMA_CHAINS = 8, MMA_THREADS = 256,
-       MMA_BLOCKS = 2 }; /* per multiprocessor: registers for eight chains */
+enum {
+    CUBE        = 8192,
+    THREADS     = 512,
+    UNROLL      = 8,
+    READ_BLOCKS = 2,
+    MMA_STEPS   = 4096,
+    MMA_CHAINS  = 8,
+    MMA_THREADS = 256,
+    MMA_BLOCKS  = 2
+}; /* per multiprocessor: registers for eight chains */
 static const size_t ARENA = (size_t)4 << 30, PINNED = (size_t)256 << 20;
 
 /* A call that records `bytes` or `flop` of work. */
@@ -24,13 +34,15 @@ typedef struct {
 
 static void record_copy(void *arg, fm_stream stream)
 {
-    const transfer *t = (const transfer *)arg;
-    (void)cudaMemcpyAsync(t->to, t->from, t->bytes, cudaMemcpyDefault, (cudaStream_t)stream);
+    const transfer   *t = (const transfer *)arg;
+    const cudaError_t e =
+        cudaMemcpyAsync(t->to, t->from, t->bytes, cudaMemcpyDefault, (cudaStream_t)stream);
+    if (e != cudaSuccess) stand_need(fm_fail(FM_E_DEVICE, "copy: %s", cudaGetErrorString(e)));
 }
 
 /* Several loads in flight per thread; the sum is kept only if it is one value,
  * so that nothing is written and no load can be left out. */
-FM_KERNEL(THREADS, 4) read_all(const uint4 *p, size_t n, uint32_t *out)
+FM_KERNEL(THREADS, READ_BLOCKS) read_all(const uint4 *p, size_t n, uint32_t *out)
 {
     const size_t stride = (size_t)gridDim.x * THREADS;
     uint32_t     sum    = 0;
@@ -48,8 +60,9 @@ FM_KERNEL(THREADS, 4) read_all(const uint4 *p, size_t n, uint32_t *out)
 static void record_read(void *arg, fm_stream stream)
 {
     const transfer *t = (const transfer *)arg;
-    FM_LAUNCH(read_all, 4 * stand_sm(), THREADS, 0, stream, (const uint4 *)t->from, t->bytes / 16,
-              (uint32_t *)t->to);
+    FM_LAUNCH(read_all, READ_BLOCKS * stand_sm(), THREADS, 0, stream, (const uint4 *)t->from,
+              t->bytes / 16, (uint32_t *)t->to);
+    stand_need(fm_cuda_launched("read_all"));
 }
 
 static void measure_memory(void)
@@ -65,7 +78,7 @@ static void measure_bus(void)
 {
     transfer up = {NULL, stand_take(PINNED), PINNED};
     if (cudaMallocHost(&up.from, PINNED) != cudaSuccess) return;
-    transfer     down   = {up.to, up.from, PINNED};
+    transfer     down  = {up.to, up.from, PINNED};
     const double there = stand_time(record_copy, &up), back = stand_time(record_copy, &down);
     stand_number("host to device", "pinned", (double)PINNED / there * 1e-3, "GB/s");
     stand_number("device to host", "pinned", (double)PINNED / back * 1e-3, "GB/s");
@@ -105,63 +118,92 @@ static void measure_bf16(fm_cuda_lt *lt, const char *name, int m, int n, int k)
     stand_free(p.a.y);
 }
 
-/* d = a b^T of e4m3, one factor for all, bf16 out. */
+/* How a product of e4m3 is asked for. */
 typedef struct {
-    cublasLtHandle_t       handle;
-    cublasLtMatmulDesc_t   product;
-    cublasLtMatrixLayout_t in, out;
+    const char *name;
+    int8_t      fast_sums; /* not always rounded to f32 */
+    int         blocks; /* a factor for 128 x 128 weights and for 128 of a row, not one for all */
+} e4m3_way;
+
+/* d = a b^T of e4m3, bf16 out. */
+typedef struct {
+    cublasLtHandle_t                handle;
+    cublasLtMatmulDesc_t            product;
+    cublasLtMatrixLayout_t          in, out;
     cublasLtMatmulHeuristicResult_t found;
-    void  *a, *b, *d, *space;
-    size_t space_bytes;
+    void                           *a, *b, *d, *space, *a_scale, *b_scale;
+    size_t                          space_bytes;
 } cube;
+
+static cublasStatus_t run_cube(const cube *c, fm_stream stream)
+{
+    const float one = 1, zero = 0;
+    return cublasLtMatmul(c->handle, c->product, &one, c->a, c->in, c->b, c->in, &zero, c->d,
+                          c->out, c->d, c->out, &c->found.algo, c->space, c->space_bytes,
+                          (cudaStream_t)stream);
+}
 
 static void record_cube(void *arg, fm_stream stream)
 {
-    const cube  *c   = (const cube *)arg;
-    const float  one = 1, zero = 0;
-    (void)cublasLtMatmul(c->handle, c->product, &one, c->a, c->in, c->b, c->in, &zero, c->d, c->out,
-                         c->d, c->out, &c->found.algo, c->space, c->space_bytes,
-                         (cudaStream_t)stream);
+    if (run_cube((const cube *)arg, stream) != CUBLAS_STATUS_SUCCESS)
+        stand_need(fm_fail(FM_E_DEVICE, "cublasLtMatmul of e4m3"));
 }
 
-/* Is there an algorithm for it? */
-static bool prepare_cube(cube *c, int8_t fast_sums)
+static bool set(cube *c, cublasLtMatmulDescAttributes_t what, const void *value, size_t bytes)
+{
+    return cublasLtMatmulDescSetAttribute(c->product, what, value, bytes) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool set_blocks(cube *c)
+{
+    const int32_t a = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    const int32_t b = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    return set(c, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &a, sizeof a) &&
+           set(c, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &b, sizeof b) &&
+           set(c, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &c->a_scale, sizeof c->a_scale) &&
+           set(c, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &c->b_scale, sizeof c->b_scale);
+}
+
+/* Is there an algorithm for it, and does it start? */
+static bool prepare_cube(cube *c, const e4m3_way *way)
 {
     const cublasOperation_t    turn = CUBLAS_OP_T;
     cublasLtMatmulPreference_t preference;
     int                        n = 0;
-    if (cublasLtMatmulDescCreate(&c->product, CUBLAS_COMPUTE_32F, CUDA_R_32F)) return false;
-    if (cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn))
+    if (cublasLtMatmulDescCreate(&c->product, CUBLAS_COMPUTE_32F, CUDA_R_32F) ||
+        !set(c, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn) ||
+        !set(c, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &way->fast_sums, sizeof way->fast_sums) ||
+        (way->blocks && !set_blocks(c)))
         return false;
-    if (cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast_sums,
-                                       sizeof fast_sums))
-        return false;
-    if (cublasLtMatrixLayoutCreate(&c->in, CUDA_R_8F_E4M3, CUBE, CUBE, CUBE)) return false;
-    if (cublasLtMatrixLayoutCreate(&c->out, CUDA_R_16BF, CUBE, CUBE, CUBE)) return false;
-    if (cublasLtMatmulPreferenceCreate(&preference)) return false;
-    if (cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+    if (cublasLtMatrixLayoutCreate(&c->in, CUDA_R_8F_E4M3, CUBE, CUBE, CUBE) ||
+        cublasLtMatrixLayoutCreate(&c->out, CUDA_R_16BF, CUBE, CUBE, CUBE) ||
+        cublasLtMatmulPreferenceCreate(&preference) ||
+        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &c->space_bytes, sizeof c->space_bytes))
         return false;
     return !cublasLtMatmulAlgoGetHeuristic(c->handle, c->product, c->in, c->in, c->out, c->out,
                                            preference, 1, &c->found, &n) &&
-           n == 1;
+           n == 1 && run_cube(c, NULL) == CUBLAS_STATUS_SUCCESS;
 }
 
-static void measure_e4m3(const char *name, int8_t fast_sums)
+static void measure_e4m3(const e4m3_way *way)
 {
     const size_t n = (size_t)CUBE * CUBE;
     cube         c = {};
     c.space_bytes  = (size_t)64 << 20;
     if (cublasLtCreate(&c.handle)) return;
-    if (prepare_cube(&c, fast_sums)) {
-        c.a     = stand_random(n, STAND_E4M3, 1);
-        c.b     = stand_random(n, STAND_E4M3, 2);
-        c.d     = stand_take(2 * n);
-        c.space = stand_take(c.space_bytes);
-        stand_line_fp8(name, "n 8192 k 8192", CUBE, stand_time(record_cube, &c), 4.0 * (double)n,
-                       2.0 * CUBE * (double)n);
-        stand_free(c.a), stand_free(c.b), stand_free(c.d), stand_free(c.space);
-    } else stand_number(name, "not in this cuBLASLt", 0, "FLOP/s");
+    c.a       = stand_random(n, STAND_E4M3, 1);
+    c.b       = stand_random(n, STAND_E4M3, 2);
+    c.a_scale = stand_random(n / (128 * 128) * 4, STAND_FACTORS, 3);
+    c.b_scale = stand_random(n / 128 * 4, STAND_FACTORS, 4);
+    c.d       = stand_take(2 * n);
+    c.space   = stand_take(c.space_bytes);
+    if (prepare_cube(&c, way))
+        stand_line_fp8(way->name, "n 8192 k 8192", CUBE, stand_time(record_cube, &c),
+                       4.0 * (double)n, 2.0 * CUBE * (double)n);
+    else
+        stand_number(way->name, "not in this cuBLASLt", 0, "FLOP/s");
+    for (void *p : {c.a, c.b, c.a_scale, c.b_scale, c.d, c.space}) stand_free(p);
     cublasLtDestroy(c.handle);
 }
 
@@ -176,8 +218,9 @@ static void measure_library(void)
     measure_bf16(lt, "cuBLASLt R1 out", 256, 7168, 16384);
     fm_cuda_lt_destroy(lt);
     stand_free(space);
-    measure_e4m3(FM_GPU_FP8, 1);
-    measure_e4m3("e4m3, f32 sums", 0);
+    for (const e4m3_way &way : {e4m3_way{FM_GPU_FP8, 1, 0}, e4m3_way{"e4m3, f32 sums", 0, 0},
+                                e4m3_way{"e4m3, blocks of 128", 0, 1}})
+        measure_e4m3(&way);
 }
 
 /* --- the instruction ---------------------------------------------------------- */
@@ -191,7 +234,9 @@ FM_DEVICE void mma_e4m3(float d[4], const uint32_t a[4], const uint32_t b[2])
 }
 
 /* Independent sums from registers alone; operands differ by lane and chain. */
-template <bool E4M3> FM_KERNEL(MMA_THREADS, MMA_BLOCKS) multiply(const uint32_t *numbers, float *out)
+template <bool E4M3>
+FM_KERNEL(MMA_THREADS, MMA_BLOCKS)
+multiply(const uint32_t *numbers, float *out)
 {
     uint32_t a[MMA_CHAINS][4], b[2];
     float    d[MMA_CHAINS][4] = {}, sum = 0;
@@ -201,8 +246,10 @@ template <bool E4M3> FM_KERNEL(MMA_THREADS, MMA_BLOCKS) multiply(const uint32_t 
     for (int step = 0; step < MMA_STEPS; step++) {
 #pragma unroll
         for (int c = 0; c < MMA_CHAINS; c++)
-            if (E4M3) mma_e4m3(d[c], a[c], b);
-            else fm_mma_bf16_16816(d[c], a[c], b);
+            if (E4M3)
+                mma_e4m3(d[c], a[c], b);
+            else
+                fm_mma_bf16_16816(d[c], a[c], b);
     }
     for (int c = 0; c < MMA_CHAINS; c++) sum += d[c][0] + d[c][1] + d[c][2] + d[c][3];
     out[blockIdx.x * MMA_THREADS + threadIdx.x] = sum;
@@ -217,6 +264,7 @@ template <bool E4M3> static void record_mma(void *arg, fm_stream stream)
 {
     const operands *o = (const operands *)arg;
     FM_LAUNCH(multiply<E4M3>, MMA_BLOCKS * stand_sm(), MMA_THREADS, 0, stream, o->numbers, o->out);
+    stand_need(fm_cuda_launched("multiply"));
 }
 
 template <bool E4M3> static void measure_mma(const char *name)
@@ -224,9 +272,9 @@ template <bool E4M3> static void measure_mma(const char *name)
     const size_t n     = (size_t)(MMA_CHAINS * 4 + 2) * MMA_THREADS * 4;
     const double warps = (double)MMA_BLOCKS * stand_sm() * (MMA_THREADS / 32);
     operands     o     = {};
-    o.numbers = (const uint32_t *)stand_random(n, E4M3 ? STAND_E4M3 : STAND_BF16, 3);
-    o.out     = (float *)stand_take((size_t)(MMA_BLOCKS * stand_sm()) * MMA_THREADS * 4);
-    const double flop = warps * MMA_STEPS * MMA_CHAINS * 2.0 * 16 * 8 * (E4M3 ? 32 : 16);
+    o.numbers          = (const uint32_t *)stand_random(n, E4M3 ? STAND_E4M3 : STAND_BF16, 3);
+    o.out              = (float *)stand_take((size_t)(MMA_BLOCKS * stand_sm()) * MMA_THREADS * 4);
+    const double flop  = warps * MMA_STEPS * MMA_CHAINS * 2.0 * 16 * 8 * (E4M3 ? 32 : 16);
     (E4M3 ? stand_line_fp8 : stand_line)(name, "registers alone", 0,
                                          stand_time(record_mma<E4M3>, &o), 0, flop);
     stand_free((void *)o.numbers);

@@ -4,8 +4,8 @@
 #define FM_BENCH_CUDA_CEILINGS_H
 
 typedef struct {
-    double bandwidth;  /* bytes per second of device memory */
-    double bf16, fp8;  /* FLOP per second of a large product */
+    double bandwidth; /* bytes per second of device memory */
+    double bf16, fp8; /* FLOP per second of a large product */
 } fm_gpu_ceilings;
 
 /* An H200's, until this one's are measured. */

@@ -23,7 +23,8 @@ static const model_shape shapes[] = {
     {"r1-e4m3", 256, 8, 7168, 2048, 2048, 1},
 };
 
-static const int token_counts[] = {256, 32, 1, 4096, 8, 128, 512, 1024}; /* the telling ones first */
+static const int token_counts[] = {256, 32,  1,   4096,
+                                   8,   128, 512, 1024}; /* the telling ones first */
 
 /* One layer's arguments for both ways. */
 typedef struct {
@@ -37,10 +38,7 @@ typedef struct {
     void (*run)(const layer *l, fm_stream stream);
 } replay;
 
-static size_t up_to_128(int n)
-{
-    return (size_t)(n + 127) / 128;
-}
+static size_t up_to_128(int n) { return (size_t)(n + 127) / 128; }
 
 static fm_cuda_expert_matrix random_matrix(const model_shape *s, int E, int parts, int rows, int k,
                                            uint64_t seed)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <initializer_list>
+
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/linear.h"
@@ -44,9 +46,7 @@ void section_device(void)
 
 /* --- nodes of a graph --------------------------------------------------------- */
 
-FM_KERNEL(THREADS) nothing()
-{
-}
+FM_KERNEL(THREADS) nothing() {}
 
 FM_KERNEL(THREADS) nothing_early()
 {
@@ -62,8 +62,10 @@ static void record_chain(void *arg, fm_stream stream)
 {
     const chain *c = (const chain *)arg;
     for (int i = 0; i < NODES; i++)
-        if (c->early) fm_launch_early(nothing_early, c->grid, THREADS, 0, stream);
-        else FM_LAUNCH(nothing, c->grid, THREADS, 0, stream);
+        if (c->early)
+            fm_launch_early(nothing_early, c->grid, THREADS, 0, stream);
+        else
+            FM_LAUNCH(nothing, c->grid, THREADS, 0, stream);
     stand_need(fm_cuda_launched("a chain of empty kernels"));
 }
 
@@ -120,6 +122,7 @@ static void measure_launch(cudaStream_t s)
         const double from = fm_now();
         for (int j = 0; j < LAUNCHES; j++) FM_LAUNCH(nothing, stand_sm(), THREADS, 0, s);
         us[i] = (fm_now() - from) / LAUNCHES * 1e6;
+        stand_need(fm_cuda_launched("nothing"));
         stand_wait();
     }
     stand_number("launch", "host, one kernel", stand_median(us, SAMPLES), "us");

@@ -7,7 +7,7 @@
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/linear.h"
 
-enum { MAX_COPIES = 1024, MAX_M = 4096, WIDE = 65536 };
+enum { MAX_COPIES = 1024, WIDE = 65536 };
 static const double ROTATING = 250e6; /* bytes */
 
 typedef struct {
@@ -25,8 +25,8 @@ static const product_shape shapes[] = {
     {"r1 kv_b", 32768, 512, 1, 0, 0},          {"r1 logits", 129280, 7168, 1, 0, 0},
     {"r1 n 2048 k 7168", 2048, 7168, 1, 0, 0}, {"r1 router", 256, 7168, 1, 0, 0},
     {"r1 absorb k", 512, 128, 128, 1, 0},      {"r1 absorb v", 128, 512, 128, 0, 0},
-    {"r1 q_b e4m3", 24576, 1536, 1, 0, 1},
-    {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1}, {"r1 o e4m3", 7168, 16384, 1, 0, 1},
+    {"r1 q_b e4m3", 24576, 1536, 1, 0, 1},     {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1},
+    {"r1 o e4m3", 7168, 16384, 1, 0, 1},
 };
 
 static const int row_counts[] = {1, 32, 256, 4096, 8, 64, 128, 512}; /* the telling ones first */
@@ -73,18 +73,19 @@ static int copies(size_t bytes)
 }
 
 /* As a layer has them: heads side by side in a row. */
-static void take(replay *r, const product_shape *s)
+static void take(replay *r, const product_shape *s, int m)
 {
     r->bytes  = weight_bytes(s);
     r->n_copy = copies(r->bytes);
-    r->w      = (char *)stand_random(r->bytes * (size_t)r->n_copy, s->e4m3 ? STAND_E4M3 : STAND_BF16, 1);
+    r->w = (char *)stand_random(r->bytes * (size_t)r->n_copy, s->e4m3 ? STAND_E4M3 : STAND_BF16, 1);
     fm_cuda_linear_args *a = &r->a;
-    a->x = (const uint16_t *)stand_random((size_t)MAX_M * (size_t)s->k * (size_t)s->n_batch * 2,
+    a->x = (const uint16_t *)stand_random((size_t)m * (size_t)s->k * (size_t)s->n_batch * 2,
                                           STAND_BF16, 99);
-    a->y = stand_take((size_t)MAX_M * (size_t)s->n * (size_t)s->n_batch * 4);
+    a->y = stand_take((size_t)m * (size_t)s->n * (size_t)s->n_batch * 4);
     if (s->e4m3)
         a->scale = (const float *)stand_random(
             (size_t)((s->n + 127) / 128) * (size_t)((s->k + 127) / 128) * 4, STAND_FACTORS, 98);
+    a->m        = m;
     a->n        = s->n;
     a->k        = s->k;
     a->ldx      = s->k * s->n_batch;
@@ -106,12 +107,12 @@ static void give_back(replay *r)
     stand_free((void *)r->a.scale);
 }
 
-static void time_one(replay *r, const product_shape *s, const char *kernel, int m,
+static void time_one(replay *r, const product_shape *s, const char *kernel,
                      fm_status (*run)(fm_cuda_lt *, const fm_cuda_linear_args *, fm_stream))
 {
+    const int    m    = r->a.m;
     const double acts = (double)m * s->n_batch * (s->k * 2.0 + s->n * 4.0);
     const double flop = 2.0 * m * s->n * s->k * s->n_batch;
-    r->a.m            = m;
     r->run            = run;
     (s->e4m3 ? stand_line_fp8 : stand_line)(kernel, s->name, m, stand_time(record, r) / r->n_copy,
                                             (double)r->bytes + acts, flop);
@@ -121,11 +122,13 @@ static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
 {
     replay r = {};
     if (m > 512 && s->n > WIDE) return; /* nobody asks for so many logits */
-    take(&r, s);
+    take(&r, s, m);
     r.lt = lt;
-    time_one(&r, s, "tiles", m, tiles);
-    if (s->e4m3) time_one(&r, s, "wide", m, wide);
-    else time_one(&r, s, "cuBLASLt", m, fm_cuda_lt_run);
+    time_one(&r, s, "tiles", tiles);
+    if (s->e4m3)
+        time_one(&r, s, "wide", wide);
+    else
+        time_one(&r, s, "cuBLASLt", fm_cuda_lt_run);
     give_back(&r);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <initializer_list>
+
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/mla.h"
@@ -38,9 +40,9 @@ static int32_t *shuffled(size_t n)
 
 typedef struct {
     fm_mla_absorbed_args a;
-    char           *cache;
-    size_t          layer_bytes;
-    int             n_layer;
+    char                *cache;
+    size_t               layer_bytes;
+    int                  n_layer;
 } decode;
 
 static void record_decode(void *arg, fm_stream stream)
@@ -71,7 +73,7 @@ static void take_rows(fm_mla_rows *rows, int B, int context, int part)
 
 static void take_decode(decode *d, int B, int context, int H, int part, int e4m3)
 {
-    const int        pages = (context + PAGE - 1) / PAGE;
+    const int             pages = (context + PAGE - 1) / PAGE;
     fm_mla_absorbed_args *a     = &d->a;
     take_rows(&a->rows, B, context, part);
     d->layer_bytes = (size_t)B * (size_t)pages * PAGE * WIDTH * (e4m3 ? 1 : 2);
@@ -90,7 +92,7 @@ static void take_decode(decode *d, int B, int context, int H, int part, int e4m3
     a->kv_lora         = LORA;
     a->scale           = 0.05f;
     a->n_sm            = stand_sm();
-    a->q        = (uint16_t *)stand_random((size_t)B * (size_t)H * WIDTH * 2, STAND_BF16, 2);
+    a->q               = (uint16_t *)stand_random((size_t)B * (size_t)H * WIDTH * 2, STAND_BF16, 2);
     a->part_z   = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * LORA * sizeof(float));
     a->part_sum = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * 2 * sizeof(float));
     a->z        = (uint16_t *)stand_take((size_t)B * (size_t)H * LORA * 2);
@@ -141,14 +143,14 @@ static void take_spans(fm_mla_spans *s, int n)
 {
     const fm_mla_span span = {0, n, 0, 0};
     const int32_t     one  = 1;
-    s->max_span = 1;
-    s->max_tile = (n + FM_MLA_TILE_ROWS - 1) / FM_MLA_TILE_ROWS;
-    s->n_span   = upload_ints(&one, 1);
-    s->span     = (fm_mla_span *)stand_upload(&span, sizeof span);
-    s->key_end  = 1 << 20;
-    s->key0     = (int32_t *)stand_take(2 * sizeof(int32_t));
-    s->n_tile   = (int32_t *)stand_take(sizeof(int32_t));
-    s->tile     = (fm_mla_tile *)stand_take((size_t)s->max_tile * sizeof(fm_mla_tile));
+    s->max_span            = 1;
+    s->max_tile            = (n + FM_MLA_TILE_ROWS - 1) / FM_MLA_TILE_ROWS;
+    s->n_span              = upload_ints(&one, 1);
+    s->span                = (fm_mla_span *)stand_upload(&span, sizeof span);
+    s->key_end             = 1 << 20;
+    s->key0                = (int32_t *)stand_take(2 * sizeof(int32_t));
+    s->n_tile              = (int32_t *)stand_take(sizeof(int32_t));
+    s->tile                = (fm_mla_tile *)stand_take((size_t)s->max_tile * sizeof(fm_mla_tile));
 }
 
 static void take_prefill(prefill *p, int n, int H)
@@ -180,8 +182,9 @@ static void take_prefill(prefill *p, int n, int H)
 static void free_prefill(prefill *p)
 {
     const fm_mla_spans *s    = &p->a.spans;
-    const void *const   of[] = {s->n_span, s->span, s->key0, s->n_tile, s->tile, p->g.cache.latent,
-                                p->g.cache.page, p->g.latent, p->a.q, p->a.key, p->a.o};
+    const void *const   of[] = {s->n_span, s->span,           s->key0,         s->n_tile,
+                                s->tile,   p->g.cache.latent, p->g.cache.page, p->g.latent,
+                                p->a.q,    p->a.key,          p->a.o};
     for (const void *at : of) stand_free((void *)at);
 }
 

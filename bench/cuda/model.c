@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "bench/cuda/bound.h"
+#include "bench/cuda/model.h"
 #include "bench/cuda/model_profile.h"
-#include "bench/cuda/model_stand.h"
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
 #include "device/cuda/device.h"
@@ -15,8 +15,8 @@
 enum { WARM = 3, MIN_PASSES = 3, MAX_PASSES = 31, PROFILES = 5 };
 static const double PASSES_US = 300e3, HOLD_US = 8e3;
 
+/* The telling ones first: time may be over before all are done. */
 static const int every_batch[] = {256, 32, 1, 128, 512, 8}, some_batches[] = {256, 32, 1};
-static const int prompts[]     = {4096, 1024};
 
 /* --- results -------------------------------------------------------------- */
 
@@ -40,15 +40,12 @@ static void send_pass(const fm_gpu_stand *s, const char *name, const char *how,
     stand_send(&x);
 }
 
-static fm_shape decode_of(int B)
+static fm_shape decode_of(const fm_gpu_stand *s, int B)
 {
-    return (fm_shape){.n_seq = B, .n_row = 1, .pos0 = FM_GPU_CONTEXT, .generated = 1, .n_out = B};
+    return (fm_shape){.n_seq = B, .n_row = 1, .pos0 = s->sizes.context, .generated = 1, .n_out = B};
 }
 
-static fm_shape prefill_of(int n)
-{
-    return (fm_shape){.n_seq = 1, .n_row = n, .n_out = 1};
-}
+static fm_shape prefill_of(int n) { return (fm_shape){.n_seq = 1, .n_row = n, .n_out = 1}; }
 
 /* --- forward passes ------------------------------------------------------- */
 
@@ -78,8 +75,9 @@ static int passes_for(double us)
 static void time_forward(fm_gpu_stand *s, const char *name, const char *how, const fm_shape *shape)
 {
     fm_gpu_stand_shape(s, shape);
-    const double about = passes_us(s, WARM); /* loads kernels, plans products, records the step */
-    send_pass(s, name, how, shape, passes_us(s, passes_for(about)));
+    (void)passes_us(s, WARM); /* loads kernels, plans products, records the step */
+    const int n = passes_for(passes_us(s, 1));
+    send_pass(s, name, how, shape, passes_us(s, n));
 }
 
 /* --- steps: a pass, the choice of tokens, and the host has them ------------- */
@@ -124,7 +122,8 @@ static void count_experts(const fm_gpu_stand *s, int T)
     stand_wait();
     for (size_t i = 0; i < n; i++)
         if (expert[i] >= 0 && !is_met[expert[i]]) is_met[expert[i]] = 1, met++;
-    snprintf(shape, sizeof shape, "batch %d; equally likely: %.1f", T, fm_experts_met(&s->config, T));
+    snprintf(shape, sizeof shape, "batch %d; equally likely: %.1f", T,
+             fm_experts_met(&s->config, T));
     stand_number("experts met", shape, met, "experts");
     free(expert);
     free(is_met);
@@ -135,8 +134,8 @@ static void count_experts(const fm_gpu_stand *s, int T)
 static void send_profile(const fm_gpu_stand *s, const char *how, const fm_shape *shape,
                          const double us[FM_N_KIND])
 {
-    const fm_bound b = fm_gpu_bound(&s->config, shape, stand_ceilings());
-    const int      T = shape->n_seq * shape->n_row;
+    const fm_bound b   = fm_gpu_bound(&s->config, shape, stand_ceilings());
+    const int      T   = shape->n_seq * shape->n_row;
     double         sum = 0;
     for (fm_kind k = 0; k < FM_N_KIND; k++) {
         fm_gpu_result x    = result(fm_kind_name(k), how, T, us[k]);
@@ -184,16 +183,17 @@ static void new_run(fm_gpu_stand *s, const char *how, const fm_run_cuda_options 
 
 static void measure_recorded(fm_gpu_stand *s)
 {
-    const fm_run_cuda_options o = {.pads = 1, .records = 1};
+    const fm_run_cuda_options o = {.pads = 1, .records = !s->sizes.no_graphs};
     new_run(s, "recorded", &o);
     for (size_t i = 0; i < sizeof every_batch / sizeof *every_batch && !stand_is_over(); i++) {
-        const fm_shape shape = decode_of(every_batch[i]);
+        const fm_shape shape = decode_of(s, every_batch[i]);
+        if (shape.n_seq > s->sizes.batch) continue;
         time_forward(s, "decode", "recorded", &shape);
         count_experts(s, shape.n_seq);
         time_steps(s, "recorded", &shape);
     }
-    for (size_t i = 0; i < sizeof prompts / sizeof *prompts && !stand_is_over(); i++) {
-        const fm_shape shape = prefill_of(prompts[i]);
+    for (int n = s->sizes.prompt; n >= s->sizes.prompt / 4 && !stand_is_over(); n /= 4) {
+        const fm_shape shape = prefill_of(n);
         time_forward(s, "prefill", "", &shape);
     }
 }
@@ -205,33 +205,35 @@ static void measure_launched(fm_gpu_stand *s)
     if (stand_is_over()) return;
     new_run(s, "not recorded", &o);
     for (size_t i = 0; i < sizeof some_batches / sizeof *some_batches && !stand_is_over(); i++) {
-        const fm_shape shape = decode_of(some_batches[i]);
+        const fm_shape shape = decode_of(s, some_batches[i]);
+        if (shape.n_seq > s->sizes.batch) continue;
         time_forward(s, "decode", "not recorded", &shape);
         snprintf(how, sizeof how, "op by op, batch %d", shape.n_seq);
         profile(s, how, &shape);
     }
-    const fm_shape shape = prefill_of(prompts[0]);
+    const fm_shape shape = prefill_of(s->sizes.prompt);
     if (!stand_is_over()) profile(s, "op by op, prefill", &shape);
 }
 
 static void measure_deterministic(fm_gpu_stand *s)
 {
-    const fm_run_cuda_options o = {.deterministic = 1, .pads = 1, .records = 1};
+    const fm_run_cuda_options o = {.deterministic = 1, .pads = 1, .records = !s->sizes.no_graphs};
     if (stand_is_over()) return;
     new_run(s, "deterministic", &o);
     for (size_t i = 0; i < sizeof some_batches / sizeof *some_batches && !stand_is_over(); i++) {
-        const fm_shape shape = decode_of(some_batches[i]);
+        const fm_shape shape = decode_of(s, some_batches[i]);
+        if (shape.n_seq > s->sizes.batch) continue;
         time_forward(s, "decode", "deterministic, recorded", &shape);
     }
-    const fm_shape shape = prefill_of(prompts[0]);
+    const fm_shape shape = prefill_of(s->sizes.prompt);
     if (!stand_is_over()) time_forward(s, "prefill", "deterministic", &shape);
 }
 
-static void measure(const char *shape, const char *json)
+void fm_gpu_measure_model(const char *shape, const char *json, const fm_gpu_sizes *sizes)
 {
     fm_gpu_stand s;
     const double from = fm_now();
-    stand_need(fm_gpu_stand_open(&s, shape, json));
+    stand_need(fm_gpu_stand_open(&s, shape, json, sizes));
     stand_wait();
     stand_number("weights", "made on the GPU", fm_now() - from, "s");
     stand_number("weights", "", (double)s.slab_bytes * 1e-9, "GB");
@@ -241,17 +243,13 @@ static void measure(const char *shape, const char *json)
     fm_gpu_stand_close(&s);
 }
 
-void section_v2_lite(void)
-{
-    measure("v2-lite", NULL);
-}
+static const fm_gpu_sizes usual = {.batch = 512, .context = 500, .prompt = 4096, .page = 64};
+
+void section_v2_lite(void) { fm_gpu_measure_model("v2-lite", NULL, &usual); }
 
 void section_r1_bf16(void)
 {
-    measure("r1", "{\"num_hidden_layers\": 8, \"quantization_config\": null}");
+    fm_gpu_measure_model("r1", "{\"num_hidden_layers\": 8, \"quantization_config\": null}", &usual);
 }
 
-void section_r1_fp8(void)
-{
-    measure("r1", "{\"num_hidden_layers\": 13}");
-}
+void section_r1_fp8(void) { fm_gpu_measure_model("r1", "{\"num_hidden_layers\": 13}", &usual); }

@@ -26,19 +26,13 @@ static const struct {
     [FM_KIND_HEAD]    = {"head", FM_PART_HEAD},
 };
 
-const char *fm_kind_name(fm_kind k)
-{
-    return kinds[k].name;
-}
+const char *fm_kind_name(fm_kind k) { return kinds[k].name; }
 
-int fm_kind_part(fm_kind k)
-{
-    return kinds[k].part;
-}
+int fm_kind_part(fm_kind k) { return kinds[k].part; }
 
 static void mark(const fm_run *r, fm_kind k)
 {
-    n_mark          = stand_mark(fm_gpu_stream(r)) + 1;
+    n_mark              = stand_mark(fm_gpu_stream(r)) + 1;
     kind_of[n_mark - 1] = k;
 }
 
@@ -75,10 +69,7 @@ static void linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_
     MARKED(FM_KIND_LINEAR, linear_act(r, y, x, w, n_row));
 }
 
-static void rope_q(fm_run *r, fm_act q)
-{
-    MARKED(FM_KIND_ROPE, rope_q(r, q));
-}
+static void rope_q(fm_run *r, fm_act q) { MARKED(FM_KIND_ROPE, rope_q(r, q)); }
 
 static void store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm)
 {
@@ -141,7 +132,4 @@ void fm_gpu_profile_take(double us[FM_N_KIND])
     stand_marks_reset();
 }
 
-void fm_gpu_profile_end(fm_run *r)
-{
-    r->ops = inner;
-}
+void fm_gpu_profile_end(fm_run *r) { r->ops = inner; }

@@ -12,12 +12,20 @@
 #include "llm/op/cuda_internal.h" /* its stream, which nobody else has to know */
 #include "llm/op/cuda_weights.h"
 
-enum {
-    PAGE      = 64,
-    PAGES     = FM_GPU_BATCH * (FM_GPU_CONTEXT / PAGE + 1), /* each sequence's and no more */
-    N_THREAD  = 4,
-    FILL_ROWS = FM_GPU_PROMPT / FM_GPU_CONTEXT * FM_GPU_CONTEXT,
-};
+enum { N_THREAD = 4 };
+
+static int pages_of(const fm_gpu_stand *s, int n_token)
+{
+    return (n_token + s->sizes.page - 1) / s->sizes.page;
+}
+
+/* Every sequence with the token it decodes, or one prompt. */
+static int pages_of_all(const fm_gpu_stand *s)
+{
+    const int all = s->sizes.batch * pages_of(s, s->sizes.context + 1);
+    const int one = pages_of(s, s->sizes.prompt);
+    return all > one ? all : one;
+}
 
 static fm_status read_shape(fm_gpu_stand *s, const char *shape, const char *json)
 {
@@ -65,26 +73,29 @@ static fm_status make_batch(fm_gpu_stand *s)
     return FM_OK;
 }
 
-static fm_status open_all(fm_gpu_stand *s, const char *shape, const char *json)
+static fm_status open_all(fm_gpu_stand *s, const char *shape, const char *json,
+                          const fm_gpu_sizes *sizes)
 {
     fm_cuda_device gpu;
+    s->sizes = *sizes;
     FM_TRY(fm_cuda_open(&gpu, 0));
     FM_TRY(read_shape(s, shape, json));
-    s->limits = (fm_run_limits){.max_rows    = FM_GPU_PROMPT,
-                                .max_out     = FM_GPU_BATCH,
-                                .max_context = FM_GPU_PROMPT,
-                                .page_size   = PAGE,
-                                .n_page      = PAGES,
+    s->limits = (fm_run_limits){.max_rows    = sizes->prompt,
+                                .max_out     = sizes->batch,
+                                .max_context = sizes->prompt,
+                                .page_size   = sizes->page,
+                                .n_page      = pages_of_all(s),
                                 .n_thread    = N_THREAD,
                                 .n_lane      = 1};
     FM_TRY(make_batch(s));
     return make_weights(s);
 }
 
-fm_status fm_gpu_stand_open(fm_gpu_stand *s, const char *shape, const char *json)
+fm_status fm_gpu_stand_open(fm_gpu_stand *s, const char *shape, const char *json,
+                            const fm_gpu_sizes *sizes)
 {
     *s                 = (fm_gpu_stand){0};
-    const fm_status rc = open_all(s, shape, json);
+    const fm_status rc = open_all(s, shape, json, sizes);
     if (rc != FM_OK) fm_gpu_stand_close(s);
     return rc;
 }
@@ -109,7 +120,7 @@ void fm_gpu_stand_close(fm_gpu_stand *s)
 static void shape_from(fm_gpu_stand *s, const fm_shape *shape, int first)
 {
     fm_batch *b   = &s->batch;
-    const int per = (shape->pos0 + shape->n_row + PAGE - 1) / PAGE, T = shape->n_seq * shape->n_row;
+    const int per = pages_of(s, shape->pos0 + shape->n_row), T = shape->n_seq * shape->n_row;
     FM_BUG_UNLESS(T <= s->limits.max_rows && per * (first + shape->n_seq) <= s->limits.n_page);
     for (int i = 0; i < T; i++) b->pos[i] = shape->pos0 + i % shape->n_row;
     for (int i = 0; i < shape->n_seq; i++)
@@ -124,10 +135,7 @@ static void shape_from(fm_gpu_stand *s, const fm_shape *shape, int first)
     b->n_out  = shape->n_out;
 }
 
-void fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape)
-{
-    shape_from(s, shape, 0);
-}
+void fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape) { shape_from(s, shape, 0); }
 
 fm_status fm_gpu_stand_pass(fm_gpu_stand *s)
 {
@@ -138,24 +146,30 @@ fm_status fm_gpu_stand_pass(fm_gpu_stand *s)
 
 /* Latents of every layer come straight from the embedding: random, of the right
  * size, and much sooner there than by whole passes. */
+static fm_status fill_pass(fm_gpu_stand *s)
+{
+    fm_run *r = s->run;
+    fm_run_start(r, &s->batch);
+    fm_embed(r, r->act.x, s->weights.embed);
+    for (int l = 0; l < s->weights.n_layer; l++) {
+        const fm_attn_weights *w = &s->weights.layer[l].attn;
+        fm_rmsnorm(r, r->act.h, r->act.x, w->norm);
+        fm_linear(r, r->act.ckv, r->act.h, &w->kv_down);
+        fm_store_kv(r, l, r->act.ckv, w->kv_norm);
+    }
+    FM_TRY(fm_run_finish(r));
+    return fm_cuda_stream_wait(fm_gpu_stream(r)); /* the next pass writes its lists anew */
+}
+
+/* One token more than the context, so that a sequence has the pages it decodes with. */
 static fm_status fill_cache(fm_gpu_stand *s)
 {
-    const int per_pass = FILL_ROWS / FM_GPU_CONTEXT;
-    fm_run   *r        = s->run;
-    for (int first = 0; first < FM_GPU_BATCH; first += per_pass) {
-        const int      left  = FM_GPU_BATCH - first;
-        const fm_shape shape = {.n_seq = left < per_pass ? left : per_pass, .n_row = FM_GPU_CONTEXT};
+    const int each = s->sizes.context + 1, fit = s->sizes.prompt / each;
+    for (int first = 0, n; first < s->sizes.batch; first += n) {
+        n                    = s->sizes.batch - first < fit ? s->sizes.batch - first : fit;
+        const fm_shape shape = {.n_seq = n, .n_row = each};
         shape_from(s, &shape, first);
-        fm_run_start(r, &s->batch);
-        fm_embed(r, r->act.x, s->weights.embed);
-        for (int l = 0; l < s->weights.n_layer; l++) {
-            const fm_attn_weights *w = &s->weights.layer[l].attn;
-            fm_rmsnorm(r, r->act.h, r->act.x, w->norm);
-            fm_linear(r, r->act.ckv, r->act.h, &w->kv_down);
-            fm_store_kv(r, l, r->act.ckv, w->kv_norm);
-        }
-        FM_TRY(fm_run_finish(r));
-        FM_TRY(fm_cuda_stream_wait(fm_gpu_stream(r))); /* the lists are written anew */
+        FM_TRY(fill_pass(s));
     }
     return FM_OK;
 }
@@ -168,7 +182,4 @@ fm_status fm_gpu_stand_run(fm_gpu_stand *s, const fm_run_cuda_options *o)
     return fill_cache(s);
 }
 
-fm_stream fm_gpu_stream(const fm_run *r)
-{
-    return ((const fm_cuda_run *)r->backend)->stream;
-}
+fm_stream fm_gpu_stream(const fm_run *r) { return ((const fm_cuda_run *)r->backend)->stream; }

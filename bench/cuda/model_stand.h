@@ -11,6 +11,15 @@
 #include "llm/op/cuda.h"
 
 typedef struct {
+    int batch;     /* most sequences */
+    int context;   /* tokens of each before a decode step */
+    int prompt;    /* most tokens of a pass */
+    int page;      /* tokens */
+    int no_graphs; /* nothing is recorded: an emulated GPU cannot */
+} fm_gpu_sizes;
+
+typedef struct {
+    fm_gpu_sizes    sizes;
     fm_model_config config;
     fm_source      *source;
     fm_weights      weights;
@@ -23,7 +32,8 @@ typedef struct {
 } fm_gpu_stand;
 
 /* Dummy weights of a built-in shape, its config changed by `json` (NULL: not). */
-fm_status fm_gpu_stand_open(fm_gpu_stand *s, const char *shape, const char *json);
+fm_status fm_gpu_stand_open(fm_gpu_stand *s, const char *shape, const char *json,
+                            const fm_gpu_sizes *sizes);
 void      fm_gpu_stand_close(fm_gpu_stand *s); /* {0} is fine */
 
 /* A new run instead of the last one, its cache filled with latents of random
@@ -35,7 +45,5 @@ void      fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape);
 fm_status fm_gpu_stand_pass(fm_gpu_stand *s); /* starts one; does not wait for it */
 
 fm_stream fm_gpu_stream(const fm_run *r); /* where its passes run: for marks around them */
-
-enum { FM_GPU_CONTEXT = 500, FM_GPU_BATCH = 512, FM_GPU_PROMPT = 4096 };
 
 #endif

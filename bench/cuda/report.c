@@ -7,10 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-double fm_gpu_percent(const fm_gpu_result *x)
-{
-    return x->us > 0 ? 100 * x->bound_us / x->us : 0;
-}
+double fm_gpu_percent(const fm_gpu_result *x) { return x->us > 0 ? 100 * x->bound_us / x->us : 0; }
 
 static void print_head(const fm_gpu_result *x)
 {
@@ -21,8 +18,10 @@ static void print_head(const fm_gpu_result *x)
 /* A rate, or a blank where there is none. */
 static void print_rate(const char *format, int width, double per_us, double unit)
 {
-    if (per_us > 0) printf(format, per_us * 1e6 / unit);
-    else printf(" %*s", width, "");
+    if (per_us > 0)
+        printf(format, per_us * 1e6 / unit);
+    else
+        printf(" %*s", width, "");
 }
 
 static void print_line(const fm_gpu_result *x)
@@ -32,8 +31,10 @@ static void print_line(const fm_gpu_result *x)
         printf(" %18.6g %s\n", x->value, x->unit);
         return;
     }
-    if (x->T) printf(" %6d", x->T);
-    else printf(" %6s", "");
+    if (x->T)
+        printf(" %6d", x->T);
+    else
+        printf(" %6s", "");
     printf(" %11.2f", x->us);
     print_rate(" %8.0f", 8, x->bytes / x->us, 1e9);
     print_rate(" %9.1f", 9, x->flop / x->us, 1e12);
@@ -42,10 +43,7 @@ static void print_line(const fm_gpu_result *x)
     printf("\n");
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
+static double larger(double a, double b) { return a > b ? a : b; }
 
 /* The first measured one replaces what was assumed. */
 static void take_ceiling(fm_gpu_report *r, const fm_gpu_result *x)
@@ -96,7 +94,8 @@ static void set(json_t *o, const char *key, double value)
 
 static json_t *result_json(const fm_gpu_result *x)
 {
-    json_t *o = json_pack("{s:s, s:s, s:s}", "section", x->section, "name", x->name, "shape", x->shape);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s}", "section", x->section, "name", x->name, "shape", x->shape);
     if (x->unit[0]) {
         json_object_set_new(o, "value", json_real(x->value));
         json_object_set_new(o, "unit", json_string(x->unit));
@@ -138,8 +137,10 @@ fm_status fm_gpu_report_json(const fm_gpu_report *r, const char *path)
 
 static void write_cell(FILE *f, const char *format, double value)
 {
-    if (value > 0) fprintf(f, format, value);
-    else fprintf(f, " – |");
+    if (value > 0)
+        fprintf(f, format, value);
+    else
+        fprintf(f, " – |");
 }
 
 static void write_row(FILE *f, const fm_gpu_result *x)
@@ -162,13 +163,16 @@ static void write_tables(FILE *f, const fm_gpu_report *r)
 {
     char date[16];
     today(date, sizeof date);
-    fprintf(f, "%s, %s, commit %s. Measured limits: %.0f GB/s, %.0f TFLOP/s in BF16, %.0f in FP8.\n",
+    fprintf(f,
+            "%s, %s, commit %s. Measured limits: %.0f GB/s, %.0f TFLOP/s in BF16, %.0f in FP8.\n",
             r->gpu, date, r->commit, r->ceilings.bandwidth * 1e-9, r->ceilings.bf16 * 1e-12,
             r->ceilings.fp8 * 1e-12);
     for (int i = 0; i < r->n; i++) {
         if (i == 0 || strcmp(r->result[i - 1].section, r->result[i].section) != 0)
-            fprintf(f, "\n| %s | shape | T | us | GB/s | TFLOP/s | tok/s | of limit |\n"
-                       "|---|---|---:|---:|---:|---:|---:|---:|\n", r->result[i].section);
+            fprintf(f,
+                    "\n| %s | shape | T | us | GB/s | TFLOP/s | tok/s | of limit |\n"
+                    "|---|---|---:|---:|---:|---:|---:|---:|\n",
+                    r->result[i].section);
         write_row(f, &r->result[i]);
     }
 }

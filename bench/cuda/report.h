@@ -48,7 +48,7 @@ fm_status fm_gpu_report_markdown(const fm_gpu_report *r, const char *path); /* f
 #define FM_GPU_COPY "device copy"
 #define FM_GPU_READ "read"
 #define FM_GPU_BF16 "cuBLASLt bf16"
-#define FM_GPU_FP8  "cuBLASLt e4m3"
+#define FM_GPU_FP8 "cuBLASLt e4m3"
 
 #ifdef __cplusplus
 }

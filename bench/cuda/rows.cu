@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <initializer_list>
+
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/route.h"
@@ -38,7 +40,7 @@ typedef struct {
     fm_cuda_route_args     route;
     fm_cuda_pairs_args     pairs;
     fm_cuda_combine_args   combine;
-    void                  *own[24];
+    void                  *own[32];
     int                    n_own;
 } step;
 
@@ -78,51 +80,53 @@ static int32_t *ints(step *s, size_t n)
 
 static void take_rows(step *s, const model_shape *m, int T)
 {
-    const size_t n   = (size_t)T, D = (size_t)m->D, H = (size_t)m->H;
-    float       *x   = floats(s, n * D), *y = floats(s, n * D), *w = floats(s, D);
+    const size_t n = (size_t)T, D = (size_t)m->D, H = (size_t)m->H;
+    float       *x = floats(s, n * D), *y = floats(s, n * D), *w = floats(s, D);
     float       *cos = floats(s, (size_t)CONTEXT * ROPE / 2);
     int32_t     *pos = indices(s, n, CONTEXT);
     uint16_t    *q   = halves(s, n * H * (NOPE + ROPE));
-    s->embed = {x, halves(s, (size_t)m->vocab * D), indices(s, n, m->vocab), T, m->D, m->vocab};
-    s->norm  = {halves(s, n * D), x, y, NULL, w, 1e-6f, T, m->D};
-    s->add   = {x, y, T, m->D};
-    s->rope  = {q, cos, cos, pos, T, m->H, NOPE, ROPE, 1};
+    s->embed     = {x, halves(s, (size_t)m->vocab * D), indices(s, n, m->vocab), T, m->D, m->vocab};
+    s->norm      = {halves(s, n * D), x, y, NULL, w, 1e-6f, T, m->D};
+    s->add       = {x, y, T, m->D};
+    s->rope      = {q, cos, cos, pos, T, m->H, NOPE, ROPE, 1};
     s->query_end = {halves(s, n * H * WIDTH), q, T, m->H, NOPE, ROPE, LORA, WIDTH};
 
     fm_cuda_store_kv_args *k = &s->store;
-    k->cache = halves(s, n * WIDTH);
-    k->ckv   = floats(s, n * (LORA + ROPE));
-    k->norm  = w;
+    k->cache                 = halves(s, n * WIDTH);
+    k->ckv                   = floats(s, n * (LORA + ROPE));
+    k->norm                  = w;
     k->cos = k->sin = cos;
-    k->pos   = pos;
-    k->slot  = indices(s, n, T);
-    k->eps   = 1e-6f;
+    k->pos          = pos;
+    k->slot         = indices(s, n, T);
+    k->eps          = 1e-6f;
     k->n_row = T, k->kv_lora = LORA, k->rope = ROPE, k->width = WIDTH, k->interleaved = 1;
 }
 
 static void take_experts(step *s, const model_shape *m, int T)
 {
     const size_t pairs = (size_t)T * (size_t)m->top_k, E = (size_t)m->E;
-    s->swiglu = {halves(s, (size_t)T * (size_t)m->I), halves(s, 2 * (size_t)T * (size_t)m->I), 1, T, m->I};
+    s->swiglu = {halves(s, (size_t)T * (size_t)m->I), halves(s, 2 * (size_t)T * (size_t)m->I), 1, T,
+                 m->I};
     fm_cuda_route_args *r = &s->route;
-    r->expert = ints(s, pairs);
-    r->weight = (float *)keep(s, stand_take(pairs * 4));
-    r->score  = floats(s, (size_t)T * E);
-    r->bias   = m->method == FM_ROUTE_NOAUX_TC ? floats(s, E) : NULL;
+    r->expert             = ints(s, pairs);
+    r->weight             = (float *)keep(s, stand_take(pairs * 4));
+    r->score              = floats(s, (size_t)T * E);
+    r->bias               = m->method == FM_ROUTE_NOAUX_TC ? floats(s, E) : NULL;
     r->n_row = T, r->n_expert = m->E, r->top_k = m->top_k;
     r->n_group = m->n_group, r->top_group = m->top_group;
     r->norm_top_k = 1, r->routed_scale = 2.5f, r->method = m->method, r->func = m->func;
 
     fm_cuda_pairs_args *p = &s->pairs;
-    p->expert     = r->expert;
-    p->count      = ints(s, E);
-    p->offset     = ints(s, E + 1);
-    p->pair_row   = ints(s, pairs);
-    p->pair_of    = ints(s, pairs);
-    p->block      = ints(s, 3 * (pairs / BLOCK_ROWS + E));
-    p->n_block    = ints(s, 1);
+    p->expert             = r->expert;
+    p->count              = ints(s, E);
+    p->offset             = ints(s, E + 1);
+    p->pair_row           = ints(s, pairs);
+    p->pair_of            = ints(s, pairs);
+    p->block              = ints(s, 3 * (pairs / BLOCK_ROWS + E));
+    p->n_block            = ints(s, 1);
     p->n_row = T, p->top_k = m->top_k, p->n_expert = m->E, p->block_rows = BLOCK_ROWS;
-    s->combine = {s->add.x, floats(s, pairs * (size_t)m->D), p->pair_of, r->weight, 1, T, m->top_k, m->D};
+    s->combine = {s->add.x, floats(s, pairs * (size_t)m->D), p->pair_of, r->weight, 1, T, m->top_k,
+                  m->D};
 }
 
 static void give_back(step *s)
@@ -168,7 +172,8 @@ static void time_ops(step *s, const model_shape *m, int T)
         {"swiglu", record_swiglu, m->I * 6.0},
         {"combine", record_combine, (k + 2) * 4 * D},
     };
-    for (const auto &o : op) stand_line(o.name, m->name, T, stand_time(o.record, s), n * o.bytes, 0);
+    for (const auto &o : op)
+        stand_line(o.name, m->name, T, stand_time(o.record, s), n * o.bytes, 0);
 }
 
 /* --- tokens ---------------------------------------------------------------------- */
@@ -180,15 +185,15 @@ static void record_sample(void *arg, fm_stream stream)
 
 static void time_sample(const model_shape *m, int T, const char *name, fm_cuda_sampling how)
 {
-    step                s = {};
-    fm_cuda_sample_args a = {};
+    step                s    = {};
+    fm_cuda_sample_args a    = {};
     fm_cuda_sampling   *list = (fm_cuda_sampling *)malloc((size_t)T * sizeof *list);
     FM_BUG_UNLESS(list != NULL);
     for (int i = 0; i < T; i++) list[i] = how, list[i].seed = (uint64_t)i;
     /* Sampling turns logits into distances from the best one: a row mirrored, and
      * mirrored again by the next go. */
     a.logits = (float *)keep(&s, stand_random((size_t)T * (size_t)m->vocab * 4, STAND_LOGITS, 1));
-    a.how         = (const fm_cuda_sampling *)keep(&s, stand_upload(list, (size_t)T * sizeof *list));
+    a.how    = (const fm_cuda_sampling *)keep(&s, stand_upload(list, (size_t)T * sizeof *list));
     a.n_row = T, a.vocab = m->vocab, a.only_greedy = how.temperature == 0;
     a.scratch     = keep(&s, stand_take(fm_cuda_sample_bytes(T, m->vocab)));
     a.id          = ints(&s, (size_t)T);

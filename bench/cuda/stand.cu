@@ -48,10 +48,7 @@ void *stand_take(size_t bytes)
     return p;
 }
 
-void stand_free(void *p)
-{
-    NEED(cudaFree(p));
-}
+void stand_free(void *p) { NEED(cudaFree(p)); }
 
 void *stand_upload(const void *from, size_t bytes)
 {
@@ -131,20 +128,11 @@ void stand_open(const char *name, double seconds, const fm_gpu_ceilings *c, int 
     warm_clocks();
 }
 
-int stand_sm(void)
-{
-    return gpu.multiProcessorCount;
-}
+int stand_sm(void) { return gpu.multiProcessorCount; }
 
-int stand_is_over(void)
-{
-    return fm_now() >= deadline;
-}
+int stand_is_over(void) { return fm_now() >= deadline; }
 
-const fm_gpu_ceilings *stand_ceilings(void)
-{
-    return &ceilings;
-}
+const fm_gpu_ceilings *stand_ceilings(void) { return &ceilings; }
 
 /* --- time ------------------------------------------------------------------- */
 
@@ -214,10 +202,7 @@ double stand_time(void (*record)(void *arg, fm_stream stream), void *arg)
     return us;
 }
 
-void stand_marks_reset(void)
-{
-    n_mark = 0;
-}
+void stand_marks_reset(void) { n_mark = 0; }
 
 int stand_mark(fm_stream stream)
 {
@@ -234,10 +219,7 @@ double stand_between(int from, int to)
     return ms * 1e3;
 }
 
-void stand_wait(void)
-{
-    NEED(cudaDeviceSynchronize());
-}
+void stand_wait(void) { NEED(cudaDeviceSynchronize()); }
 
 __global__ static void hold(uint64_t ns)
 {

@@ -23,7 +23,7 @@ void stand_open(const char *section, double seconds, const fm_gpu_ceilings *c, i
 int  stand_sm(void);      /* multiprocessors */
 int  stand_is_over(void); /* its time */
 const fm_gpu_ceilings *stand_ceilings(void);
-void stand_need(fm_status s);
+void                   stand_need(fm_status s);
 
 /* --- memory ----------------------------------------------------------------- */
 

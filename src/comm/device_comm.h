@@ -57,7 +57,11 @@ typedef struct {
 /* By all ranks of the group.  FM_E_NOSUP: this build has no NCCL. */
 fm_status fm_device_comm_open_staged(fm_device_comm **out, fm_comm *group, fm_staging room);
 fm_status fm_device_comm_open_nccl(fm_device_comm **out, fm_comm *group);
-void      fm_device_comm_close(fm_device_comm *c); /* NULL is fine */
+
+static inline void fm_device_comm_close(fm_device_comm *c) /* NULL is fine */
+{
+    if (c) c->ops->close(c);
+}
 
 /* Pieces of dst lie one behind the other in rank order; the own one may already
  * be in its place. */

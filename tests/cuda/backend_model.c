@@ -60,20 +60,22 @@ static fm_status read_shape(fm_both *b, const fm_both_options *o)
     return fm_source_open_files(&b->source, o->dir);
 }
 
-/* Texts of arbitrary words, and pages in an arbitrary order. */
+/* Texts of arbitrary words, but none where two experts nearly tie: rounding
+ * decides those.  Pages in an arbitrary order. */
 static void make_up_texts(fm_both *b)
 {
     const int per = CONTEXT / b->limits.page_size;
     for (int t = 0; t < TEXTS; t++)
         for (int i = 0; i < CONTEXT; i++) {
-            b->text[t][i] = (int32_t)((unsigned)(i * 7919 + t * 104729 + 13) % (unsigned)b->config.vocab);
+            b->text[t][i] = (int32_t)((unsigned)(i * 7919 + t * 104729 + 17) % (unsigned)b->config.vocab);
             b->page[t][i] = i < per ? (int32_t)((i * TEXTS + t) * 5 % (TEXTS * per)) : 0;
         }
 }
 
 static fm_status open_all(fm_both *b, const fm_both_options *o)
 {
-    const fm_run_cuda_options gpu = {.deterministic = o->deterministic, .pads = o->pads};
+    const fm_run_cuda_options gpu = {
+        .deterministic = o->deterministic, .pads = o->pads, .kv_e4m3 = o->kv_e4m3};
     fm_cuda_device            device;
     FM_TRY(fm_cuda_open(&device, 0));
     FM_TRY(read_shape(b, o));

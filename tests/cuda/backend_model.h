@@ -11,7 +11,7 @@ typedef struct {
     const char *dir;           /* a checkpoint; NULL: dummy weights */
     const char *shape, *json;  /* built-in shape and overrides, without dir */
     int         page_size;
-    int         deterministic, pads;
+    int         deterministic, pads, kv_e4m3;
 } fm_both_options;
 
 typedef struct fm_both fm_both;

@@ -56,8 +56,8 @@ static experts_result run(const experts_case &c, int width, int n_sm)
     fm_device<float>       pair_out(n * fm_at(c.D) + canary);
     const fm_matrix_copy   gate_up(c.gate_up), down(c.down);
     fm_cuda_experts_args   a = {};
-    a.gate_up                = {gate_up.weight(), gate_up.scale()};
-    a.down                   = {down.weight(), down.scale()};
+    a.gate_up                = {gate_up.weight(), gate_up.scale(), 0};
+    a.down                   = {down.weight(), down.scale(), 0};
     a.h                      = h.data();
     a.middle                 = middle.data();
     a.pair_out               = pair_out.data();
@@ -201,8 +201,8 @@ static void check_plain(bool e4m3, int n_row, int width)
     fm_device<float>     y(fm_at(n_row) * fm_at(c.D));
     const fm_matrix_copy gate_up(c.gate_up), down(c.down);
     fm_cuda_experts_args a = {};
-    a.gate_up              = {gate_up.weight(), gate_up.scale()};
-    a.down                 = {down.weight(), down.scale()};
+    a.gate_up              = {gate_up.weight(), gate_up.scale(), 0};
+    a.down                 = {down.weight(), down.scale(), 0};
     a.h                    = h.data();
     a.middle               = middle.data();
     a.pair_out             = y.data();

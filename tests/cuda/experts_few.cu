@@ -35,10 +35,10 @@ static few_result run(const few_case &c)
     fm_device<int>           expert(c.expert);
     fm_device<float>         weight(c.weight), y(fm_at(c.T) * fm_at(c.D));
     fm_cuda_experts_few_args a = {};
-    a.gate_up                  = {gate_up.weight(), gate_up.scale()};
-    a.down                     = {down.weight(), down.scale()};
-    a.shared_gate_up           = {shared_gate_up.weight(), shared_gate_up.scale()};
-    a.shared_down              = {shared_down.weight(), shared_down.scale()};
+    a.gate_up                  = {gate_up.weight(), gate_up.scale(), 0};
+    a.down                     = {down.weight(), down.scale(), 0};
+    a.shared_gate_up           = {shared_gate_up.weight(), shared_gate_up.scale(), 0};
+    a.shared_down              = {shared_down.weight(), shared_down.scale(), 0};
     a.h                        = h.data();
     a.expert                   = expert.data();
     a.weight                   = weight.data();

@@ -65,8 +65,8 @@ static std::vector<float> run(const routed_case &c, int first, int T, int paddin
     p.block_rows         = block_rows;
 
     fm_cuda_experts_args a = {};
-    a.gate_up              = {gate_up.weight(), gate_up.scale()};
-    a.down                 = {down.weight(), down.scale()};
+    a.gate_up              = {gate_up.weight(), gate_up.scale(), 0};
+    a.down                 = {down.weight(), down.scale(), 0};
     a.h                    = h.data();
     a.middle               = middle.data();
     a.pair_out             = pair_out.data();

@@ -24,20 +24,14 @@ static fm_model_config shape_of(const char *name, const char *json)
     return c;
 }
 
-static fm_model_config v2_lite(void)
-{
-    return shape_of("v2-lite", NULL);
-}
+static fm_model_config v2_lite(void) { return shape_of("v2-lite", NULL); }
 
 static fm_model_config r1_bf16(void)
 {
     return shape_of("r1", "{\"num_hidden_layers\": 8, \"quantization_config\": null}");
 }
 
-static fm_model_config r1_fp8(void)
-{
-    return shape_of("r1", "{\"num_hidden_layers\": 13}");
-}
+static fm_model_config r1_fp8(void) { return shape_of("r1", "{\"num_hidden_layers\": 13}"); }
 
 static void near(double got, double want, double relative, const char *what)
 {
@@ -118,7 +112,7 @@ static void prefill_waits_for_the_multiplier(void **state)
 static void better_hardware_lowers_the_bound(void **state)
 {
     (void)state;
-    const fm_model_config c = r1_fp8();
+    const fm_model_config c        = r1_fp8();
     fm_gpu_ceilings       better[] = {h200, h200, h200};
     better[0].bandwidth *= 2, better[1].bf16 *= 2, better[2].fp8 *= 2;
     for (int B = 1; B <= 1024; B *= 4) {

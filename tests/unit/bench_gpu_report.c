@@ -24,10 +24,7 @@ static fm_gpu_result time_of(const char *section, const char *name, double us, d
     return x;
 }
 
-static void add(fm_gpu_report *r, fm_gpu_result x)
-{
-    fm_gpu_report_add(r, &x);
-}
+static void add(fm_gpu_report *r, fm_gpu_result x) { fm_gpu_report_add(r, &x); }
 
 static void measured_ceilings_replace_the_usual_ones(void **state)
 {
@@ -52,7 +49,8 @@ static void many_results_are_written_as_json(void **state)
     char          path[] = "/tmp/fathom-report-XXXXXX";
     const int     fd     = mkstemp(path);
     fm_gpu_report r      = {.commit = "abc", .ceilings = fm_gpu_usual};
-    fm_gpu_result gpu    = {.section = "device", .name = "GPU", .shape = "H200", .value = 132, .unit = "SMs"};
+    fm_gpu_result gpu    = {
+           .section = "device", .name = "GPU", .shape = "H200", .value = 132, .unit = "SMs"};
     (void)state;
     assert_true(fd >= 0);
     close(fd);

@@ -27,9 +27,9 @@ case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
 
 # Files of tests, as fathom-test-gpu --list names them, that are worth a slow look.
 memcheck="rows_cache.cu route.cu sample.cu dummy.cu mla_absorbed.cu mla_expanded.cu mla_rows.cu
-          experts.cu experts_few.cu experts_routed.cu linear.cu dummy_bf16 dummy_fp8 v3_checkpoint"
+          experts.cu experts_few.cu experts_routed.cu linear.cu dummy_fp8 v3_checkpoint"
 racecheck="rows.cu rows_cache.cu route.cu sample.cu mla_absorbed.cu mla_expanded.cu
-           experts.cu experts_few.cu experts_routed.cu linear.cu dummy_bf16"
+           experts.cu experts_few.cu experts_routed.cu linear.cu"
 
 export FM_TEST_DATA="${FM_TEST_DATA:-$PWD/tests/data}"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"
@@ -46,11 +46,27 @@ now()
     date +%s
 }
 
-# CUDA's libraries may lie with the toolkit or with somebody's Python.
-find_libraries()
+missing() # libraries that programs ask for and this machine lacks
 {
-    ldd "$bin/bench_cuda" 2>/dev/null | grep -q 'libcublasLt.*not found' || return 0
-    found=$(timeout 30 find /usr/local /opt /usr/lib /root /home -name 'libcublasLt.so.13*' 2>/dev/null | head -1)
+    for program in fathom fathom-test-gpu bench_cuda; do
+        ldd "$bin/$program" 2>/dev/null
+    done | awk '/not found/ { print $1 }' | sort -u
+}
+
+# This machine's libraries come first: what is brought along is older and only
+# for those that are missing, and for what these miss in turn.
+lend_libraries()
+{
+    for _ in 1 2 3; do
+        for name in $(missing); do
+            [ ! -e "$bin/lib/$name" ] || ln -sf "$bin/lib/$name" "$lent/$name"
+        done
+    done
+    # CUDA's own may lie with the toolkit or with somebody's Python.
+    ldconfig -p 2>/dev/null | grep -q 'libcublasLt.so.13' && return
+    found=$(ls -d /usr/local/cuda*/lib64/libcublasLt.so.13 2>/dev/null | head -1)
+    [ -n "$found" ] || found=$(timeout 30 find /usr/local /opt /usr/lib /root \
+        -name 'libcublasLt.so.13*' 2>/dev/null | head -1)
     if [ -z "$found" ]; then
         say "libcublasLt.so.13 was not found on this machine"
     else
@@ -73,15 +89,19 @@ run_tests()
     for file in $files; do
         left=$((${FM_TESTS_S:-120} - $(now) + began))
         [ "$left" -gt 0 ] || left=1
+        [ "$left" -lt 60 ] || left=60
         timeout -k 5 "$left" "$bin/fathom-test-gpu" "/$file" >>"$out/tests.log" 2>&1
         rc=$?
         n=$((n + 1))
         [ $rc -eq 0 ] || { bad="$bad $file($rc)"; echo "$file ended with $rc" >>"$out/tests.log"; }
         [ $rc -ne 2 ] || break # no GPU
     done
-    grep -E '^(FAILED|  )' "$out/tests.log" | head -30
+    grep -E '^(FAILED|  )' "$out/tests.log" | head -30 | tee -a "$out/summary.txt"
     [ -n "$files" ] && [ -z "$bad" ]
-    verdict tests $? "$began" "$(grep -c '^ok ' "$out/tests.log") passed, $(grep -c '^FAILED' "$out/tests.log") failed in $n files${bad:+;$bad}"
+    good=$?
+    passed=$(grep -c '^ok ' "$out/tests.log")
+    wrong=$(grep -c '^FAILED' "$out/tests.log")
+    verdict tests $good "$began" "$passed passed, $wrong failed in $n files${bad:+;$bad}"
 }
 
 sanitize() # sanitize TOOL NAME: one log for all
@@ -89,6 +109,7 @@ sanitize() # sanitize TOOL NAME: one log for all
     echo "== $1 $2" >>"$out/sanitizer.log"
     left=$((${FM_SANITIZER_S:-110} - $(now) + began))
     [ "$left" -gt 0 ] || { skipped="$skipped $1:$2"; return; }
+    [ "$left" -lt 40 ] || left=40
     case $2 in *.cu) name=/$2 ;; *) name=$2 ;; esac
     timeout -k 5 "$left" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
         "$bin/fathom-test-gpu" "$name" >>"$out/sanitizer.log" 2>&1
@@ -108,28 +129,34 @@ run_sanitizer()
         verdict sanitizer 1 "$began" "compute-sanitizer is not on the PATH"
         return
     fi
+    sanitize racecheck dummy_bf16 # a whole small model first
+    sanitize memcheck dummy_bf16
     for name in $racecheck; do sanitize racecheck "$name"; done
     for name in $memcheck; do sanitize memcheck "$name"; done
     [ -z "$bad" ]
-    verdict sanitizer $? "$began" "$good clean${bad:+; not clean:$bad}${skipped:+; no time for:$skipped}"
+    verdict sanitizer $? "$began" \
+        "$good clean${bad:+; not clean:$bad}${skipped:+; no time for:$skipped}"
 }
 
 run_bench()
 {
     began=$(now)
-    timeout -k 5 "${FM_BENCH_S:-350}" "$bin/bench_cuda" --json "$out/bench.json" --markdown "$out/bench.md" \
-        --commit "$(cat "$bin/commit" 2>/dev/null || echo unknown)" >"$out/bench.log" 2>&1
+    timeout -k 5 "${FM_BENCH_S:-350}" "$bin/bench_cuda" --commit "$commit" \
+        --json "$out/bench.json" --markdown "$out/bench.md" >"$out/bench.log" 2>&1
     rc=$?
     verdict bench $rc "$began" "$(grep -c '%$' "$out/bench.log") results with their limit"
-    grep -E '^(device copy|read  |cuBLASLt (bf16|e4m3)|decode|prefill|not measured|no GPU|experts met)' "$out/bench.log" |
-        tee -a "$out/summary.txt"
+    told='device copy|read  |cuBLASLt (bf16|e4m3)|decode|prefill|experts met|not measured|no GPU'
+    grep -E "^($told)" "$out/bench.log" | tee -a "$out/summary.txt"
 }
 
-LD_LIBRARY_PATH=$bin/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
-find_libraries
-export LD_LIBRARY_PATH
+lent=$(mktemp -d)
+trap 'rm -rf "$lent"' EXIT
+export LD_LIBRARY_PATH="$lent:${LD_LIBRARY_PATH:-}"
+lend_libraries
 PATH=$PATH:/usr/local/cuda/bin
-say "$(date -u +%F), commit $(cat "$bin/commit" 2>/dev/null || echo unknown), $(nvidia-smi -L 2>/dev/null | head -1 | cut -d'(' -f1)"
+commit=$(cat "$bin/commit" 2>/dev/null || echo unknown)
+say "$(date -u +%F), commit $commit, $(nvidia-smi -L 2>/dev/null | head -1 | cut -d'(' -f1)"
+[ -z "$(missing)" ] || say "missing here:" $(missing)
 for part in $parts; do
     case $part in
     tests) run_tests ;;

@@ -11,8 +11,7 @@
 #include "base/clock.h"
 #include "comm/device_comm.h"
 #include "comm/nccl/nccl_library.h"
-
-enum { OPEN_SECONDS = 120 }; /* connections to all ranks of a large job */
+#include "comm/world_internal.h"
 
 typedef struct {
     fm_device_comm        base;
@@ -29,16 +28,19 @@ static group *of(fm_device_comm *c)
  * errors, or from the watch. */
 static fm_status give_up(group *g, const char *why)
 {
+    fm_comm *all = g->base.group;
     if (g->comm) (void)g->nccl->CommAbort(g->comm);
-    g->comm = NULL;
-    return fm_fail(FM_E_COMM, "NCCL, rank %d of %d: %s", g->base.group->rank,
-                   g->base.group->n_rank, why);
+    g->comm            = NULL;
+    all->is_broken     = 1;
+    const fm_status rc = fm_fail(FM_E_COMM, "NCCL, rank %d of %d: %s", all->rank, all->n_rank, why);
+    fm__world_blame(all->world);
+    return rc;
 }
 
 /* What a call returned; one in progress is waited for. */
 static fm_status settle(group *g, int rc)
 {
-    const double until = fm_now() + OPEN_SECONDS;
+    const double until = fm_now() + fm__world_timeout(g->base.group->world);
     while (rc == FM__NCCL_IN_PROGRESS) {
         int state = rc;
         if (fm_now() > until) return give_up(g, "a call did not come to an end");
@@ -83,19 +85,20 @@ static int are_equal(const size_t *n, int count)
 static fm_status all_gather(fm_device_comm *c, void *dst, const void *src, const size_t *bytes,
                             fm_stream s)
 {
-    group    *g = of(c);
-    const int n = c->group->n_rank;
+    group    *g  = of(c);
+    const int n  = c->group->n_rank;
     char     *to = dst;
     int       rc = FM__NCCL_OK;
     FM_TRY(check(c));
     if (are_equal(bytes, n))
-        return bytes[0] ? settle(g, g->nccl->AllGather(src, dst, bytes[0], FM__NCCL_BYTE, g->comm, s))
-                        : FM_OK;
+        return bytes[0]
+                   ? settle(g, g->nccl->AllGather(src, dst, bytes[0], FM__NCCL_BYTE, g->comm, s))
+                   : FM_OK;
     keep(&rc, g->nccl->GroupStart());
     for (int i = 0; i < n; to += bytes[i++])
         if (bytes[i])
-            keep(&rc, g->nccl->Broadcast(i == c->group->rank ? src : to, to, bytes[i], FM__NCCL_BYTE,
-                                         i, g->comm, s));
+            keep(&rc, g->nccl->Broadcast(i == c->group->rank ? src : to, to, bytes[i],
+                                         FM__NCCL_BYTE, i, g->comm, s));
     return end_calls(g, rc);
 }
 
@@ -161,7 +164,7 @@ static fm_status share_id(group *g, fm__nccl_id *id)
     struct {
         int         rc;
         fm__nccl_id id;
-    } made = {0};
+    } made       = {0};
     fm_comm *all = g->base.group;
     if (all->rank == 0) made.rc = g->nccl->GetUniqueId(&made.id);
     FM_TRY(fm_broadcast(all, &made, sizeof made, 0));
@@ -186,7 +189,9 @@ fm_status fm_device_comm_open_nccl(fm_device_comm **out, fm_comm *all)
     *g           = (group){.base = {&nccl_ops, all}};
     fm_status rc = fm__nccl_library(&g->nccl);
     if (rc == FM_OK) rc = join(g);
-    if (rc == FM_OK) *out = &g->base;
-    else free(g);
+    if (rc == FM_OK)
+        *out = &g->base;
+    else
+        free(g);
     return rc;
 }

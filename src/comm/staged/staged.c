@@ -143,8 +143,3 @@ fm_status fm_device_comm_open_staged(fm_device_comm **out, fm_comm *group, fm_st
     *out = &g->base;
     return FM_OK;
 }
-
-void fm_device_comm_close(fm_device_comm *c)
-{
-    if (c) c->ops->close(c);
-}

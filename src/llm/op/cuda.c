@@ -113,10 +113,35 @@ static fm_status allocate(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options *
     return fill_rope(g, c, r->limits.max_context);
 }
 
+/* What the kernels cannot take is refused here: they call it a bug. */
+static fm_status check_shapes(const fm_model_config *c)
+{
+    const struct {
+        const char *name;
+        int         n, unit;
+    } all[] = {
+        {"hidden_size", c->hidden, 16},
+        {"q_lora_rank", c->q_lora, 16},
+        {"kv_lora_rank", c->kv_lora, 16},
+        {"qk_nope_head_dim", c->nope, 8},
+        {"qk_rope_head_dim", c->rope, 8},
+        {"v_head_dim", c->v_dim, 8},
+        {"n_routed_experts", c->n_expert, 2},
+        {"vocab_size", c->vocab, 2},
+        {"moe_intermediate_size", c->moe_inter, 16},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].n % all[i].unit)
+            return fm_fail(FM_E_NOSUP, "config.json: %s is %d; the GPU takes multiples of %d",
+                           all[i].name, all[i].n, all[i].unit);
+    return FM_OK;
+}
+
 static fm_status make_ready(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options *o)
 {
     if (r->weights->act != FM_BF16 || r->weights->packing != FM_PACK_ROWS)
         return fm_fail(FM_E_NOSUP, "the GPU computes in bfloat16");
+    FM_TRY(check_shapes(r->config));
     FM_TRY(fm_cuda_open(&g->dev, o->device));
     FM_TRY(fm_cuda_stream_create(&g->stream));
     FM_TRY(allocate(r, g, o));

@@ -28,7 +28,7 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
     const size_t all = T * (size_t)shard->group.n, k = (size_t)c->top_k;
     const int    H = (int)heads(c, shard);
 #define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
-#define ACT(rows, n)  ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(uint16_t)), (n)})
+#define ACT(rows, n) ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(uint16_t)), (n)})
     a->x      = F32S(T, c->hidden);
     a->h      = ACT(T, c->hidden);
     a->cq     = F32S(T, c->q_lora);
@@ -106,8 +106,8 @@ static size_t middle_of(const fm_model_config *c, const fm_shard *shard, size_t 
 {
     const size_t inter  = (size_t)c->moe_inter;
     const size_t riding = FM_CUDA_FEW_ROWS * ((size_t)(c->top_k + c->n_shared) * inter);
-    return fm__cuda_most(riding, fm__cuda_most(rows * widest_mlp(c, shard),
-                                               all * own_slots(c, shard) * inter));
+    return fm__cuda_most(
+        riding, fm__cuda_most(rows * widest_mlp(c, shard), all * own_slots(c, shard) * inter));
 }
 
 static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
@@ -117,15 +117,15 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
     const size_t pairs = all * own_slots(c, shard), slots = all * (size_t)c->top_k;
     const size_t keys = (size_t)(shard->group.n * shard->expert.n), E = (size_t)c->n_expert;
     const size_t D = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
-    g->middle   = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
-    g->gate_up  = fm_slab_take(s, rows * 2 * widest_mlp(c, shard) * sizeof(uint16_t));
-    g->pair_out = fm_slab_take(s, pairs * D * sizeof(float));
-    g->count    = fm_slab_take(s, (E + 1) * sizeof(int32_t));
-    g->offset   = fm_slab_take(s, (E + 2) * sizeof(int32_t));
-    g->pair_row = fm_slab_take(s, slots * sizeof(int32_t));
-    g->pair_of  = fm_slab_take(s, slots * sizeof(int32_t));
-    g->block    = fm_slab_take(s, (slots / 8 + E + keys + 1) * 3 * sizeof(int32_t)); /* 8: narrowest */
-    g->n_block  = fm_slab_take(s, sizeof(int32_t));
+    g->middle      = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
+    g->gate_up     = fm_slab_take(s, rows * 2 * widest_mlp(c, shard) * sizeof(uint16_t));
+    g->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
+    g->count       = fm_slab_take(s, (E + 1) * sizeof(int32_t));
+    g->offset      = fm_slab_take(s, (E + 2) * sizeof(int32_t));
+    g->pair_row    = fm_slab_take(s, slots * sizeof(int32_t));
+    g->pair_of     = fm_slab_take(s, slots * sizeof(int32_t));
+    g->block = fm_slab_take(s, (slots / 8 + E + keys + 1) * 3 * sizeof(int32_t)); /* 8: narrowest */
+    g->n_block = fm_slab_take(s, sizeof(int32_t));
 }
 
 /* --- what meets other ranks ------------------------------------------------ */
@@ -133,10 +133,10 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
 static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                         const fm_run_limits *lim, fm_slab *s)
 {
-    fm_cuda_exchange *x = &g->exchange;
-    const size_t rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
-    const size_t mlp = shard->attn.n > 1 ? rows * widest_mlp(c, shard) : 0;
-    const size_t experts =
+    fm_cuda_exchange *x    = &g->exchange;
+    const size_t      rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
+    const size_t      mlp = shard->attn.n > 1 ? rows * widest_mlp(c, shard) : 0;
+    const size_t      experts =
         shard->channel.n > 1 ? all * own_slots(c, shard) * (size_t)c->moe_inter : 0;
     const size_t bytes = fm__cuda_most(mlp, experts) * sizeof(uint16_t);
     x->room            = fm_slab_take(s, bytes);
@@ -155,9 +155,9 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     fm_cuda_exchange *x   = &g->exchange;
     const size_t      all = pass_rows(lim, shard->group.n), own = pass_rows(lim, 1);
     const size_t k = (size_t)c->top_k, sets = (size_t)shard->expert.n, most = own_slots(c, shard);
-    const size_t fixed = (size_t)fm__cuda_least(x->fixed_rows, FM_CUDA_PASS_ROWS);
-    const size_t D_mine = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
-    const size_t D_want = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
+    const size_t fixed   = (size_t)fm__cuda_least(x->fixed_rows, FM_CUDA_PASS_ROWS);
+    const size_t D_mine  = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    const size_t D_want  = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
     const size_t largest = ((size_t)c->n_expert + sets - 1) / sets; /* set of experts */
     const size_t per     = k < largest ? k : largest;
     size_t       in = sets * own, out = all;
@@ -172,10 +172,10 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     x->most_bytes = fm__cuda_most(x->most_bytes, (out * D_mine + in * D_want) * sizeof(float));
     if (sets == 1) return;
     const size_t keys = (size_t)shard->group.n * sets;
-    x->key       = fm_slab_take(s, all * k * sizeof *x->key);
-    x->key_count = fm_slab_take(s, keys * sizeof *x->key_count);
-    x->key_first = fm_slab_take(s, (keys + 1) * sizeof *x->key_first);
-    x->key_place = fm_slab_take(s, all * k * sizeof *x->key_place);
+    x->key            = fm_slab_take(s, all * k * sizeof *x->key);
+    x->key_count      = fm_slab_take(s, keys * sizeof *x->key_count);
+    x->key_first      = fm_slab_take(s, (keys + 1) * sizeof *x->key_first);
+    x->key_place      = fm_slab_take(s, all * k * sizeof *x->key_place);
 }
 
 static size_t lanes(const fm_run_limits *lim)
@@ -200,7 +200,7 @@ static void carve_logits(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     fm_cuda_exchange *x     = &g->exchange;
     const int         ranks = shard->attn.n * shard->group.n;
     const size_t      outs  = (size_t)(lim->max_out * shard->group.n) * (size_t)c->vocab;
-    x->most_bytes = fm__cuda_most(x->most_bytes, 2 * outs * sizeof(float));
+    x->most_bytes           = fm__cuda_most(x->most_bytes, 2 * outs * sizeof(float));
     if (!is_one_stage(c, shard) || !is_rank0(shard)) return;
     if (ranks > 1) x->pieces = fm_slab_take(s, outs * sizeof(float));
     if (ranks > 1 || lanes(lim) > 1) x->lane = fm_slab_take(s, lanes(lim) * outs * sizeof(float));
@@ -276,7 +276,8 @@ void fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim)
 {
     g->max_span = 2 * lim->max_out;
     g->max_page = (lim->max_context + lim->page_size - 1) / lim->page_size;
-    g->max_unit = lim->max_rows + (int)((size_t)lim->n_page * (size_t)lim->page_size / FM_CUDA_PART);
+    g->max_unit =
+        lim->max_rows + (int)((size_t)lim->n_page * (size_t)lim->page_size / FM_CUDA_PART);
     g->max_tile = lim->max_rows / FM_MLA_TILE_ROWS + g->max_span;
     g->max_key  = FM_CUDA_KEYS;
     if (g->max_key < g->max_span * FM_MLA_BLOCK_KEYS) g->max_key = g->max_span * FM_MLA_BLOCK_KEYS;

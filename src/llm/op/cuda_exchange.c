@@ -44,7 +44,7 @@ fm_status fm__cuda_meet(fm_run *r, const fm_run_cuda_options *o)
     r->ranks         = o->ranks ? *o->ranks : fm_ranks_self(&g->exchange.self);
     FM_TRY(fm__check_ranks(r));
     if (r->ranks.replica->n_rank == 1) return FM_OK;
-    if (o->meeting == FM_MEET_BY_HOST) g->records = 0; /* it waits for the stream */
+    if (o->meeting == FM_MEET_BY_HOST) g->records = 0;   /* it waits for the stream */
     if (!fm__cuda_is_one_stage(r)) g->ops.sample = NULL; /* logits come to the host */
     return open_groups(r, o);
 }
@@ -66,10 +66,10 @@ void fm__cuda_part(fm_run *r)
 
 fm_status fm__cuda_wait(fm_run *r)
 {
-    const fm_cuda_run    *g   = fm__gpu(r);
+    const fm_cuda_run    *g     = fm__gpu(r);
     fm_device_comm *const all[] = {g->exchange.replica, g->exchange.stage, g->exchange.attn,
                                    g->exchange.group, g->exchange.channel};
-    int                   done = !g->exchange.replica; /* alone: the driver's own wait will do */
+    int                   done  = !g->exchange.replica; /* alone: the driver's own wait will do */
     while (!done) {
         FM_TRY(fm_cuda_stream_is_done(g->stream, &done));
         for (size_t i = 0; !done && i < sizeof all / sizeof *all; i++)
@@ -119,8 +119,10 @@ void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y)
 {
     const fm_cuda_run     *g = fm__gpu(r);
     const fm_cuda_add_args a = {x.data, y.data, r->n_row, x.width};
-    if (g->exchange.attn) fm__cuda_gather(r, &g->exchange.y, g->exchange.attn, x.data, r->n_row, 1);
-    else r->fault = fm_cuda_add(&a, g->stream);
+    if (g->exchange.attn)
+        fm__cuda_gather(r, &g->exchange.y, g->exchange.attn, x.data, r->n_row, 1);
+    else
+        r->fault = fm_cuda_add(&a, g->stream);
 }
 
 /* --- words ----------------------------------------------------------------- */
@@ -182,7 +184,7 @@ static fm_status gather_rows(fm_run *r, void *all, const void *mine, size_t row_
 
 void fm__cuda_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route)
 {
-    const size_t k          = (size_t)r->config->top_k * sizeof(int32_t);
+    const size_t k         = (size_t)r->config->top_k * sizeof(int32_t);
     fm__gpu(r)->pass.rides = fm__cuda_rides(r);
     if (!fm__gpu(r)->exchange.group) return; /* the same buffers */
     fm__is_well(r, gather_rows(r, h_all.data, h.data, (size_t)h.width * sizeof(uint16_t)));
@@ -209,13 +211,13 @@ void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_con
     const fm_share   me   = shard->attn;
     const fm_columns head = {me.n, c->n_head, 1, c->v_dim};
     const fm_columns out  = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
-    const size_t     o = T * (size_t)(c->n_head * c->v_dim) * sizeof(uint16_t);
-    const size_t     y = T * (size_t)c->hidden * sizeof(float);
-    x->o       = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
-    x->y       = fm__cuda_pieces(out, sizeof(float), fm_slab_take(s, y), me.index, T);
-    a->o       = (fm_act){x->o.own, fm_range_len(fm__part(head, me.index))};
-    a->y       = (fm_f32s){(float *)x->y.own, fm_range_len(fm__part(out, me.index))};
-    a->o_all   = a->o;
+    const size_t     o    = T * (size_t)(c->n_head * c->v_dim) * sizeof(uint16_t);
+    const size_t     y    = T * (size_t)c->hidden * sizeof(float);
+    x->o          = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
+    x->y          = fm__cuda_pieces(out, sizeof(float), fm_slab_take(s, y), me.index, T);
+    a->o          = (fm_act){x->o.own, fm_range_len(fm__part(head, me.index))};
+    a->y          = (fm_f32s){(float *)x->y.own, fm_range_len(fm__part(out, me.index))};
+    a->o_all      = a->o;
     x->most_bytes = fm__cuda_most((size_t)shard->group.n * y, o > y ? o : y);
     if (!fm_shard_is_last(shard, c) && me.n > 1)
         x->passed = fm_slab_take(s, T * (size_t)a->y.width * sizeof(float));

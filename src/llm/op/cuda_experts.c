@@ -81,9 +81,9 @@ static fm_status sort_by_expert(const expert_pass *p, int width)
 
 static fm_cuda_travel travel_of(const expert_pass *p)
 {
-    const fm_shard         *s = &p->r->weights->shard;
-    const fm_cuda_exchange *x = &p->g->exchange;
-    const fm_model_config  *c = p->r->config;
+    const fm_shard         *s       = &p->r->weights->shard;
+    const fm_cuda_exchange *x       = &p->g->exchange;
+    const fm_model_config  *c       = p->r->config;
     const int               largest = (c->n_expert + s->expert.n - 1) / s->expert.n;
     return (fm_cuda_travel){.group_row0 = p->g->there.group_row0,
                             .expert     = p->chosen,
@@ -110,30 +110,32 @@ static fm_cuda_travel travel_of(const expert_pass *p)
  * for where the pass is not padded. */
 static fm_status sort_by_set(expert_pass *p)
 {
-    const fm_shard          *s = &p->r->weights->shard;
-    fm_cuda_run             *g = p->g;
-    fm_cuda_exchange        *x = &g->exchange;
-    const fm_cuda_travel     t = travel_of(p);
+    const fm_shard          *s     = &p->r->weights->shard;
+    fm_cuda_run             *g     = p->g;
+    fm_cuda_exchange        *x     = &g->exchange;
+    const fm_cuda_travel     t     = travel_of(p);
     const int                n_key = s->group.n * s->expert.n, n_slot = p->n_row * t.top_k;
-    const fm_cuda_pairs_args a     = {.expert     = x->key,
-                                      .count      = x->key_count,
-                                      .offset     = x->key_first,
-                                      .pair_row   = g->pair_row,
-                                      .pair_of    = x->key_place,
-                                      .block      = g->block,
-                                      .n_block    = g->n_block,
-                                      .n_row      = p->n_row,
-                                      .top_k      = t.top_k,
-                                      .n_expert   = n_key,
-                                      .block_rows = n_slot};
+    const fm_cuda_pairs_args a = {.expert     = x->key,
+                                  .count      = x->key_count,
+                                  .offset     = x->key_first,
+                                  .pair_row   = g->pair_row,
+                                  .pair_of    = x->key_place,
+                                  .block      = g->block,
+                                  .n_block    = g->n_block,
+                                  .n_row      = p->n_row,
+                                  .top_k      = t.top_k,
+                                  .n_expert   = n_key,
+                                  .block_rows = n_slot};
     FM_TRY(fm_cuda_answer_keys(&t, x->key, g->stream));
     FM_TRY(fm_cuda_pairs(&a, g->stream));
     if (g->pass.is_padded) return FM_OK;
-    FM_TRY(fm_cuda_download(x->key_items, x->key_count, (size_t)n_key * sizeof(int32_t), g->stream));
+    FM_TRY(
+        fm_cuda_download(x->key_items, x->key_count, (size_t)n_key * sizeof(int32_t), g->stream));
     FM_TRY(fm__cuda_wait(p->r));
     p->is_counted = 1;
     p->n_pair     = 0;
-    for (int i = 0; i < s->group.n; i++) p->n_pair += x->key_items[i * s->expert.n + s->expert.index];
+    for (int i = 0; i < s->group.n; i++)
+        p->n_pair += x->key_items[i * s->expert.n + s->expert.index];
     return FM_OK;
 }
 
@@ -178,7 +180,7 @@ static void run_tiles(const expert_pass *p, int width)
 
 static fm_status sum_here(const expert_pass *p, fm_f32s y, int accumulate)
 {
-    const fm_cuda_combine_args a = {.y = y.data + (size_t)p->row0 * (size_t)y.width,
+    const fm_cuda_combine_args a = {.y          = y.data + (size_t)p->row0 * (size_t)y.width,
                                     .pair_out   = p->g->pair_out,
                                     .pair_of    = p->g->pair_of,
                                     .weight     = p->weight,
@@ -211,16 +213,17 @@ static size_t shared_columns(const fm_cuda_travel *t, int channel, int attn)
 {
     const fm_columns by_channel = {t->n_channel, t->D, FM_SHARD_OUTPUTS, 1};
     const fm_columns by_attn    = {t->n_attn, t->D, FM_SHARD_OUTPUTS, 1};
-    return (size_t)fm_range_len(fm__overlap(fm__part(by_channel, channel), fm__part(by_attn, attn)));
+    return (size_t)fm_range_len(
+        fm__overlap(fm__part(by_channel, channel), fm__part(by_attn, attn)));
 }
 
 static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_travel *t)
 {
-    fm_cuda_exchange *x = &p->g->exchange;
+    fm_cuda_exchange *x    = &p->g->exchange;
     size_t            sent = 0, taken = 0;
     for (int i = 0; i < t->n_group * t->n_attn; i++) {
         const int    group = i / t->n_attn, set = i / t->n_channel;
-        const size_t out   = items(p, t, group, t->set) *
+        const size_t out = items(p, t, group, t->set) *
                            shared_columns(t, t->channel, i % t->n_attn) * sizeof(float);
         const size_t in = items(p, t, t->group, set) *
                           shared_columns(t, i % t->n_channel, t->attn) * sizeof(float);
@@ -245,14 +248,15 @@ static fm_status send_home(const expert_pass *p, fm_f32s y, int accumulate)
     const fm_cuda_travel           t   = travel_of(p);
     const fm_range                 own = rows_in_pass(p, t.group);
     const fm_device_exchange       x   = list_messages(p, &t);
-    const fm_cuda_answers_out_args out = {t, g->pair_out, g->pair_of, p->weight, g->exchange.travel};
-    const fm_cuda_answers_in_args  in  = {.travel     = t,
-                                          .in         = g->exchange.received,
-                                          .weight     = p->weight,
-                                          .y          = y.data,
-                                          .y_row0     = p->row0 + own.begin - g->here.group_row0[t.group],
-                                          .n_own      = fm_range_len(own),
-                                          .own0       = own.begin,
+    const fm_cuda_answers_out_args out = {t, g->pair_out, g->pair_of, p->weight,
+                                          g->exchange.travel};
+    const fm_cuda_answers_in_args  in  = {.travel = t,
+                                          .in     = g->exchange.received,
+                                          .weight = p->weight,
+                                          .y      = y.data,
+                                          .y_row0 = p->row0 + own.begin - g->here.group_row0[t.group],
+                                          .n_own  = fm_range_len(own),
+                                          .own0   = own.begin,
                                           .accumulate = accumulate};
     FM_TRY(fm_cuda_answers_out(&out, g->stream));
     FM_TRY(fm_device_all_to_all(g->exchange.stage, &x, g->stream));
@@ -263,12 +267,12 @@ static fm_status send_home(const expert_pass *p, fm_f32s y, int accumulate)
 
 static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
 {
-    fm_run                 *r = p->r;
-    const fm_model_config  *c = r->config;
-    const fm_cuda_exchange *x = &p->g->exchange;
-    const int fp8   = p->own && p->own->gate_up.scale;
-    const int width = fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert, fp8);
-    p->n_pair       = p->n_row * fm__cuda_least(c->top_k, p->n_own);
+    fm_run                 *r   = p->r;
+    const fm_model_config  *c   = r->config;
+    const fm_cuda_exchange *x   = &p->g->exchange;
+    const int               fp8 = p->own && p->own->gate_up.scale;
+    const int width             = fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert, fp8);
+    p->n_pair                   = p->n_row * fm__cuda_least(c->top_k, p->n_own);
     if (x->key && (x->way == FM_CUDA_ANSWERS_PAIRS || x->channel)) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
     if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);

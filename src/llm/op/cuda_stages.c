@@ -40,8 +40,8 @@ void fm__cuda_pass_on(fm_run *r, fm_f32s x)
     const float      *from = x.data;
     const size_t      n    = (size_t)r->n_row * (size_t)fm_range_len(col);
     if (e->attn) {
-        const fm_cuda_take_columns_args a = {
-            e->passed, x.data, r->n_row, col.begin, fm_range_len(col), x.width};
+        const fm_cuda_take_columns_args a = {e->passed,         x.data, r->n_row, col.begin,
+                                             fm_range_len(col), x.width};
         if (!fm__is_well(r, fm_cuda_take_columns(&a, g->stream))) return;
         from = e->passed;
     }
@@ -93,8 +93,8 @@ static fm_status unpack(fm_run *r, float *rows, const float *piece, int n_row)
 /* What this rank sends to rank 0, and rank 0 gets from each. */
 static fm_device_exchange list_pieces(fm_run *r)
 {
-    fm_cuda_exchange *e    = &fm__gpu(r)->exchange;
-    const fm_share    attn = r->weights->shard.attn;
+    fm_cuda_exchange *e     = &fm__gpu(r)->exchange;
+    const fm_share    attn  = r->weights->shard.attn;
     const fm_columns  words = {attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
     const int         me    = r->ranks.stage->rank;
     const size_t      row   = sizeof(float);
@@ -102,8 +102,8 @@ static fm_device_exchange list_pieces(fm_run *r)
     for (int i = 0; i < r->ranks.stage->n_rank; i++) {
         const size_t outs = (size_t)fm__outs_of_group(r->batch, i / attn.n);
         const size_t n    = outs * (size_t)fm_range_len(fm__part(words, i % attn.n)) * row;
-        e->recv_at[i] = at;
-        e->recv_n[i]  = me == 0 ? n : 0;
+        e->recv_at[i]     = at;
+        e->recv_n[i]      = me == 0 ? n : 0;
         e->send_at[i] = e->send_n[i] = 0;
         if (i == me) e->send_n[0] = n;
         at += n;
@@ -118,11 +118,11 @@ static fm_device_exchange list_pieces(fm_run *r)
 
 static fm_status collect_here(fm_run *r)
 {
-    fm_cuda_run             *g    = fm__gpu(r);
-    fm_cuda_exchange        *e    = &g->exchange;
-    float                   *rows = lane_at(r, e->n_collected);
-    const size_t             V    = (size_t)r->config->vocab;
-    const float             *from = e->pieces;
+    fm_cuda_run      *g    = fm__gpu(r);
+    fm_cuda_exchange *e    = &g->exchange;
+    float            *rows = lane_at(r, e->n_collected);
+    const size_t      V    = (size_t)r->config->vocab;
+    const float      *from = e->pieces;
     if (!e->stage)
         return rows == r->act.logits.data
                    ? FM_OK
@@ -146,8 +146,8 @@ float *fm__cuda_taken(fm_run *r)
 
 static fm_status take_here(fm_run *r, const fm_batch *b, const float **all)
 {
-    fm_cuda_run *g = fm__gpu(r);
-    const size_t n = (size_t)fm__cuda_outs(r, b) * (size_t)r->config->vocab;
+    fm_cuda_run *g  = fm__gpu(r);
+    const size_t n  = (size_t)fm__cuda_outs(r, b) * (size_t)r->config->vocab;
     float       *to = lane_of(r, g->logits, g->exchange.n_taken);
     FM_TRY(fm_cuda_download(to, fm__cuda_taken(r), n * sizeof(float), g->stream));
     *all = to;
@@ -158,11 +158,10 @@ static fm_status take_here(fm_run *r, const fm_batch *b, const float **all)
 
 static fm_status send_home(fm_run *r)
 {
-    fm_cuda_run      *g    = fm__gpu(r);
-    fm_cuda_exchange *e    = &g->exchange;
-    const unsigned    lane = e->n_collected % FM_LOGIT_LANES;
-    const size_t      bytes =
-        (size_t)r->batch->n_out * (size_t)r->act.logits.width * sizeof(float);
+    fm_cuda_run      *g     = fm__gpu(r);
+    fm_cuda_exchange *e     = &g->exchange;
+    const unsigned    lane  = e->n_collected % FM_LOGIT_LANES;
+    const size_t      bytes = (size_t)r->batch->n_out * (size_t)r->act.logits.width * sizeof(float);
     if (!bytes) return FM_OK;
     if (e->lane_job[lane].comm) FM_TRY(fm_comm_wait(&e->lane_job[lane]));
     FM_TRY(fm_cuda_download(e->lane_out[lane], r->act.logits.data, bytes, g->stream));
@@ -178,8 +177,8 @@ static fm_status take_part(fm_run *r, float *rows, int n_row, fm_range col, int 
     const fm_cuda_exchange *e = &fm__gpu(r)->exchange;
     const size_t            V = (size_t)r->config->vocab, n = (size_t)fm_range_len(col);
     if (!n_row || !n) return FM_OK;
-    FM_TRY(fm_recv(r->ranks.replica, e->arrived, (size_t)n_row * n * sizeof(float), from,
-                   TAG_LOGITS));
+    FM_TRY(
+        fm_recv(r->ranks.replica, e->arrived, (size_t)n_row * n * sizeof(float), from, TAG_LOGITS));
     for (size_t i = 0; i < (size_t)n_row; i++)
         memcpy(rows + i * V + col.begin, e->arrived + i * n, n * sizeof(float));
     return FM_OK;

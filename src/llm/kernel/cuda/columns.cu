@@ -8,7 +8,10 @@
 struct move_bf16x4 {
     typedef uint2 value;
     enum { PER = 4 };
-    FM_DEVICE value sum(value, value b) { return b; }
+    FM_DEVICE value sum(value, value b)
+    {
+        return b;
+    }
 };
 struct move_f32x4 {
     typedef float4 value;
@@ -21,22 +24,24 @@ struct move_f32x4 {
 struct move_f32 {
     typedef float value;
     enum { PER = 1 };
-    FM_DEVICE value sum(value a, value b) { return a + b; }
+    FM_DEVICE value sum(value a, value b)
+    {
+        return a + b;
+    }
 };
 
 template <class M> FM_KERNEL(FM__ROW_THREADS) unpack_rows(const fm_cuda_unpack_args a)
 {
     fm__row_begin();
     typedef typename M::value value;
-    const int64_t row = blockIdx.x, wide = (int64_t)a.parts.n * a.parts.width;
-    const int     col = ((int)blockIdx.y * FM__ROW_THREADS + (int)threadIdx.x) * M::PER;
+    const int64_t             row = blockIdx.x, wide = (int64_t)a.parts.n * a.parts.width;
+    const int                 col = ((int)blockIdx.y * FM__ROW_THREADS + (int)threadIdx.x) * M::PER;
     if (col >= wide) return;
-    const fm__span s = fm__part_at(a.parts, fm__part_with(a.parts, col / a.parts.width));
-    const int64_t  from =
-        (int64_t)a.n_row * s.begin + row * (s.end - s.begin) + (col - s.begin);
-    value *y = (value *)a.y + (row * wide + col) / M::PER;
-    const value v = ((const value *)a.piece)[from / M::PER];
-    *y            = a.add ? M::sum(*y, v) : v;
+    const fm__span s    = fm__part_at(a.parts, fm__part_with(a.parts, col / a.parts.width));
+    const int64_t  from = (int64_t)a.n_row * s.begin + row * (s.end - s.begin) + (col - s.begin);
+    value         *y    = (value *)a.y + (row * wide + col) / M::PER;
+    const value    v    = ((const value *)a.piece)[from / M::PER];
+    *y                  = a.add ? M::sum(*y, v) : v;
 }
 
 FM_KERNEL(FM__ROW_THREADS) take_columns(const fm_cuda_take_columns_args a)

@@ -33,14 +33,14 @@ extern "C" {
 typedef struct {
     const uint16_t *x;     /* [n_batch][m, k] */
     const void     *w;     /* [n_batch][n, k]; by_k: [n_batch][k, n] */
-    const float    *scale; /* NULL: bf16.  [(scale_row0+n)/128 up][k/128 up]; only with n_batch = 1 */
+    const float    *scale; /* NULL: bf16.  [(scale_row0+n)/128 up][k/128 up]; one product only */
     void           *y;     /* [n_batch][m, n] f32, or bf16 */
 
     int     m, n, k;
     int     ldx, ldw, ldy; /* elements between rows */
     int     n_batch;
     int64_t x_stride, w_stride, y_stride; /* elements between members of the batch */
-    int     scale_row0; /* rows before w that share its first factors: below 128, a multiple of 16 */
+    int     scale_row0; /* rows before w that share its first factors: 0, 16, ... 112 */
 
     int by_k;       /* w has its rows along n */
     int y_bf16;     /* y is rounded to bf16 */

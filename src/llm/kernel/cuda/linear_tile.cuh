@@ -125,7 +125,8 @@ template <class S> struct linear_factors {
 
 /* The same for e4m3: a stage is the extent of a factor, so it is scaled at once. */
 template <class S>
-FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage, const linear_factors<S> &factor)
+FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage,
+                             const linear_factors<S> &factor)
 {
     const int warp = threadIdx.x / 32;
 #pragma unroll

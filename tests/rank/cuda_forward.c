@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The promise of model/shard.h on GPUs, which are emulated here: in the
+ * deterministic mode a forward pass has the same bits however it is divided
+ * among ranks, padded or not; in the other one, nearly the same numbers.
+ *
+ * Rank 0 computes a script of passes alone; then all ranks compute it under
+ * every layout their number allows.  `all`: every model under every layout.
+ * `nccl`: they meet by its calls (nccl_standin.c), not by the host. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cuda_forward_part.h"
+
+/* Shares that are uneven, and empty ones: 3 heads, 5 blocks of outputs, 5 of an
+ * expert's channels, 6 experts, 2 blocks of words. */
+#define ODD                                                                                        \
+    "\"hidden_size\":160,\"intermediate_size\":96,\"vocab_size\":50,\"n_routed_experts\":6,"       \
+    "\"n_group\":1,\"topk_group\":1,\"num_experts_per_tok\":3,\"moe_intermediate_size\":160,"      \
+    "\"num_attention_heads\":3,\"num_key_value_heads\":3,\"num_hidden_layers\":4,"                 \
+    "\"q_lora_rank\":32,\"kv_lora_rank\":64,\"qk_nope_head_dim\":32,\"qk_rope_head_dim\":16,"      \
+    "\"v_head_dim\":32,"                                                                           \
+    "\"bos_token_id\":0,\"eos_token_id\":1"
+#define EVEN                                                                                       \
+    "\"hidden_size\":128,\"intermediate_size\":128,\"vocab_size\":128,\"n_routed_experts\":8,"     \
+    "\"n_group\":4,\"topk_group\":2,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,"       \
+    "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"num_hidden_layers\":4,"                 \
+    "\"first_k_dense_replace\":1,\"q_lora_rank\":null,\"n_shared_experts\":null,"                  \
+    "\"kv_lora_rank\":64,\"qk_nope_head_dim\":32,\"qk_rope_head_dim\":16,\"v_head_dim\":16,"       \
+    "\"bos_token_id\":0,\"eos_token_id\":1"
+#define FP8                                                                                        \
+    ",\"quantization_config\":{\"quant_method\":\"fp8\",\"fmt\":\"e4m3\","                         \
+    "\"weight_block_size\":[128,128]}"
+
+static const struct {
+    const char *name, *overrides;
+    int         vocab, deterministic, kv_e4m3;
+} models[] = {
+    {"odd", "{" ODD "}", 50, 1, 0},
+    {"fp8, KV in 8 bits", "{" ODD FP8 "}", 50, 1, 1},
+    {"no shared expert, no q_lora", "{" EVEN "}", 128, 1, 0},
+    {"fast", "{" ODD "}", 50, 0, 0},
+};
+
+enum { MAX_OUTS = 8 }; /* of a text in a step */
+
+typedef struct {
+    int tp, pp, groups, ep, n_lane, pads;
+} layout;
+
+static fm_world      *w;
+static int            is_thorough;
+static fm_gpu_meeting meeting = FM_MEET_BY_HOST;
+static float         *want[N_STEP][N_TEXT];
+
+/* The steps in which no text has prompt rows are the same for every group. */
+static void make_batch(steps_batch *b, const steps *s, int step, int group, int n_group)
+{
+    steps_batch_make(b, s, step, group, n_group);
+    b->batch.is_decode = 1;
+    for (int i = 0; i < N_TEXT; i++)
+        if (s->span[step][i].n_row && s->span[step][i].form == FM_FORM_PROMPT)
+            b->batch.is_decode = 0;
+}
+
+static double distance(const float *a, const float *b, size_t n)
+{
+    double off = 0, size = 1e-30;
+    for (size_t i = 0; i < n; i++) {
+        off += pow((double)a[i] - (double)b[i], 2);
+        size += pow((double)b[i], 2);
+    }
+    return sqrt(off / size);
+}
+
+/* --- alone ----------------------------------------------------------------- */
+
+static void compute_alone(int model, const steps *s)
+{
+    const part_wish wish = {.overrides = models[model].overrides,
+                            .steps     = s,
+                            .n_lane    = 1,
+                            .options   = {.deterministic = models[model].deterministic,
+                                          .kv_e4m3       = models[model].kv_e4m3}};
+    part            p    = {0};
+    part_open(&p, w, &wish);
+    for (int k = 0; k < N_STEP; k++) {
+        steps_batch  b;
+        const float *logits = NULL;
+        make_batch(&b, s, k, 0, 1);
+        part_forward(&p, w, &b);
+        CHECK(w, fm_run_logits(p.run, &b.batch, &logits) == FM_OK);
+        for (int i = 0; i < N_TEXT; i++) {
+            const size_t n = (size_t)s->span[k][i].n_out * (size_t)p.config.vocab;
+            want[k][i]     = realloc(want[k][i], (n + 1) * sizeof(float));
+            memcpy(want[k][i], logits, n * sizeof(float));
+            CHECK(w, isfinite(distance(logits, logits, n)));
+            logits += n;
+        }
+        steps_batch_free(&b);
+    }
+    part_close(&p);
+}
+
+/* --- together -------------------------------------------------------------- */
+
+static void compare_text(const float *logits, int model, int step, int text, size_t n,
+                         const layout *l)
+{
+    const float *right = want[step][text];
+    const double off   = distance(logits, right, n);
+    if (models[model].deterministic ? !memcmp(logits, right, n * sizeof *logits) : off < 0.02)
+        return;
+    fm_world_abort(
+        w, "%s: tp %d pp %d groups %d ep %d lanes %d pads %d: text %d differs by %g in step %d",
+        models[model].name, l->tp, l->pp, l->groups, l->ep, l->n_lane, l->pads, text, off, step);
+}
+
+static int32_t largest(const float *logits, int n)
+{
+    int32_t best = 0;
+    for (int i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return best;
+}
+
+/* Tokens chosen where the logits are, instead of taking them. */
+static void compare_tokens(part *p, const steps *s, int step, const steps_batch *b, const layout *l)
+{
+    fm_sampling how = fm_sampling_default();
+    fm_draw     draw[N_TEXT * MAX_OUTS];
+    fm_sampled  got[N_TEXT * MAX_OUTS], *at = got;
+    how.temperature = 0;
+    CHECK(w, s->max_out <= N_TEXT * MAX_OUTS);
+    for (int i = 0; i < s->max_out; i++) draw[i] = (fm_draw){&how, NULL, 0};
+    CHECK(w, fm_run_sample(p->run, &b->batch, draw, got) == FM_OK);
+    for (int g = 0; g < l->groups; g++)
+        for (int i = g; i < N_TEXT; i += l->groups)
+            for (int k = 0; k < s->span[step][i].n_out; k++, at++)
+                CHECK(w, at->id == largest(want[step][i] + k * p->config.vocab, p->config.vocab));
+}
+
+static void compare(part *p, const steps *s, int step, const steps_batch *b, const layout *l,
+                    int model)
+{
+    const float *logits = NULL;
+    if (step % 3 == 1 && p->run->ops->sample && models[model].deterministic) {
+        compare_tokens(p, s, step, b, l);
+        return;
+    }
+    CHECK(w, fm_run_logits(p->run, &b->batch, &logits) == FM_OK);
+    for (int g = 0; g < l->groups; g++)
+        for (int i = g; i < N_TEXT; i += l->groups) {
+            const size_t n = (size_t)s->span[step][i].n_out * (size_t)p->config.vocab;
+            compare_text(logits, model, step, i, n, l);
+            logits += n;
+        }
+}
+
+/* Rank 0 has up to n_lane passes under way, the others follow. */
+static void run_steps(part *p, const steps *s, int group, const layout *l, int model)
+{
+    const int   is_first = p->run->ranks.replica->rank == 0;
+    steps_batch b[N_STEP];
+    for (int k = 0; k < N_STEP; k++) {
+        make_batch(&b[k], s, k, group, l->groups);
+        if (is_first && k >= l->n_lane) compare(p, s, k - l->n_lane, &b[k - l->n_lane], l, model);
+        fm_world_doing(w, "step %d of %s, tp %d pp %d groups %d ep %d", k, models[model].name,
+                       l->tp, l->pp, l->groups, l->ep);
+        part_forward(p, w, &b[k]);
+    }
+    for (int k = N_STEP - l->n_lane; is_first && k < N_STEP; k++) compare(p, s, k, &b[k], l, model);
+    for (int k = 0; k < N_STEP; k++) steps_batch_free(&b[k]);
+}
+
+static fm_comm *split(const char *name, int color, int key)
+{
+    const fm_comm_part wish = {color, key, name, 0};
+    fm_comm           *c    = NULL;
+    CHECK(w, fm_comm_split(fm_world_comm(w), &wish, &c) == FM_OK);
+    return c;
+}
+
+static fm_shard shard_of(const layout *l, int rank, int n_layer)
+{
+    const int stage = rank / l->tp, place = rank % l->tp;
+    const int attn = l->tp / l->groups, channel = l->tp / l->ep;
+    return (fm_shard){.attn    = {place % attn, attn},
+                      .group   = {place / attn, l->groups},
+                      .expert  = {place / channel, l->ep},
+                      .channel = {place % channel, channel},
+                      .layer   = {n_layer * stage / l->pp, n_layer * (stage + 1) / l->pp}};
+}
+
+static void together(int model, const steps *s, const layout *l)
+{
+    const int      rank = fm_world_comm(w)->rank, first = rank / l->tp * l->tp;
+    const fm_shard shard = shard_of(l, rank, 4);
+    const fm_ranks ranks = {
+        .replica = fm_world_comm(w),
+        .stage   = split("stage", first, rank),
+        .attn    = split("attn", first + shard.group.index, rank),
+        .group   = split("group", first + shard.attn.index, rank),
+        .channel = split("channel", first + shard.expert.index, rank),
+    };
+    const part_wish wish = {.overrides = models[model].overrides,
+                            .shard     = &shard,
+                            .steps     = s,
+                            .n_lane    = l->n_lane,
+                            .options   = {.deterministic = models[model].deterministic,
+                                          .kv_e4m3       = models[model].kv_e4m3,
+                                          .pads          = l->pads,
+                                          .ranks         = &ranks,
+                                          .meeting       = meeting}};
+    part            p    = {0};
+    part_open(&p, w, &wish);
+    run_steps(&p, s, shard.group.index, l, model);
+    part_close(&p);
+    fm_comm_close(ranks.stage);
+    fm_comm_close(ranks.attn);
+    fm_comm_close(ranks.group);
+    fm_comm_close(ranks.channel);
+}
+
+/* Each with another number of lanes, padded by turns.  The models share the
+ * layouts between them. */
+static int every_layout(int model, const steps *s, int n_rank)
+{
+    int n = 0, n_run = 0;
+    for (int tp = 1; tp <= n_rank; tp++)
+        for (int groups = 1; groups <= tp; groups++)
+            for (int ep = 1; ep <= tp; ep++) {
+                if (n_rank % tp || tp % groups || tp % ep) continue;
+                const layout l = {
+                    tp, n_rank / tp, groups, ep, 1 + n % (2 * n_rank / tp), (n + model) % 2};
+                if (is_thorough || n % n_rank == model % n_rank) together(model, s, &l), n_run++;
+                n++;
+            }
+    return n_run;
+}
+
+/* Padding is of use in steps without prompt rows: are there some? */
+static int decode_steps(const steps *s)
+{
+    int n = 0;
+    for (int k = 0; k < N_STEP; k++) {
+        steps_batch b;
+        make_batch(&b, s, k, 0, 1);
+        n += b.batch.is_decode;
+        steps_batch_free(&b);
+    }
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        is_thorough |= !strcmp(argv[i], "all");
+        if (!strcmp(argv[i], "nccl")) meeting = FM_MEET_BY_NCCL;
+    }
+    w                  = rank_open();
+    const fm_comm *all = fm_world_comm(w);
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        const double began = fm_now();
+        steps        s;
+        steps_make(&s, models[m].vocab, 5);
+        CHECK(w, decode_steps(&s) >= 3);
+        fm_world_doing(w, "%s alone", models[m].name);
+        if (all->rank == 0) compute_alone((int)m, &s);
+        const int n = every_layout((int)m, &s, all->n_rank);
+        if (all->rank == 0)
+            printf("%s: %d layouts of %d ranks, %.1f s\n", models[m].name, n, all->n_rank,
+                   fm_now() - began);
+        steps_free(&s);
+    }
+    for (int i = 0; i < N_STEP * N_TEXT; i++) free(want[i / N_TEXT][i % N_TEXT]);
+    CHECK(w, fm_barrier(fm_world_comm(w)) == FM_OK);
+    fm_world_close(w);
+    return 0;
+}
