@@ -20,7 +20,7 @@ typedef struct {
     fm_gpu_meeting  meeting;
 } fm_run_cuda_options;
 
-/* Bytes of device memory for buffers, and for one page of KV.  Needs n_page. */
+/* Bytes of device memory for buffers, and for one page of KV. */
 fm_run_bytes fm_run_cuda_bytes(const fm_model_config *c, const fm_shard *shard,
                                const fm_run_limits *lim, const fm_run_cuda_options *o);
 

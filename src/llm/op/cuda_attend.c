@@ -23,16 +23,28 @@ static int generated(const fm_run *r, const fm_cuda_run *g)
     return g->pass.n_prompt_span ? g->pass.n_gen : r->n_row;
 }
 
-static fm_mla_rows rows_of(const fm_run *r, const fm_cuda_run *g)
+/* Rows [first, end) of them. */
+static fm_mla_rows rows_of(const fm_cuda_run *g, int first, int end)
 {
-    return (fm_mla_rows){.max_row  = generated(r, g),
+    return (fm_mla_rows){.max_row  = end - first,
                          .max_unit = g->max_unit,
                          .part     = FM_CUDA_PART,
-                         .n_row    = g->there.n_gen,
-                         .n_key    = g->there.gen_keys,
-                         .table    = g->there.gen_table,
+                         .n_row    = g->there.n_gen, /* at least as many */
+                         .n_key    = g->there.gen_keys + first,
+                         .table    = g->there.gen_table + first,
                          .unit0    = g->unit0,
                          .unit     = g->unit};
+}
+
+/* As many rows from `first` on as there is room for their parts. */
+static int wave_end(const fm_cuda_run *g, int first, int n_row)
+{
+    int n_unit = 0, end = first;
+    for (; end < n_row; end++) {
+        n_unit += fm__cuda_parts(g->here.gen_keys[end]);
+        if (n_unit > g->max_unit) break;
+    }
+    return end;
 }
 
 /* q' = [k_up^T q | qR], a product per head */
@@ -83,21 +95,36 @@ static void values(fm_run *r, fm_act o, const fm_attn_weights *w)
                                               .y_bf16   = 1});
 }
 
+/* Which parts there are is the same for all layers, if one wave has all rows. */
+static fm_status attend_wave(fm_run *r, int layer, int first, int end)
+{
+    fm_cuda_run *g     = fm__gpu(r);
+    const size_t H     = (size_t)r->weights->n_head;
+    const int    whole = first == 0 && end == generated(r, g);
+    const fm_mla_absorbed_args a = {
+        .rows     = rows_of(g, first, end),
+        .cache    = cache_of(r, g, layer),
+        .n_head   = r->weights->n_head,
+        .kv_lora  = r->config->kv_lora,
+        .scale    = fm_attention_scale(r->config),
+        .q        = g->q_latent + (size_t)first * H * (size_t)fm_kv_width(r->config),
+        .part_z   = g->part_z,
+        .part_sum = g->part_sum,
+        .z        = g->z_latent + (size_t)first * H * (size_t)r->config->kv_lora,
+        .n_sm     = g->dev.n_sm};
+    if (!whole || !g->pass.is_planned) FM_TRY(fm_cuda_mla_plan(&a.rows, g->stream));
+    g->pass.is_planned = whole;
+    return fm_cuda_mla_absorbed(&a, g->stream);
+}
+
 static void attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
-    const fm_cuda_run    *g = fm__gpu(r);
-    const fm_mla_absorbed_args a = {.rows     = rows_of(r, g),
-                               .cache    = cache_of(r, g, layer),
-                               .n_head   = r->weights->n_head,
-                               .kv_lora  = r->config->kv_lora,
-                               .scale    = fm_attention_scale(r->config),
-                               .q        = g->q_latent,
-                               .part_z   = g->part_z,
-                               .part_sum = g->part_sum,
-                               .z        = g->z_latent,
-                               .n_sm     = g->dev.n_sm};
+    const fm_cuda_run *g = fm__gpu(r);
     absorb(r, q, w);
-    if (r->fault == FM_OK) r->fault = fm_cuda_mla_absorbed(&a, g->stream);
+    for (int first = 0, end; r->fault == FM_OK && first < generated(r, g); first = end) {
+        end      = wave_end(g, first, generated(r, g));
+        r->fault = attend_wave(r, layer, first, end);
+    }
     values(r, o, w);
 }
 
@@ -203,13 +230,8 @@ static void attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_att
 
 void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
-    fm_cuda_run *g = fm__gpu(r);
+    const fm_cuda_run *g = fm__gpu(r);
     if (r->weights->n_head == 0) return;
-    if (generated(r, g) && !g->pass.is_planned) { /* once for all layers */
-        const fm_mla_rows rows = rows_of(r, g);
-        r->fault               = fm_cuda_mla_plan(&rows, g->stream);
-        g->pass.is_planned     = 1;
-    }
     if (r->fault == FM_OK && generated(r, g)) attend_generated(r, o, q, layer, w);
     if (r->fault == FM_OK && g->pass.n_prompt_span) attend_prompt(r, o, q, layer, w);
 }

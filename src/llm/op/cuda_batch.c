@@ -129,6 +129,14 @@ static void replay(fm_run *r, fm_cuda_run *g)
     e->is_seen = 1;
 }
 
+/* What is recorded is one wave of attention, however long the texts. */
+static int fits_one_wave(const fm_cuda_run *g)
+{
+    int n_unit = 0;
+    for (int i = 0; i < g->pass.n_gen; i++) n_unit += fm__cuda_parts(g->here.gen_keys[i]);
+    return n_unit <= g->max_unit;
+}
+
 /* --- a pass --------------------------------------------------------------- */
 
 void fm__cuda_begin(fm_run *r)
@@ -150,7 +158,7 @@ void fm__cuda_begin(fm_run *r)
     const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);
     const size_t pages = (size_t)g->here.page_begin[b->n_span] * sizeof(int32_t);
     r->fault = fm_cuda_upload(g->there.token, g->here.token, lists + pages, g->stream);
-    if (r->fault == FM_OK && g->records && g->pass.is_padded) replay(r, g);
+    if (r->fault == FM_OK && g->records && g->pass.is_padded && fits_one_wave(g)) replay(r, g);
 }
 
 void fm__cuda_end(fm_run *r)

@@ -276,8 +276,8 @@ void fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim)
 {
     g->max_span = 2 * lim->max_out;
     g->max_page = (lim->max_context + lim->page_size - 1) / lim->page_size;
-    g->max_unit =
-        lim->max_rows + (int)((size_t)lim->n_page * (size_t)lim->page_size / FM_CUDA_PART);
+    g->max_unit = lim->max_rows + FM_CUDA_UNITS;
+    if (g->max_unit < fm__cuda_parts(lim->max_context)) g->max_unit = fm__cuda_parts(lim->max_context);
     g->max_tile = lim->max_rows / FM_MLA_TILE_ROWS + g->max_span;
     g->max_key  = FM_CUDA_KEYS;
     if (g->max_key < g->max_span * FM_MLA_BLOCK_KEYS) g->max_key = g->max_span * FM_MLA_BLOCK_KEYS;

@@ -21,6 +21,7 @@ enum {
     FM_CUDA_FEW_ROWS  = 4,        /* up to these, experts are streamed without sorting */
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
     FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
+    FM_CUDA_UNITS     = 4096,     /* parts of long texts at once, besides one for each row */
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
     FM_CUDA_EDITS     = 1 << 16,  /* logits that penalties and biases change in a step */
     FM_CUDA_GRAPHS    = 64,       /* recorded steps */
@@ -147,6 +148,12 @@ void   fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, cons
                       const fm_run_limits *lim, fm_slab *s);
 void   fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                              const fm_run_limits *lim, fm_slab *s);
+/* Parts of a row that sees n keys. */
+static inline int fm__cuda_parts(int n_key)
+{
+    return (n_key + FM_CUDA_PART - 1) / FM_CUDA_PART;
+}
+
 /* cuda_batch.c */
 void fm__cuda_begin(fm_run *r); /* the batch's lists go to the device */
 void fm__cuda_end(fm_run *r);
