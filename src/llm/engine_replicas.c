@@ -132,8 +132,7 @@ fm_status fm__replicas_submit(fm_engine *e, const fm_prompt *p, const int32_t *t
     q.sampling.has_seed = 1;
     FM_TRY(remember(r, e->next_id, &q, to));
     fm_prompt_write(fm_mailbox_begin(r->remote[to].box, PROMPT), e->next_id, &q);
-    FM_TRY(fm_mailbox_end(r->remote[to].box));
-    return fm_mailbox_move(r->remote[to].box);
+    return fm_mailbox_end(r->remote[to].box); /* leaves with the others at the next step */
 }
 
 static sent **find(fm_replicas *r, uint64_t id)
@@ -286,7 +285,8 @@ static fm_status serve(fm_engine *e, fm_mailbox *box)
 {
     fm_frame f;
     while (!fm_mailbox_is_over(box)) {
-        FM_TRY(fm_engine_busy(e) ? fm_mailbox_move(box) : fm_mailbox_wait(box));
+        if (!fm_engine_busy(e)) FM_TRY(fm_mailbox_wait(box));
+        FM_TRY(fm_mailbox_move(box)); /* what came with the first is in the first step, too */
         while (fm_mailbox_next(box, &f)) FM_TRY(obey(e, &f));
         if (fm_engine_busy(e)) FM_TRY(fm_engine_step(e));
         FM_TRY(report(e, box));

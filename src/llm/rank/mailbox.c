@@ -1,37 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "llm/rank/mailbox.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { PIECE_BYTES = 3840, N_OUT = 2, MOST_PENDING = 64 << 20 };
+/* Small news are one piece.  What does not fit into it follows as a body, so
+ * that a receiver who looks only between its steps gets all of it at once. */
+enum { PIECE_BYTES = 3840, MOST_PENDING = 64 << 20, MOST_MISSES = 16, NAP_NS = 20000 };
 
 typedef struct {
     uint32_t used, is_last; /* bytes of data; nothing will follow */
-    char     data[PIECE_BYTES - 8];
+    uint64_t body;          /* bytes of the body */
+    char     data[PIECE_BYTES - 16];
 } piece;
 
 typedef struct {
     uint32_t kind, bytes; /* of what follows, padding not counted */
 } frame_head;
 
+enum { PIECE, BODY, N_PART }; /* tags, too */
+
+typedef struct {
+    fm_comm_job job[N_PART];
+    int         is_under_way[N_PART];
+    piece       piece;
+    char       *body;
+    size_t      body_cap;
+} parcel;
+
 struct fm_mailbox {
-    fm_comm    *pair;
-    int         other;
-    fm_str      pending; /* frames not yet cut into pieces, from `cut` on */
-    size_t      cut, frame_at;
-    piece       out[N_OUT], in;
-    fm_comm_job sending[N_OUT], receiving;
-    int         is_sending[N_OUT], is_receiving;
-    fm_str      arrived; /* from `read` on */
-    size_t      read;
-    int         is_ending, is_over; /* our last piece is due; the other's has come */
+    fm_comm *pair;
+    int      other;
+    fm_str   pending; /* frames not yet sent, from `cut` on */
+    size_t   cut, frame_at;
+    parcel   out, in;
+    fm_str   arrived; /* from `read` on */
+    size_t   read;
+    int      is_ending, is_over; /* our last piece is due; the other's has come */
 };
 
-static fm_status listen_on(fm_mailbox *m)
+static fm_status make_room(parcel *p, size_t bytes)
 {
-    FM_TRY(fm_comm_start(m->pair, &m->receiving, fm_call_recv(&m->in, sizeof m->in, m->other, 0)));
-    m->is_receiving = 1;
+    if (bytes <= p->body_cap) return FM_OK;
+    char *more = realloc(p->body, bytes);
+    if (!more) return fm_fail(FM_E_OOM, "a message of %zu bytes between replicas", bytes);
+    p->body     = more;
+    p->body_cap = bytes;
+    return FM_OK;
+}
+
+static fm_status start(fm_mailbox *m, parcel *p, int part, fm_comm_call call)
+{
+    FM_TRY(fm_comm_start(m->pair, &p->job[part], call));
+    p->is_under_way[part] = 1;
+    return FM_OK;
+}
+
+static fm_status test(parcel *p, int part, int *done)
+{
+    *done = 1;
+    if (p->is_under_way[part]) FM_TRY(fm_comm_test(&p->job[part], done));
+    p->is_under_way[part] = !*done;
     return FM_OK;
 }
 
@@ -51,6 +82,8 @@ void fm_mailbox_destroy(fm_mailbox *m)
     if (!m) return;
     fm_str_fini(&m->pending);
     fm_str_fini(&m->arrived);
+    free(m->out.body);
+    free(m->in.body);
     free(m);
 }
 
@@ -88,64 +121,83 @@ fm_status fm_mailbox_end(fm_mailbox *m)
     return m->pending.len - m->cut > MOST_PENDING ? fm_mailbox_flush(m) : FM_OK;
 }
 
-static fm_status send_piece(fm_mailbox *m, int i)
+/* All that is pending; the last parcel is gone. */
+static fm_status send_parcel(fm_mailbox *m)
 {
-    piece       *p    = &m->out[i];
+    parcel      *p    = &m->out;
     const size_t left = m->pending.len - m->cut;
-    p->used           = (uint32_t)(left < sizeof p->data ? left : sizeof p->data);
-    memcpy(p->data, m->pending.text + m->cut, p->used);
-    m->cut += p->used;
-    p->is_last = m->is_ending && m->cut == m->pending.len;
-    FM_TRY(fm_comm_start(m->pair, &m->sending[i], fm_call_send(p, sizeof *p, m->other, 0)));
-    m->is_sending[i] = 1;
-    return FM_OK;
+    const size_t used = left < sizeof p->piece.data ? left : sizeof p->piece.data;
+    p->piece.used     = (uint32_t)used;
+    p->piece.body     = left - used;
+    p->piece.is_last  = (uint32_t)m->is_ending;
+    FM_TRY(make_room(p, left - used));
+    if (used) memcpy(p->piece.data, m->pending.text + m->cut, used);
+    if (left > used) memcpy(p->body, m->pending.text + m->cut + used, left - used);
+    m->cut += left;
+    FM_TRY(start(m, p, PIECE, fm_call_send(&p->piece, sizeof p->piece, m->other, PIECE)));
+    if (left == used) return FM_OK;
+    return start(m, p, BODY, fm_call_send(p->body, left - used, m->other, BODY));
 }
 
-/* *more: something is still to be sent or on its way. */
-static fm_status move_out(fm_mailbox *m, int *more)
+static fm_status move_out(fm_mailbox *m)
 {
-    *more = 0;
-    for (int i = 0; i < N_OUT; i++) {
-        int done = 1;
-        if (m->is_sending[i]) FM_TRY(fm_comm_test(&m->sending[i], &done));
-        m->is_sending[i] = !done;
-        while (done && m->cut < m->pending.len) {
-            FM_TRY(send_piece(m, i));
-            FM_TRY(fm_comm_test(&m->sending[i], &done));
-            m->is_sending[i] = !done;
-        }
-        *more |= m->is_sending[i];
-    }
-    return FM_OK;
-}
-
-fm_status fm_mailbox_flush(fm_mailbox *m)
-{
-    for (int more = 1; more;) {
-        FM_TRY(move_out(m, &more));
-        for (int i = 0; i < N_OUT; i++)
-            if (m->is_sending[i]) {
-                FM_TRY(fm_comm_wait(&m->sending[i]));
-                m->is_sending[i] = 0;
-            }
-        more = m->cut < m->pending.len;
-    }
-    return FM_OK;
+    int piece_done, body_done;
+    FM_TRY(test(&m->out, PIECE, &piece_done));
+    FM_TRY(test(&m->out, BODY, &body_done));
+    return piece_done && body_done && m->cut < m->pending.len ? send_parcel(m) : FM_OK;
 }
 
 /* --- in -------------------------------------------------------------------- */
 
-static fm_status take_piece(fm_mailbox *m)
+static void take(fm_mailbox *m, const char *data, size_t bytes)
 {
-    m->is_receiving = 0;
-    if (m->in.used > sizeof m->in.data)
-        return fm_fail(FM_E_FORMAT, "a garbled message from another replica");
     if (m->read == m->arrived.len) {
         fm_str_clear(&m->arrived);
         m->read = 0;
     }
-    fm_str_add(&m->arrived, m->in.data, m->in.used);
-    m->is_over = m->in.is_last != 0;
+    fm_str_add(&m->arrived, data, bytes);
+}
+
+static fm_status listen_on(fm_mailbox *m)
+{
+    parcel *p = &m->in;
+    if (p->is_under_way[PIECE] || p->is_under_way[BODY]) return FM_OK;
+    return start(m, p, PIECE, fm_call_recv(&p->piece, sizeof p->piece, m->other, PIECE));
+}
+
+/* A piece has come. */
+static fm_status take_piece(fm_mailbox *m)
+{
+    parcel *p = &m->in;
+    if (p->piece.used > sizeof p->piece.data || p->piece.body > 2 * (uint64_t)MOST_PENDING)
+        return fm_fail(FM_E_FORMAT, "a garbled message from another replica");
+    take(m, p->piece.data, p->piece.used);
+    m->is_over = p->piece.is_last != 0;
+    if (!p->piece.body) return FM_OK;
+    FM_TRY(make_room(p, p->piece.body));
+    return start(m, p, BODY, fm_call_recv(p->body, p->piece.body, m->other, BODY));
+}
+
+/* Whatever is under way; *done: it came. */
+static fm_status move_in(fm_mailbox *m, int *done)
+{
+    parcel   *p    = &m->in;
+    const int part = p->is_under_way[BODY] ? BODY : PIECE;
+    FM_TRY(test(p, part, done));
+    if (!*done) return FM_OK;
+    if (part == PIECE) return take_piece(m);
+    take(m, p->body, p->piece.body);
+    return FM_OK;
+}
+
+static fm_status await_in(fm_mailbox *m) /* the other may be deep in a step */
+{
+    parcel   *p    = &m->in;
+    const int part = p->is_under_way[BODY] ? BODY : PIECE;
+    FM_TRY(fm_comm_wait_idle(&p->job[part]));
+    p->is_under_way[part] = 0;
+    if (part == PIECE) return take_piece(m);
+    take(m, p->body, p->piece.body);
     return FM_OK;
 }
 
@@ -166,14 +218,32 @@ int fm_mailbox_next(fm_mailbox *m, fm_frame *f)
     return 1;
 }
 
+static int is_sent(const fm_mailbox *m)
+{
+    return !m->out.is_under_way[PIECE] && !m->out.is_under_way[BODY] && m->cut == m->pending.len;
+}
+
+/* Listens meanwhile: the other may be flushing, too. */
+fm_status fm_mailbox_flush(fm_mailbox *m)
+{
+    for (int done;;) {
+        FM_TRY(move_out(m));
+        if (is_sent(m)) return FM_OK;
+        if (!m->is_over) FM_TRY(listen_on(m));
+        if (!m->is_over) FM_TRY(move_in(m, &done));
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+}
+
+/* A test may find nothing although more is there, behind in the transport's
+ * queue. */
 fm_status fm_mailbox_move(fm_mailbox *m)
 {
-    int more;
-    FM_TRY(move_out(m, &more));
-    for (int done = 1; done && !m->is_over;) {
-        if (!m->is_receiving) FM_TRY(listen_on(m));
-        FM_TRY(fm_comm_test(&m->receiving, &done));
-        if (done) FM_TRY(take_piece(m));
+    FM_TRY(move_out(m));
+    for (int done, n_miss = 0; n_miss < MOST_MISSES && !m->is_over;) {
+        FM_TRY(listen_on(m));
+        FM_TRY(move_in(m, &done));
+        n_miss = done ? 0 : n_miss + 1;
     }
     return FM_OK;
 }
@@ -183,9 +253,8 @@ fm_status fm_mailbox_wait(fm_mailbox *m)
     frame_head head;
     FM_TRY(fm_mailbox_flush(m));
     while (!m->is_over && !has_whole_frame(m, &head)) {
-        if (!m->is_receiving) FM_TRY(listen_on(m));
-        FM_TRY(fm_comm_wait_idle(&m->receiving));
-        FM_TRY(take_piece(m));
+        FM_TRY(listen_on(m));
+        FM_TRY(await_in(m));
     }
     return FM_OK;
 }
@@ -199,12 +268,11 @@ fm_status fm_mailbox_hang_up(fm_mailbox *m)
 {
     FM_TRY(fm_mailbox_flush(m));
     m->is_ending = 1;
-    FM_TRY(send_piece(m, 0)); /* an empty one */
+    FM_TRY(send_parcel(m)); /* an empty one */
     FM_TRY(fm_mailbox_flush(m));
     while (!m->is_over) {
-        if (!m->is_receiving) FM_TRY(listen_on(m));
-        FM_TRY(fm_comm_wait_idle(&m->receiving)); /* it may be deep in a step */
-        FM_TRY(take_piece(m));
+        FM_TRY(listen_on(m));
+        FM_TRY(await_in(m));
     }
     return FM_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A line between two ranks on which either may say something at any time.
  *
- *     put frame, frame, ... ──> pieces of one size ──> frames, in order
+ *     put frame, frame, ... ──> parcels ──> frames, in order
  *
- * Pieces are small enough that transports take them at once, so neither side
- * waits for the other to listen.  Nothing moves by itself: both call
- * fm_mailbox_move now and then. */
+ * One parcel is under way at a time and takes all there is to say by then, so
+ * neither side waits for the other to listen, and who listens seldom hears much
+ * at once.  Nothing moves by itself: both call fm_mailbox_move now and then. */
 #ifndef FM_LLM_RANK_MAILBOX_H
 #define FM_LLM_RANK_MAILBOX_H
 
