@@ -7,7 +7,6 @@
 
 #include "llm/engine_agree.h"
 #include "llm/engine_open_internal.h"
-#include "llm/engine_layers.h"
 #include "llm/engine_replicas.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
@@ -163,7 +162,21 @@ static fm_status set_limits(opening *p)
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 
-/* The same on every rank: by the costs of the first of each kind. */
+/* What layers cost is timed by rank 0, so that all cut them alike. */
+static fm_status price_layers(opening *p)
+{
+    fm_engine    *e       = p->e;
+    const int     seats   = e->layout.size.pp * e->layout.n_group;
+    const int64_t running = p->o->max_running_requests ? p->o->max_running_requests : DEFAULT_RUNNING;
+    fm_status     rc      = FM_OK;
+    p->price              = fm__prices_of_bytes();
+    if (e->layout.size.pp == 1 || p->o->pp_layer_partition || !e->backend->is_host) return FM_OK;
+    if (fm_world_comm(e->world)->rank == 0)
+        rc = fm__prices_measure(&p->price, &e->config, p->act, fm__part_of(running, seats));
+    FM_TRY(fm__agree_all_well(e->world, rc));
+    return fm_broadcast(fm_world_comm(e->world), &p->price, sizeof p->price, 0);
+}
+
 static fm_status cut_stages(opening *p)
 {
     fm_engine *e  = p->e;
@@ -171,7 +184,7 @@ static fm_status cut_stages(opening *p)
     fm_shard   s  = e->layout.shard;
     if (!(p->stage = calloc((size_t)pp, sizeof *p->stage))) return fm_fail(FM_E_OOM, "stages");
     s.attn.index = s.group.index = s.expert.index = s.channel.index = 0;
-    const fm__layer_costs costs = {&e->config, &s, &p->types, p->sched.max_running};
+    const fm__layer_costs costs = {&e->config, &s, &p->types, &p->price, p->sched.max_running};
     if (p->o->pp_layer_partition)
         FM_TRY(fm_layout_read_layers(p->stage, pp, p->o->pp_layer_partition, e->config.n_layer));
     else if (pp > 1)
@@ -252,6 +265,7 @@ static fm_status open_all(opening *p)
     FM_TRY(fm__agree_all_well(e->world, find(p)));
     FM_TRY(fm__agree_all_well(e->world, agree(p)));
     FM_TRY(fm__open_together(e, fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world))));
+    FM_TRY(price_layers(p));
     FM_TRY(fm__agree_all_well(e->world, divide(p)));
     FM_TRY(fm__open_plan(p));
     fm_world_doing(e->world, "loading");

@@ -4,6 +4,7 @@
 #define FM_LLM_ENGINE_OPEN_INTERNAL_H
 
 #include "llm/engine_internal.h"
+#include "llm/engine_layers.h"
 #include "llm/load/model_path.h"
 #include "llm/load/weights_fill.h"
 
@@ -18,6 +19,7 @@ typedef struct {
     fm_backend_memory      memory; /* of this rank */
     fm_sched_options       sched;  /* of one seat */
     fm_source_types        types;
+    fm__prices             price; /* of weights in a step, rank 0's */
     fm_range              *stage; /* [pp] layers of each */
     fm_courier_options     courier;
     uint64_t               checkpoint; /* a number for its content */
