@@ -2,6 +2,9 @@
 #include "llm/model/config.h"
 
 #include <math.h>
+#include <stddef.h>
+
+#include "base/status.h"
 
 #define PI 3.14159265358979323846
 
@@ -63,6 +66,22 @@ void fm_rope_frequencies(const fm_model_config *c, float *inv_freq)
         const double ramp = fmin(fmax((i - low) / (high - low), 0), 1);
         inv_freq[i]       = (float)(f / c->yarn_factor * ramp + f * (1 - ramp));
     }
+}
+
+void fm_rope_table(const fm_model_config *c, int max_context, float *cos, float *sin)
+{
+    const int   half = c->rope / 2;
+    const float mag  = fm_rope_magnitude(c);
+    float       freq[512];
+    FM_BUG_UNLESS(half <= 512);
+    fm_rope_frequencies(c, freq);
+    for (int pos = 0; pos < max_context; pos++)
+        for (int i = 0; i < half; i++) {
+            const float  angle = (float)pos * freq[i];
+            const size_t at    = (size_t)pos * (size_t)half + (size_t)i;
+            cos[at]            = cosf(angle) * mag;
+            sin[at]            = sinf(angle) * mag;
+        }
 }
 
 static int64_t attention_params(const fm_model_config *c)

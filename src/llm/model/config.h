@@ -81,6 +81,7 @@ static inline int fm_kv_width(const fm_model_config *c)
 float fm_attention_scale(const fm_model_config *c);
 float fm_rope_magnitude(const fm_model_config *c);
 void  fm_rope_frequencies(const fm_model_config *c, float *inv_freq); /* [rope/2] */
+void  fm_rope_table(const fm_model_config *c, int max_context, float *cos, float *sin); /* [, rope/2] */
 
 /* Parameters of the main model (MTP not counted), and those one token uses. */
 int64_t fm_param_count(const fm_model_config *c);

@@ -73,6 +73,15 @@ static inline fm_range fm_shard_outputs(fm_share p, int n)
     return fm_share_of(p, n, FM_SHARD_OUTPUTS);
 }
 
+/* Channels of the widest dense or shared FFN of these layers. */
+static inline int fm_shard_widest_mlp(const fm_shard *s, const fm_model_config *c)
+{
+    int w = c->n_shared * c->moe_inter;
+    for (int l = s->layer.begin; l < s->layer.end; l++)
+        if (!fm_layer_is_moe(c, l) && c->dense_inter > w) w = c->dense_inter;
+    return w;
+}
+
 static inline int fm_shard_is_first(const fm_shard *s)
 {
     return s->layer.begin == 0;

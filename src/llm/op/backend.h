@@ -16,7 +16,6 @@ typedef struct {
 } fm_backend_options;
 
 typedef struct {
-    char   name[256]; /* of the device, for people; "" on the CPU */
     size_t total, available; /* bytes of its memory */
 } fm_backend_memory;
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
 #include "device/cuda/device.h"
 #include "llm/op/backend.h"
 #include "llm/op/cuda.h"
@@ -18,7 +16,6 @@ static fm_status open_device(const fm_backend_options *o, fm_backend_memory *out
     FM_TRY(fm_cuda_open(&d, o->device % n_gpu));
     *out = (fm_backend_memory){.total     = d.total / (size_t)each,
                                .available = d.available / (size_t)each};
-    snprintf(out->name, sizeof out->name, "%s", d.name);
     return FM_OK;
 }
 

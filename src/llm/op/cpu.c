@@ -12,15 +12,6 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
-static int widest_mlp(const fm_model_config *c, const fm_shard *shard)
-{
-    const int shared = c->n_shared * c->moe_inter;
-    int       w      = shared;
-    for (int l = shard->layer.begin; l < shard->layer.end; l++)
-        if (!fm_layer_is_moe(c, l)) w = max_int(w, c->dense_inter);
-    return w;
-}
-
 static fm_routing carve_routing(fm_slab *s, size_t rows, int top_k)
 {
     return (fm_routing){fm_slab_take(s, rows * (size_t)top_k * sizeof(int32_t)),
@@ -54,7 +45,7 @@ static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
                       const fm_run_limits *lim, fm_slab *s)
 {
     fm_exchange     *x       = &b->exchange;
-    const fm_columns channel = {shard->attn.n, widest_mlp(c, shard), FM_SHARD_CHANNELS, 1};
+    const fm_columns channel = {shard->attn.n, fm_shard_widest_mlp(shard, c), FM_SHARD_CHANNELS, 1};
     const size_t     rows    = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
     const size_t     middle  = rows * (size_t)channel.n * b->act_bytes;
     x->mlp                   = fm__pieces_of(channel, b->act_bytes, s);
@@ -136,22 +127,6 @@ fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, const fm_shard *shard, f
     };
 }
 
-static void fill_rope(fm_cpu *b, const fm_model_config *c, int max_context)
-{
-    const int   half = c->rope / 2;
-    const float mag  = fm_rope_magnitude(c);
-    float       freq[512];
-    FM_BUG_UNLESS(half <= 512);
-    fm_rope_frequencies(c, freq);
-    for (int pos = 0; pos < max_context; pos++)
-        for (int i = 0; i < half; i++) {
-            const float  angle = (float)pos * freq[i];
-            const size_t at    = (size_t)pos * (size_t)half + (size_t)i;
-            b->cos[at]         = cosf(angle) * mag;
-            b->sin[at]         = sinf(angle) * mag;
-        }
-}
-
 static void destroy(fm_run *r)
 {
     fm_cpu *b = r->backend;
@@ -201,7 +176,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     fm_threads_spread(r->limits.team, b->kv, b->kv_bytes);
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
     carve(b, &r->act, c, shard, &r->limits, &s);
-    fill_rope(b, c, r->limits.max_context);
+    fm_rope_table(c, r->limits.max_context, b->cos, b->sin);
     return FM_OK;
 }
 

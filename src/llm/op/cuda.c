@@ -62,18 +62,10 @@ static const fm_ops cuda_ops = {
 
 static fm_status fill_rope(fm_cuda_run *g, const fm_model_config *c, int max_context)
 {
-    const int    half  = c->rope / 2;
-    const size_t n     = (size_t)max_context * (size_t)half;
-    const float  mag   = fm_rope_magnitude(c);
-    float       *angle = malloc(2 * n * sizeof *angle), freq[512];
+    const size_t n     = (size_t)max_context * (size_t)(c->rope / 2);
+    float       *angle = malloc(2 * n * sizeof *angle);
     if (!angle) return fm_fail(FM_E_OOM, "rotation table");
-    FM_BUG_UNLESS(half <= 512);
-    fm_rope_frequencies(c, freq);
-    for (size_t i = 0; i < n; i++) {
-        const float a = (float)(i / (size_t)half) * freq[i % (size_t)half];
-        angle[i]      = cosf(a) * mag;
-        angle[n + i]  = sinf(a) * mag;
-    }
+    fm_rope_table(c, max_context, angle, angle + n);
     fm_status rc = fm_cuda_upload(g->cos, angle, n * sizeof(float), g->stream);
     if (rc == FM_OK) rc = fm_cuda_upload(g->sin, angle + n, n * sizeof(float), g->stream);
     if (rc == FM_OK) rc = fm_cuda_stream_wait(g->stream);

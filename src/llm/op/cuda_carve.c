@@ -7,14 +7,6 @@ static size_t pass_rows(const fm_run_limits *lim, int groups)
     return fm__cuda_most(1, (size_t)fm__cuda_least(lim->max_rows * groups, FM_CUDA_PASS_ROWS));
 }
 
-static size_t widest_mlp(const fm_model_config *c, const fm_shard *shard)
-{
-    size_t w = (size_t)(c->n_shared * c->moe_inter);
-    for (int l = shard->layer.begin; l < shard->layer.end; l++)
-        if (!fm_layer_is_moe(c, l)) w = fm__cuda_most(w, (size_t)c->dense_inter);
-    return w;
-}
-
 static size_t heads(const fm_model_config *c, const fm_shard *shard)
 {
     return (size_t)fm_range_len(fm_shard_heads(shard, c));
@@ -107,7 +99,7 @@ static size_t middle_of(const fm_model_config *c, const fm_shard *shard, size_t 
     const size_t inter  = (size_t)c->moe_inter;
     const size_t riding = FM_CUDA_FEW_ROWS * ((size_t)(c->top_k + c->n_shared) * inter);
     return fm__cuda_most(
-        riding, fm__cuda_most(rows * widest_mlp(c, shard), all * own_slots(c, shard) * inter));
+        riding, fm__cuda_most(rows * (size_t)fm_shard_widest_mlp(shard, c), all * own_slots(c, shard) * inter));
 }
 
 static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
@@ -118,7 +110,7 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
     const size_t keys = (size_t)(shard->group.n * shard->expert.n), E = (size_t)c->n_expert;
     const size_t D = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     g->middle      = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
-    g->gate_up     = fm_slab_take(s, rows * 2 * widest_mlp(c, shard) * sizeof(uint16_t));
+    g->gate_up     = fm_slab_take(s, rows * 2 * (size_t)fm_shard_widest_mlp(shard, c) * sizeof(uint16_t));
     g->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
     g->count       = fm_slab_take(s, (E + 1) * sizeof(int32_t));
     g->offset      = fm_slab_take(s, (E + 2) * sizeof(int32_t));
@@ -135,7 +127,7 @@ static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard
 {
     fm_cuda_exchange *x    = &g->exchange;
     const size_t      rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
-    const size_t      mlp = shard->attn.n > 1 ? rows * widest_mlp(c, shard) : 0;
+    const size_t      mlp = shard->attn.n > 1 ? rows * (size_t)fm_shard_widest_mlp(shard, c) : 0;
     const size_t      experts =
         shard->channel.n > 1 ? all * own_slots(c, shard) * (size_t)c->moe_inter : 0;
     const size_t bytes = fm__cuda_most(mlp, experts) * sizeof(uint16_t);

@@ -99,31 +99,6 @@ typedef struct {
 
 fm_status fm_cuda_mla_absorbed(const fm_mla_absorbed_args *a, fm_stream stream);
 
-/* Around it, for rows that lie anywhere in the batch: queries in, answers out.
- *     own[i] = nope part of q[row[i]]      what the product with k_up takes
- *     latent[i] = [ untouched | rope part of q[row[i]] | zeros ]
- *     o[row[i]] = y[i]                     y is what the product with v_up gave */
-typedef struct {
-    int             max_row;
-    const int32_t  *n_row;  /* [1] */
-    const int32_t  *row;    /* [max_row] in the batch; negative: not there */
-    int             n_head, nope, rope, kv_lora, width;
-    const uint16_t *q;      /* [T, n_head, nope + rope] */
-    uint16_t       *own;    /* [max_row, n_head, nope] out */
-    uint16_t       *latent; /* [max_row, n_head, width] out */
-} fm_mla_take_args;
-
-typedef struct {
-    int             max_row;
-    const int32_t  *n_row, *row; /* as above */
-    int             width;       /* n_head * v_dim */
-    const uint16_t *y;           /* [max_row, width] */
-    uint16_t       *o;           /* [T, width] out */
-} fm_mla_put_args;
-
-fm_status fm_cuda_mla_take(const fm_mla_take_args *a, fm_stream stream);
-fm_status fm_cuda_mla_put(const fm_mla_put_args *a, fm_stream stream);
-
 /* ---- expanded ---------------------------------------------------------------- */
 
 /* Consecutive prompt rows of one sequence; row i sees keys 0 .. pos0+i. */
