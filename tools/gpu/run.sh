@@ -7,20 +7,21 @@
 #     tests      every kernel and whole small models against their definitions
 #     sanitizer  a few of them under compute-sanitizer's memcheck and racecheck
 #     bench      limits of the GPU, kernels, whole models
+#     engine     fathom itself: one batch, many requests, the first token
 #
 # Programs come from build-gpu (make gpu-bundle), or from FM_GPU_BIN.  OUT gets
-# tests.log, sanitizer.log, bench.log, bench.json, bench.md and summary.txt.  Each part has
-# a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S) and runs whatever the
-# others did.  0: all parts went well.
+# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log and summary.txt.  Each
+# part has a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S, FM_ENGINE_S) and runs
+# whatever the others did.  0: all parts went well.
 set -u
 if [ $# -lt 1 ]; then
-    echo "usage: $0 OUT [tests] [sanitizer] [bench]" >&2
+    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine]" >&2
     exit 2
 fi
 mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 shift
-parts=${*:-tests sanitizer bench}
+parts=${*:-tests sanitizer bench engine}
 cd "$(dirname "$0")/../.." || exit 2
 bin=${FM_GPU_BIN:-build-gpu}
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
@@ -149,6 +150,34 @@ run_bench()
     grep -E "^($told)" "$out/bench.log" | tee -a "$out/summary.txt"
 }
 
+engine() # engine WORDS...: one run of fathom on the GPU, timed from outside
+{
+    echo "== fathom $*" >>"$out/engine.log"
+    left=$((${FM_ENGINE_S:-150} - $(now) + began))
+    [ "$left" -gt 0 ] || { bad="$bad $1(no-time)"; return; }
+    start=$(date +%s.%N)
+    timeout -k 5 "$left" "$bin/fathom" "$@" >>"$out/engine.log" 2>&1
+    rc=$?
+    echo "took $(echo "$start $(date +%s.%N)" | awk '{ printf "%.2f", $2 - $1 }') s" >>"$out/engine.log"
+    [ $rc -eq 0 ] || bad="$bad $1($rc)"
+}
+
+run_engine()
+{
+    began=$(now) bad=""
+    : >"$out/engine.log"
+    engine run --device cuda --temperature 0 "How many r's are in strawberry?"
+    engine bench --device cuda --model v2-lite --load-format dummy --skip-warmup --num-prompts 1 \
+        --dataset-name random --random-input-len 8 --random-output-len 1
+    engine bench --device cuda --model v2-lite --load-format dummy \
+        --batch-size 1,32,256 --input-len 500 --output-len 64
+    engine bench --device cuda --model v2-lite --load-format dummy \
+        --dataset-name synthetic --num-prompts 2000
+    [ -z "$bad" ]
+    verdict engine $? "$began" "exit codes${bad:-: all 0}"
+    grep -E 'took|throughput|decode|prefill|^fathom:' "$out/engine.log" | tee -a "$out/summary.txt"
+}
+
 lent=$(mktemp -d)
 trap 'rm -rf "$lent"' EXIT
 export LD_LIBRARY_PATH="$lent:${LD_LIBRARY_PATH:-}"
@@ -162,6 +191,7 @@ for part in $parts; do
     tests) run_tests ;;
     sanitizer) run_sanitizer ;;
     bench) run_bench ;;
+    engine) run_engine ;;
     *)
         say "there is no part $part"
         failed=1
