@@ -36,6 +36,7 @@ sanitize()
 {
     echo "== AddressSanitizer and UBSan"
     cmake -G Ninja -S "$root" -B "$build-asan" -DFM_SANITIZE="address;undefined" -DCMAKE_BUILD_TYPE=Debug \
+        -DFM_CUDA=OFF -DFM_EMULATOR=OFF \
         >"$log" 2>&1 && cmake --build "$build-asan" >"$log" 2>&1 ||
         { tail -30 "$log"; failed=$((failed + 1)); return; }
     test_build "$build-asan" -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|verify_tokenizer|identity/dummy)$'

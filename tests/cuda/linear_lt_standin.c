@@ -11,7 +11,7 @@ static fm_cuda_lt only;
 
 fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_bytes)
 {
-    (void)workspace;
+    FM_BUG_UNLESS((uintptr_t)workspace % FM_CUDA_LT_ALIGN == 0);
     (void)workspace_bytes;
     *out = &only;
     return FM_OK;

@@ -7,6 +7,13 @@ static size_t pass_rows(const fm_run_limits *lim, int groups)
     return fm__cuda_most(1, (size_t)fm__cuda_least(lim->max_rows * groups, FM_CUDA_PASS_ROWS));
 }
 
+/* More than a slab promises. */
+static void *take_aligned(fm_slab *s, size_t bytes, size_t align)
+{
+    char *p = fm_slab_take(s, bytes + align);
+    return p ? p + (align - (uintptr_t)p % align) % align : NULL;
+}
+
 static size_t heads(const fm_model_config *c, const fm_shard *shard)
 {
     return (size_t)fm_range_len(fm_shard_heads(shard, c));
@@ -218,7 +225,7 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
     g->slot     = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
     g->cos      = fm_slab_take(s, angles * sizeof(float));
     g->sin      = fm_slab_take(s, angles * sizeof(float));
-    g->lt_space = fm_slab_take(s, FM_CUDA_LT_BYTES);
+    g->lt_space = take_aligned(s, FM_CUDA_LT_BYTES, FM_CUDA_LT_ALIGN);
 }
 
 /* --- on the host ----------------------------------------------------------- */

@@ -64,8 +64,10 @@ fm_status fm_cuda_linear_wide(const fm_cuda_linear_args *a, fm_stream stream);
  * fm_cuda_lt_plan(). */
 typedef struct fm_cuda_lt fm_cuda_lt;
 
-/* workspace: device memory, borrowed until destroy; one per stream that runs
- * at the same time. */
+enum { FM_CUDA_LT_ALIGN = 256 };
+
+/* workspace: device memory aligned to that, borrowed until destroy; one per
+ * stream that runs at the same time. */
 fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_bytes);
 void      fm_cuda_lt_destroy(fm_cuda_lt *lt); /* NULL is fine */
 

@@ -13,13 +13,13 @@
 #include "llm/kernel/cuda/linear.h"
 #include "llm/kernel/cuda/lt_library.h"
 
-enum { MAX_PLANS = 512, CANDIDATES = 8, ALIGNMENT = 16 };
+enum { MAX_PLANS = 512, CANDIDATES = 16, ALIGNMENT = 16 };
 
+/* Inside a function that has the product's args as `a`. */
 #define LT(call)                                                                                   \
     do {                                                                                           \
-        const cublasStatus_t s_ = (call);                                                          \
-        if (s_ != CUBLAS_STATUS_SUCCESS)                                                           \
-            return fm_fail(FM_E_DEVICE, "%s: %s", #call, lt_calls->cublasLtGetStatusString(s_));             \
+        const cublasStatus_t s_ = lt_calls->call;                                                  \
+        if (s_ != CUBLAS_STATUS_SUCCESS) return refused(a, s_);                                    \
     } while (0)
 
 static const fm__lt_calls *lt_calls; /* set by fm_cuda_lt_create() */
@@ -48,6 +48,12 @@ struct fm_cuda_lt {
 typedef struct {
     cublasLtMatrixLayoutOpaque_t w, x, y;
 } layouts;
+
+static fm_status refused(const fm_cuda_linear_args *a, cublasStatus_t s)
+{
+    return fm_fail(FM_E_DEVICE, "cuBLASLt refuses a product of m %d, n %d, k %d, %d times: %s",
+                   a->m, a->n, a->k, a->n_batch, lt_calls->cublasLtGetStatusString(s));
+}
 
 static int bucket_of(int m)
 {
@@ -85,6 +91,7 @@ static plan *find(fm_cuda_lt *lt, const plan_key *k)
 
 fm_status fm_cuda_lt_create(fm_cuda_lt **out, void *workspace, size_t workspace_bytes)
 {
+    FM_BUG_UNLESS((uintptr_t)workspace % FM_CUDA_LT_ALIGN == 0);
     FM_TRY(fm__lt_library(&lt_calls));
     fm_cuda_lt *lt = calloc(1, sizeof *lt);
     if (!lt) return fm_fail(FM_E_OOM, "plans for cuBLASLt");
@@ -106,51 +113,70 @@ void fm_cuda_lt_destroy(fm_cuda_lt *lt)
     free(lt);
 }
 
-static fm_status one_layout(cublasLtMatrixLayoutOpaque_t *l, cudaDataType type, int rows, int cols,
-                            int ld, int32_t n_batch, int64_t stride)
+typedef struct {
+    cudaDataType type;
+    int          rows, cols, ld;
+    int64_t      stride; /* between members of the batch */
+} layout;
+
+static fm_status one_layout(cublasLtMatrixLayoutOpaque_t *l, const fm_cuda_linear_args *a,
+                            const layout *m)
 {
-    LT(lt_calls->cublasLtMatrixLayoutInit_internal(l, sizeof *l, type, (uint64_t)rows, (uint64_t)cols, ld));
-    LT(lt_calls->cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n_batch,
+    const int32_t n_batch = a->n_batch;
+    LT(cublasLtMatrixLayoutInit_internal(l, sizeof *l, m->type, (uint64_t)m->rows,
+                                         (uint64_t)m->cols, m->ld));
+    LT(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n_batch,
                                         sizeof n_batch));
-    LT(lt_calls->cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                        sizeof stride));
+    LT(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &m->stride,
+                                        sizeof m->stride));
     return FM_OK;
 }
 
 static fm_status make_layouts(layouts *l, const fm_cuda_linear_args *a, int m)
 {
-    const cudaDataType y = a->y_bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    FM_TRY(one_layout(&l->w, CUDA_R_16BF, a->by_k ? a->n : a->k, a->by_k ? a->k : a->n, a->ldw,
-                      a->n_batch, a->w_stride));
-    FM_TRY(one_layout(&l->x, CUDA_R_16BF, a->k, m, a->ldx, a->n_batch, a->x_stride));
-    return one_layout(&l->y, y, a->n, m, a->ldy, a->n_batch, a->y_stride);
+    const int    w_rows = a->by_k ? a->n : a->k, w_cols = a->by_k ? a->k : a->n;
+    const layout w = {CUDA_R_16BF, w_rows, w_cols, a->ldw, a->w_stride};
+    const layout x = {CUDA_R_16BF, a->k, m, a->ldx, a->x_stride};
+    const layout y = {a->y_bf16 ? CUDA_R_16BF : CUDA_R_32F, a->n, m, a->ldy, a->y_stride};
+    FM_TRY(one_layout(&l->w, a, &w));
+    FM_TRY(one_layout(&l->x, a, &x));
+    return one_layout(&l->y, a, &y);
 }
 
-static fm_status describe(cublasLtMatmulDescOpaque_t *d, int by_k)
+static fm_status describe(cublasLtMatmulDescOpaque_t *d, const fm_cuda_linear_args *a)
 {
-    const cublasOperation_t w = by_k ? CUBLAS_OP_N : CUBLAS_OP_T;
-    LT(lt_calls->cublasLtMatmulDescInit_internal(d, sizeof *d, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    LT(lt_calls->cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_TRANSA, &w, sizeof w));
+    const cublasOperation_t w = a->by_k ? CUBLAS_OP_N : CUBLAS_OP_T;
+    LT(cublasLtMatmulDescInit_internal(d, sizeof *d, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    LT(cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_TRANSA, &w, sizeof w));
     return FM_OK;
 }
 
-/* Sums over parts of k stay in f32. */
-static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, size_t workspace_bytes)
+/* A sum over k is one chain: nothing that would have to be reduced. */
+static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, const fm_cuda_linear_args *a,
+                        size_t workspace_bytes)
 {
-    const uint32_t schemes =
-        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t                             scheme      = CUBLASLT_REDUCTION_SCHEME_NONE;
     const uint32_t                             aligned     = ALIGNMENT;
     const cublasLtMatmulPreferenceAttributes_t alignment[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    LT(lt_calls->cublasLtMatmulPreferenceInit_internal(p, sizeof *p));
-    LT(lt_calls->cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+    LT(cublasLtMatmulPreferenceInit_internal(p, sizeof *p));
+    LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                             &workspace_bytes, sizeof workspace_bytes));
-    LT(lt_calls->cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                            sizeof schemes));
+    LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme,
+                                            sizeof scheme));
     for (size_t i = 0; i < sizeof alignment / sizeof *alignment; i++)
-        LT(lt_calls->cublasLtMatmulPreferenceSetAttribute(p, alignment[i], &aligned, sizeof aligned));
+        LT(cublasLtMatmulPreferenceSetAttribute(p, alignment[i], &aligned, sizeof aligned));
     return FM_OK;
+}
+
+static int splits_k(const cublasLtMatmulAlgo_t *algorithm)
+{
+    int32_t              parts = 0;
+    size_t               got   = 0;
+    const cublasStatus_t s     = lt_calls->cublasLtMatmulAlgoConfigGetAttribute(
+        algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &got);
+    return s != CUBLAS_STATUS_SUCCESS || parts > 1;
 }
 
 /* Whether an algorithm found for the top of a bucket also runs at its bottom
@@ -158,8 +184,8 @@ static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, size_t workspace_by
 static int fits(fm_cuda_lt *lt, plan *p, layouts *l, const cublasLtMatmulAlgo_t *algorithm)
 {
     cublasLtMatmulHeuristicResult_t r;
-    const cublasStatus_t s = lt_calls->cublasLtMatmulAlgoCheck(lt->handle, &p->product, &l->w, &l->x, &l->y,
-                                                     &l->y, algorithm, &r);
+    const cublasStatus_t            s = lt_calls->cublasLtMatmulAlgoCheck(
+        lt->handle, &p->product, &l->w, &l->x, &l->y, &l->y, algorithm, &r);
     return s == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= lt->workspace_bytes;
 }
 
@@ -169,16 +195,18 @@ static fm_status choose(fm_cuda_lt *lt, plan *p, const fm_cuda_linear_args *a)
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t  found[CANDIDATES];
     int                              n = 0;
-    FM_TRY(describe(&p->product, a->by_k));
+    FM_TRY(describe(&p->product, a));
     FM_TRY(make_layouts(&top, a, p->key.bucket));
     FM_TRY(make_layouts(&bottom, a, p->key.bucket / 2 + 1));
-    FM_TRY(prefer(&preference, lt->workspace_bytes));
-    LT(lt_calls->cublasLtMatmulAlgoGetHeuristic(lt->handle, &p->product, &top.w, &top.x, &top.y, &top.y,
+    FM_TRY(prefer(&preference, a, lt->workspace_bytes));
+    LT(cublasLtMatmulAlgoGetHeuristic(lt->handle, &p->product, &top.w, &top.x, &top.y, &top.y,
                                       &preference, CANDIDATES, found, &n));
     for (int i = 0; i < n; i++) {
-        if (found[i].state != CUBLAS_STATUS_SUCCESS || !fits(lt, p, &bottom, &found[i].algo))
+        const cublasLtMatmulAlgo_t *algorithm = &found[i].algo;
+        if (found[i].state != CUBLAS_STATUS_SUCCESS || splits_k(algorithm) ||
+            !fits(lt, p, &bottom, algorithm))
             continue;
-        p->algorithm = found[i].algo;
+        p->algorithm = *algorithm;
         return FM_OK;
     }
     return fm_fail(FM_E_NOSUP, "cuBLASLt has no algorithm for m <= %d, n = %d, k = %d",
@@ -207,7 +235,7 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
     FM_TRY(fm_cuda_lt_plan(lt, a));
     plan *p = find(lt, &k);
     FM_TRY(make_layouts(&l, a, a->m));
-    LT(lt_calls->cublasLtMatmul(lt->handle, &p->product, &one, a->w, &l.w, a->x, &l.x, &beta, a->y, &l.y,
+    LT(cublasLtMatmul(lt->handle, &p->product, &one, a->w, &l.w, a->x, &l.x, &beta, a->y, &l.y,
                       a->y, &l.y, &p->algorithm, lt->workspace, lt->workspace_bytes,
                       (cudaStream_t)stream));
     return FM_OK;

@@ -18,6 +18,7 @@
     X(cublasLtMatmulDescSetAttribute)                                                              \
     X(cublasLtMatmulPreferenceInit_internal)                                                       \
     X(cublasLtMatmulPreferenceSetAttribute)                                                        \
+    X(cublasLtMatmulAlgoConfigGetAttribute)                                                        \
     X(cublasLtMatmulAlgoCheck)                                                                     \
     X(cublasLtMatmulAlgoGetHeuristic)                                                              \
     X(cublasLtMatmul)
