@@ -43,6 +43,7 @@ typedef struct {
     int32_t *id; /* [n_id] owned; only where the server sends ids */
     int      n_id;
     fm_str   text;
+    fm_str   unread; /* the latest event, when all but its count was left for later */
     char     finish[16];
     char    *error; /* owned; NULL: it succeeded */
 } fm_online_answer;
@@ -74,6 +75,11 @@ fm_status fm_wire_body(fm_str *out, const fm_wire *w, const fm_wire_options *o,
 /* One event, or a whole reply: what it adds to the answer.  Failures are the
  * server's and go to a->error. */
 void fm_wire_read(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now);
+void fm_wire_end(const fm_wire *w, fm_online_answer *a); /* no more events: text and ids are whole */
+
+/* Tokens so far, if that is all an event of /generate adds to those before and
+ * what comes next will repeat the rest; -1: it has to be read. */
+int fm_skim_native(const char *json, size_t len, int *has_text);
 
 /* ---- arrivals ---- */
 

@@ -12,6 +12,7 @@ void fm_online_answer_fini(fm_online_answer *a)
     free(a->id);
     free(a->error);
     fm_str_fini(&a->text);
+    fm_str_fini(&a->unread);
     *a = (fm_online_answer){0};
 }
 

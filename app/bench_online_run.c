@@ -85,6 +85,7 @@ static void settle(const run *r, fm_online_answer *a, const fm_client_reply *rep
         set_error(a, reply->status, reply->body, reply->body_len);
     else if (!r->how->stream)
         fm_wire_read(r->wire, a, reply->body, reply->body_len, reply->ended);
+    fm_wire_end(r->wire, a);
     a->latency = reply->ended - a->sent;
     if (!a->error && a->n_output == 0) a->error = strdup("the answer has no tokens");
 }

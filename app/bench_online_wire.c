@@ -13,6 +13,7 @@ struct fm_wire {
     int         needs_text;
     json_t *(*body)(const fm_wire_options *o, const fm_data_row *row, int n_output);
     void (*read)(fm_online_answer *a, const json_t *event, double now);
+    int (*skim)(const char *json, size_t len, int *has_text); /* or NULL */
 };
 
 /* ---- requests ---- */
@@ -163,9 +164,9 @@ static void chat_read(fm_online_answer *a, const json_t *event, double now)
 
 /* ---- the table ---- */
 
-static const fm_wire native     = {"/generate", 0, native_body, native_read};
-static const fm_wire completion = {"/v1/completions", 0, completion_body, completion_read};
-static const fm_wire chat       = {"/v1/chat/completions", 1, chat_body, chat_read};
+static const fm_wire native     = {"/generate", 0, native_body, native_read, fm_skim_native};
+static const fm_wire completion = {"/v1/completions", 0, completion_body, completion_read, NULL};
+static const fm_wire chat       = {"/v1/chat/completions", 1, chat_body, chat_read, NULL};
 
 const fm_wire *fm_wire_find(const char *backend)
 {
@@ -217,9 +218,21 @@ fm_status fm_wire_body(fm_str *out, const fm_wire *w, const fm_wire_options *o,
     return FM_OK;
 }
 
-void fm_wire_read(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now)
+/* 1: only its count was news, the rest is kept until the stream ends. */
+static int skim(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now)
 {
-    if (len == 6 && !memcmp(json, "[DONE]", 6)) return;
+    int       has_text = 0;
+    const int n        = w->skim ? w->skim(json, len, &has_text) : -1;
+    if (n < 0) return 0;
+    fm_online_arrived(a, now, has_text, n > a->n_seen ? n - a->n_seen : 0);
+    a->n_output = n;
+    fm_str_clear(&a->unread);
+    fm_str_add(&a->unread, json, len);
+    return 1;
+}
+
+static void read_whole(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now)
+{
     json_t *event = NULL;
     if (fm_json_parse(&event, json, len, "the server's reply") != FM_OK) {
         fail_answer(a, fm_why());
@@ -232,4 +245,21 @@ void fm_wire_read(const fm_wire *w, fm_online_answer *a, const char *json, size_
     else
         w->read(a, event, now);
     json_decref(event);
+}
+
+void fm_wire_read(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now)
+{
+    if (len == 6 && !memcmp(json, "[DONE]", 6)) return;
+    if (skim(w, a, json, len, now)) return;
+    fm_wire_end(w, a);
+    read_whole(w, a, json, len, now);
+}
+
+void fm_wire_end(const fm_wire *w, fm_online_answer *a)
+{
+    if (!a->unread.len) return;
+    fm_str event = a->unread;
+    a->unread    = (fm_str){0};
+    read_whole(w, a, event.text, event.len, a->recent);
+    fm_str_fini(&event);
 }

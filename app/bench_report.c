@@ -69,8 +69,9 @@ void fm_bench_print(const fm_bench_result *r)
 
 static json_t *plan_json(const fm_plan *p)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:i}", "weights_bytes", (json_int_t)p->weights,
-                     "workspace_bytes", (json_int_t)p->workspace, "kv_bytes", (json_int_t)p->kv,
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "where", p->where, "weights_bytes",
+                     (json_int_t)p->weights, "workspace_bytes", (json_int_t)p->workspace,
+                     "reserve_bytes", (json_int_t)p->reserve, "kv_bytes", (json_int_t)p->kv,
                      "budget_bytes", (json_int_t)p->budget, "max_tokens", (json_int_t)p->max_tokens,
                      "page_size", p->page_size);
 }

@@ -131,7 +131,6 @@ const fm_foreign_flag fm_foreign_flags[] = {
     FLAG ("skip-server-warmup", AHEAD),
 
     /* scheduler and cache */
-    FLAG ("disable-overlap-schedule", "ignored, a step is planned in microseconds"),
     FLAG ("enable-mixed-chunk", ALWAYS),
     FLAG ("enable-chunked-prefill", ALWAYS),
     FLAG ("enable-prefix-caching", ALWAYS),

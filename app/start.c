@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-static void show_plan(const fm_plan *plan, const char *model, const char *ranks)
+static void show_plan(const fm_plan *plan, int n_plan, const char *model, const char *ranks)
 {
     fm_str table = {0};
-    fm_plan_print(plan, &table);
+    for (int i = 0; i < n_plan; i++) fm_plan_print(&plan[i], &table);
     fprintf(stderr, "%s\n%s%s", model, ranks ? ranks : "", table.text ? table.text : "");
     fm_str_fini(&table);
 }

@@ -14,23 +14,22 @@ enum { LAYERS = 4 };
 
 typedef struct {
     const char *name;
-    int         E, top_k, D, I, I_shared, e4m3;
+    int         E, top_k, D, I, e4m3;
 } model_shape;
 
 static const model_shape shapes[] = {
-    {"v2lite", 64, 6, 2048, 1408, 2816, 0},
-    {"r1", 256, 8, 7168, 2048, 2048, 0},
-    {"r1-e4m3", 256, 8, 7168, 2048, 2048, 1},
+    {"v2lite", 64, 6, 2048, 1408, 0},
+    {"r1", 256, 8, 7168, 2048, 0},
+    {"r1-e4m3", 256, 8, 7168, 2048, 1},
 };
 
 static const int token_counts[] = {256, 32,  1,   4096,
                                    8,   128, 512, 1024}; /* the telling ones first */
 
-/* One layer's arguments for both ways. */
+/* One layer's arguments. */
 typedef struct {
-    fm_cuda_experts_args     tiles;
-    fm_cuda_experts_few_args few;
-    int                      n_pair, n_touched;
+    fm_cuda_experts_args tiles;
+    int                  n_pair, n_touched;
 } layer;
 
 typedef struct {
@@ -55,10 +54,8 @@ static fm_cuda_expert_matrix random_matrix(const model_shape *s, int E, int part
 
 static void take_weights(layer *l, const model_shape *s, uint64_t seed)
 {
-    l->few.gate_up = l->tiles.gate_up = random_matrix(s, s->E, 2, s->I, s->D, seed);
-    l->few.down = l->tiles.down = random_matrix(s, s->E, 1, s->D, s->I, seed + 2);
-    l->few.shared_gate_up       = random_matrix(s, 1, 2, s->I_shared, s->D, seed + 4);
-    l->few.shared_down          = random_matrix(s, 1, 1, s->D, s->I_shared, seed + 6);
+    l->tiles.gate_up = random_matrix(s, s->E, 2, s->I, s->D, seed);
+    l->tiles.down    = random_matrix(s, s->E, 1, s->D, s->I, seed + 2);
 }
 
 static void free_matrix(fm_cuda_expert_matrix m)
@@ -71,8 +68,6 @@ static void free_weights(layer *l)
 {
     free_matrix(l->tiles.gate_up);
     free_matrix(l->tiles.down);
-    free_matrix(l->few.shared_gate_up);
-    free_matrix(l->few.shared_down);
 }
 
 /* top_k different experts for each token. */
@@ -90,11 +85,11 @@ static void draw_experts(int32_t *expert, const model_shape *s, int T)
 }
 
 /* Sorts the pairs and cuts blocks, as the routing kernel does on the device. */
-static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, int T)
+static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, int T, int width)
 {
-    const int n = T * s->top_k, width = fm_cuda_experts_block_rows(n, s->E, s->e4m3);
+    const int n       = T * s->top_k;
     int32_t  *row     = (int32_t *)malloc((size_t)n * sizeof *row);
-    int32_t  *block   = (int32_t *)malloc((size_t)(n / width + s->E) * 3 * sizeof *block);
+    int32_t  *block   = (int32_t *)calloc((size_t)(n / width + s->E) * 3, sizeof *block);
     int32_t   n_block = 0, at = 0;
     l->n_touched = 0;
     for (int e = 0; e < s->E; e++) {
@@ -110,48 +105,35 @@ static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, in
     fm_cuda_experts_args *a = &l->tiles;
     l->n_pair               = n;
     a->pair_row             = (const int32_t *)stand_upload(row, (size_t)n * sizeof *row);
-    a->block      = (const int32_t *)stand_upload(block, (size_t)n_block * 3 * sizeof *block);
+    a->block = (const int32_t *)stand_upload(block, (size_t)(n / width + s->E) * 3 * sizeof *block);
     a->n_block    = (const int32_t *)stand_upload(&n_block, sizeof n_block);
-    a->max_block  = n / width + s->E;
+    a->max_block  = n < n / width + s->E ? n : n / width + s->E;
     a->block_rows = width;
     free(row);
     free(block);
 }
 
-static void take_step(layer *l, const model_shape *s, int T, int n_layer_before)
+static void take_step(layer *l, const model_shape *s, int T, int width, int n_layer_before)
 {
     const size_t n      = (size_t)T * (size_t)s->top_k;
     int32_t     *expert = (int32_t *)malloc(n * sizeof *expert);
-    float       *weight = (float *)malloc(n * sizeof *weight);
+    srand(1u + (unsigned)n_layer_before); /* the same routing for every shape */
     draw_experts(expert, s, T);
-    for (size_t i = 0; i < n; i++) weight[i] = 1.0f / (float)s->top_k;
-    take_pairs(l, s, expert, T);
-    l->tiles.h = (const uint16_t *)stand_random((size_t)T * (size_t)s->D * 2, STAND_BF16,
-                                                77 + (uint64_t)n_layer_before);
-    l->tiles.middle =
-        (uint16_t *)stand_take((n * (size_t)s->I + (size_t)T * (size_t)s->I_shared) * 2);
+    take_pairs(l, s, expert, T, width);
+    l->tiles.h        = (const uint16_t *)stand_random((size_t)T * (size_t)s->D * 2, STAND_BF16,
+                                                       77 + (uint64_t)n_layer_before);
+    l->tiles.middle   = (uint16_t *)stand_take(n * (size_t)s->I * 2);
     l->tiles.pair_out = (float *)stand_take(n * (size_t)s->D * 4);
     l->tiles.D        = s->D;
     l->tiles.I        = s->I;
     l->tiles.n_sm     = stand_sm();
-    l->few.h          = l->tiles.h;
-    l->few.middle     = l->tiles.middle;
-    l->few.y          = l->tiles.pair_out;
-    l->few.expert     = (const int32_t *)stand_upload(expert, n * sizeof *expert);
-    l->few.weight     = (const float *)stand_upload(weight, n * sizeof *weight);
-    l->few.T          = T;
-    l->few.top_k      = s->top_k;
-    l->few.D          = s->D;
-    l->few.I          = s->I;
-    l->few.I_shared   = s->I_shared;
     free(expert);
-    free(weight);
 }
 
 static void free_step(layer *l)
 {
-    const void *all[] = {l->tiles.pair_row, l->tiles.block,    l->tiles.n_block, l->tiles.h,
-                         l->tiles.middle,   l->tiles.pair_out, l->few.expert,    l->few.weight};
+    const void *all[] = {l->tiles.pair_row, l->tiles.block,  l->tiles.n_block,
+                         l->tiles.h,        l->tiles.middle, l->tiles.pair_out};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) stand_free((void *)all[i]);
 }
 
@@ -163,14 +145,6 @@ static void tiles_down(const layer *l, fm_stream stream)
 {
     stand_need(fm_cuda_experts_down(&l->tiles, stream));
 }
-static void few_up(const layer *l, fm_stream stream)
-{
-    stand_need(fm_cuda_experts_few_up(&l->few, stream));
-}
-static void few_down(const layer *l, fm_stream stream)
-{
-    stand_need(fm_cuda_experts_few_down(&l->few, stream));
-}
 
 static void record(void *arg, fm_stream stream)
 {
@@ -178,38 +152,48 @@ static void record(void *arg, fm_stream stream)
     for (int i = 0; i < LAYERS; i++) r->run(&r->at[i], stream);
 }
 
-/* Bytes of one row's width of weights for each of the experts touched, with
- * the shared one if it is there. */
-static double weight_bytes(const replay *r, const model_shape *s, int shared)
+/* Bytes of one row's width of weights for each of the experts touched. */
+static double weight_bytes(const replay *r, const model_shape *s)
 {
     double experts = 0;
     for (int i = 0; i < LAYERS; i++) experts += r->at[i].n_touched;
-    return (experts / LAYERS * s->I + shared * s->I_shared) * s->D * (s->e4m3 ? 1 : 2);
+    return experts / LAYERS * s->I * s->D * (s->e4m3 ? 1 : 2);
 }
 
-static void time_one(replay *r, const char *kernel, const model_shape *s, int T, int matrices,
-                     int shared, void (*run)(const layer *, fm_stream))
+static void time_one(replay *r, const char *phase, const model_shape *s, int T, int matrices,
+                     void (*run)(const layer *, fm_stream))
 {
-    const double pairs    = (double)T * s->top_k;
-    const double channels = pairs * s->I + (shared ? (double)T * s->I_shared : 0);
-    const double flop     = 2 * channels * s->D * matrices;
-    const double acts     = matrices == 2 ? T * 2.0 * s->D + channels * 2
-                                          : channels * 2 + (shared ? T : pairs) * 4.0 * s->D;
-    r->run                = run;
+    const fm_cuda_experts_args *t     = &r->at[0].tiles;
+    const double                pairs = (double)T * s->top_k;
+    const double                flop  = 2 * pairs * s->I * s->D * matrices;
+    const double                acts =
+        matrices == 2 ? T * 2.0 * s->D + pairs * s->I * 2 : pairs * s->I * 2 + pairs * 4.0 * s->D;
+    char kernel[32];
+    snprintf(kernel, sizeof kernel, "%s, %d x %d", phase, t->weight_rows, t->block_rows);
+    r->run = run;
     (s->e4m3 ? stand_line_fp8 : stand_line)(kernel, s->name, T, stand_time(record, r) / LAYERS,
-                                            matrices * weight_bytes(r, s, shared) + acts, flop);
+                                            matrices * weight_bytes(r, s) + acts, flop);
 }
 
+/* Both phases with tasks of `rows` weights and `width` tokens. */
+static void time_shape(replay *r, const model_shape *s, int T, int rows, int width)
+{
+    for (int i = 0; i < LAYERS; i++) {
+        take_step(&r->at[i], s, T, width, i);
+        r->at[i].tiles.weight_rows = rows;
+    }
+    time_one(r, "up", s, T, 2, tiles_up);
+    time_one(r, "down", s, T, 1, tiles_down);
+    for (int i = 0; i < LAYERS; i++) free_step(&r->at[i]);
+}
+
+/* The width that is chosen, and what else could be. */
 static void time_tokens(replay *r, const model_shape *s, int T)
 {
-    for (int i = 0; i < LAYERS; i++) take_step(&r->at[i], s, T, i);
-    time_one(r, "tiles up", s, T, 2, 0, tiles_up);
-    time_one(r, "tiles down", s, T, 1, 0, tiles_down);
-    if (T <= 8) {
-        time_one(r, "few up", s, T, 2, 1, few_up);
-        time_one(r, "few down", s, T, 1, 1, few_down);
-    }
-    for (int i = 0; i < LAYERS; i++) free_step(&r->at[i]);
+    const int width = fm_cuda_experts_block_rows(T * s->top_k, s->E);
+    if (width == 8 && !s->e4m3) time_shape(r, s, T, 32, 8);
+    time_shape(r, s, T, width == 128 ? 256 : 128, width);
+    if (width >= 32) time_shape(r, s, T, 128, width == 128 ? 64 : width == 64 ? 32 : 64);
 }
 
 static void time_model(const model_shape *s)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense products, our kernel beside cuBLASLt, at the shapes of V2-Lite and R1.
+/* Dense products, our kernels beside cuBLASLt, at the shapes of V2-Lite and R1.
  * Weights rotate over copies that together exceed L2 several times. */
 #include <stdio.h>
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
+#include "llm/kernel/cuda/experts.h"
 #include "llm/kernel/cuda/linear.h"
 
 enum { MAX_COPIES = 1024, WIDE = 65536 };
@@ -12,13 +13,13 @@ static const double ROTATING = 250e6; /* bytes */
 
 typedef struct {
     const char *name;
-    int         n, k, n_batch, by_k, e4m3;
+    int         n, k, n_batch, by_k, e4m3, swiglu;
 } product_shape;
 
 static const product_shape shapes[] = {
     {"v2lite q+kv_a", 3648, 2048, 1, 0, 0},    {"v2lite kv_a", 576, 2048, 1, 0, 0},
     {"v2lite router", 64, 2048, 1, 0, 0},      {"v2lite o", 2048, 2048, 1, 0, 0},
-    {"v2lite shared up", 5632, 2048, 1, 0, 0}, {"v2lite shared down", 2048, 2816, 1, 0, 0},
+    {"v2lite gate+up", 5632, 2048, 1, 0, 0, 1}, {"v2lite shared down", 2048, 2816, 1, 0, 0},
     {"v2lite logits", 102400, 2048, 1, 0, 0},  {"v2lite absorb k", 512, 128, 16, 1, 0},
     {"v2lite absorb v", 128, 512, 16, 0, 0},   {"r1 q_a+kv_a", 2112, 7168, 1, 0, 0},
     {"r1 q_b", 24576, 1536, 1, 0, 0},          {"r1 o", 7168, 16384, 1, 0, 0},
@@ -26,7 +27,8 @@ static const product_shape shapes[] = {
     {"r1 n 2048 k 7168", 2048, 7168, 1, 0, 0}, {"r1 router", 256, 7168, 1, 0, 0},
     {"r1 absorb k", 512, 128, 128, 1, 0},      {"r1 absorb v", 128, 512, 128, 0, 0},
     {"r1 q_b e4m3", 24576, 1536, 1, 0, 1},     {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1},
-    {"r1 o e4m3", 7168, 16384, 1, 0, 1},
+    {"r1 o e4m3", 7168, 16384, 1, 0, 1},       {"r1 gate+up", 4096, 7168, 1, 0, 0, 1},
+    {"r1 gate+up e4m3", 4096, 7168, 1, 0, 1, 1},
 };
 
 static const int row_counts[] = {1, 32, 256, 4096, 8, 64, 128, 512}; /* the telling ones first */
@@ -46,10 +48,32 @@ static fm_status tiles(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream s
     return fm_cuda_linear_tiles(a, stream);
 }
 
+static fm_status wgmma(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
+{
+    (void)lt;
+    return fm_cuda_linear_wgmma(a, stream);
+}
+
 static fm_status wide(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
 {
     (void)lt;
     return fm_cuda_linear_wide(a, stream);
+}
+
+/* Gate and up of many rows, as an FFN has them. */
+static fm_status by_experts(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
+{
+    (void)lt;
+    fm_cuda_experts_args e = {};
+    e.gate_up              = {a->w, a->scale, 0};
+    e.h                    = a->x;
+    e.middle               = (uint16_t *)a->y;
+    e.n_row                = a->m;
+    e.block_rows           = fm_cuda_experts_block_rows(a->m, 1);
+    e.D                    = a->k;
+    e.I                    = a->n / 2;
+    e.n_sm                 = a->n_sm;
+    return fm_cuda_experts_up(&e, stream);
 }
 
 static void record(void *arg, fm_stream stream)
@@ -84,18 +108,19 @@ static void take(replay *r, const product_shape *s, int m)
     a->y = stand_take((size_t)m * (size_t)s->n * (size_t)s->n_batch * 4);
     if (s->e4m3)
         a->scale = (const float *)stand_random(
-            (size_t)((s->n + 127) / 128) * (size_t)((s->k + 127) / 128) * 4, STAND_FACTORS, 98);
+            (size_t)((s->n + 255) / 128) * (size_t)((s->k + 127) / 128) * 4, STAND_FACTORS, 98);
     a->m        = m;
     a->n        = s->n;
     a->k        = s->k;
     a->ldx      = s->k * s->n_batch;
     a->ldw      = s->by_k ? s->n : s->k;
-    a->ldy      = s->n * s->n_batch;
+    a->ldy      = s->swiglu ? s->n / 2 : s->n * s->n_batch;
     a->n_batch  = s->n_batch;
     a->x_stride = s->k;
     a->w_stride = (int64_t)s->n * s->k;
     a->y_stride = s->n;
     a->by_k     = s->by_k;
+    a->swiglu   = s->swiglu;
     a->n_sm     = stand_sm();
 }
 
@@ -111,7 +136,7 @@ static void time_one(replay *r, const product_shape *s, const char *kernel,
                      fm_status (*run)(fm_cuda_lt *, const fm_cuda_linear_args *, fm_stream))
 {
     const int    m    = r->a.m;
-    const double acts = (double)m * s->n_batch * (s->k * 2.0 + s->n * 4.0);
+    const double acts = (double)m * s->n_batch * (s->k * 2.0 + s->n * (s->swiglu ? 1.0 : 4.0));
     const double flop = 2.0 * m * s->n * s->k * s->n_batch;
     r->run            = run;
     (s->e4m3 ? stand_line_fp8 : stand_line)(kernel, s->name, m, stand_time(record, r) / r->n_copy,
@@ -125,9 +150,12 @@ static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
     take(&r, s, m);
     r.lt = lt;
     time_one(&r, s, "tiles", tiles);
-    if (s->e4m3)
+    if (!s->e4m3 && !s->by_k) time_one(&r, s, "wgmma", wgmma);
+    if (s->swiglu)
+        time_one(&r, s, "experts", by_experts);
+    else if (s->e4m3)
         time_one(&r, s, "wide", wide);
-    else
+    else if (fm_cuda_lt_plan(lt, &r.a) == FM_OK)
         time_one(&r, s, "cuBLASLt", fm_cuda_lt_run);
     give_back(&r);
 }
@@ -138,6 +166,7 @@ void section_linear(void)
     fm_cuda_lt  *lt              = NULL;
     void        *workspace       = stand_take(workspace_bytes);
     stand_need(fm_cuda_linear_init());
+    stand_need(fm_cuda_experts_init());
     stand_need(fm_cuda_lt_create(&lt, workspace, workspace_bytes));
     for (int m : row_counts)
         for (const product_shape &s : shapes)

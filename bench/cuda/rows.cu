@@ -17,31 +17,30 @@ enum { LORA = 512, ROPE = 64, NOPE = 128, WIDTH = 576, CONTEXT = 4096, BLOCK_ROW
 
 typedef struct {
     const char     *name;
-    int             D, H, E, top_k, I, n_group, top_group, vocab;
+    int             D, H, E, top_k, n_group, top_group, vocab;
     fm_route_method method;
     fm_score_func   func;
 } model_shape;
 
 static const model_shape shapes[] = {
-    {"v2lite", 2048, 16, 64, 6, 2816, 1, 1, 102400, FM_ROUTE_GREEDY, FM_SCORE_SOFTMAX},
-    {"r1", 7168, 128, 256, 8, 2048, 8, 4, 129280, FM_ROUTE_NOAUX_TC, FM_SCORE_SIGMOID},
+    {"v2lite", 2048, 16, 64, 6, 1, 1, 102400, FM_ROUTE_GREEDY, FM_SCORE_SOFTMAX},
+    {"r1", 7168, 128, 256, 8, 8, 4, 129280, FM_ROUTE_NOAUX_TC, FM_SCORE_SIGMOID},
 };
 
 static const int row_counts[] = {1, 32, 256, 4096};
 
 typedef struct {
-    fm_cuda_embed_args     embed;
-    fm_cuda_rmsnorm_args   norm;
-    fm_cuda_add_args       add;
-    fm_cuda_rope_args      rope;
-    fm_cuda_query_end_args query_end;
-    fm_cuda_store_kv_args  store;
-    fm_cuda_swiglu_args    swiglu;
-    fm_cuda_route_args     route;
-    fm_cuda_pairs_args     pairs;
-    fm_cuda_combine_args   combine;
-    void                  *own[32];
-    int                    n_own;
+    fm_cuda_embed_args    embed;
+    fm_cuda_rmsnorm_args  norm;
+    fm_cuda_add_args      add;
+    fm_cuda_rope_args     rope;
+    fm_cuda_rope_args     generated; /* queries that end in the latent space */
+    fm_cuda_store_kv_args store;
+    fm_cuda_route_args    route;
+    fm_cuda_pairs_args    pairs;
+    fm_cuda_combine_args  combine;
+    void                 *own[32];
+    int                   n_own;
 } step;
 
 /* --- memory of a step -------------------------------------------------------- */
@@ -85,11 +84,13 @@ static void take_rows(step *s, const model_shape *m, int T)
     float       *cos = floats(s, (size_t)CONTEXT * ROPE / 2);
     int32_t     *pos = indices(s, n, CONTEXT);
     uint16_t    *q   = halves(s, n * H * (NOPE + ROPE));
-    s->embed     = {x, halves(s, (size_t)m->vocab * D), indices(s, n, m->vocab), T, m->D, m->vocab};
-    s->norm      = {halves(s, n * D), x, y, NULL, w, 1e-6f, T, m->D};
-    s->add       = {x, y, T, m->D};
-    s->rope      = {q, cos, cos, pos, T, m->H, NOPE, ROPE, 1};
-    s->query_end = {halves(s, n * H * WIDTH), q, T, m->H, NOPE, ROPE, LORA, WIDTH};
+    s->embed = {x,   halves(s, (size_t)m->vocab * D), indices(s, n, m->vocab), T, m->D, m->vocab,
+                NULL};
+    s->norm  = {halves(s, n * D), x, y, NULL, w, 1e-6f, T, m->D, {}};
+    s->add   = {x, y, T, m->D};
+    s->rope  = {q, cos, cos, pos, T, m->H, NOPE, ROPE, 1, NULL, 0, LORA, WIDTH};
+    s->generated        = s->rope;
+    s->generated.latent = halves(s, n * H * WIDTH), s->generated.n_latent = T;
 
     fm_cuda_store_kv_args *k = &s->store;
     k->cache                 = halves(s, n * WIDTH);
@@ -105,8 +106,6 @@ static void take_rows(step *s, const model_shape *m, int T)
 static void take_experts(step *s, const model_shape *m, int T)
 {
     const size_t pairs = (size_t)T * (size_t)m->top_k, E = (size_t)m->E;
-    s->swiglu = {halves(s, (size_t)T * (size_t)m->I), halves(s, 2 * (size_t)T * (size_t)m->I), 1, T,
-                 m->I};
     fm_cuda_route_args *r = &s->route;
     r->expert             = ints(s, pairs);
     r->weight             = (float *)keep(s, stand_take(pairs * 4));
@@ -124,8 +123,15 @@ static void take_experts(step *s, const model_shape *m, int T)
     p->pair_of            = ints(s, pairs);
     p->block              = ints(s, 3 * (pairs / BLOCK_ROWS + E));
     p->n_block            = ints(s, 1);
+    p->scratch            = ints(s, (pairs / 1024 + 1) * E);
     p->n_row = T, p->top_k = m->top_k, p->n_expert = m->E, p->block_rows = BLOCK_ROWS;
-    s->combine = {s->add.x, floats(s, pairs * (size_t)m->D), p->pair_of, r->weight, 1, T, m->top_k,
+    s->combine = {(float *)s->add.y,
+                  floats(s, pairs * (size_t)m->D),
+                  p->pair_of,
+                  r->weight,
+                  1,
+                  T,
+                  m->top_k,
                   m->D};
 }
 
@@ -145,13 +151,41 @@ RECORD(embed, fm_cuda_embed)
 RECORD(norm, fm_cuda_rmsnorm)
 RECORD(add, fm_cuda_add)
 RECORD(rope, fm_cuda_rope)
-RECORD(query_end, fm_cuda_query_end)
-RECORD(store, fm_cuda_store_kv)
-RECORD(swiglu, fm_cuda_swiglu)
+RECORD(generated, fm_cuda_rope)
 RECORD(route, fm_cuda_route)
 RECORD(pairs, fm_cuda_pairs)
 RECORD(combine, fm_cuda_combine)
 #undef RECORD
+
+static void record_store(void *arg, fm_stream stream)
+{
+    stand_need(fm_cuda_store_kv(&((const step *)arg)->store, NULL, stream));
+}
+
+static void record_store_and_turn(void *arg, fm_stream stream)
+{
+    const step *s = (const step *)arg;
+    stand_need(fm_cuda_store_kv(&s->store, &s->generated, stream));
+}
+
+static void record_experts_norm(void *arg, fm_stream stream)
+{
+    const step          *s = (const step *)arg;
+    fm_cuda_rmsnorm_args a = s->norm;
+    if (a.width > FM_CUDA_NORM_EXPERTS) {
+        stand_need(fm_cuda_combine(&s->combine, stream));
+    } else {
+        a.experts = s->combine;
+    }
+    stand_need(fm_cuda_rmsnorm(&a, stream));
+}
+
+static void record_plain_norm(void *arg, fm_stream stream)
+{
+    fm_cuda_rmsnorm_args a = ((const step *)arg)->norm;
+    a.add                  = NULL;
+    stand_need(fm_cuda_rmsnorm(&a, stream));
+}
 
 static void time_ops(step *s, const model_shape *m, int T)
 {
@@ -163,14 +197,16 @@ static void time_ops(step *s, const model_shape *m, int T)
     } op[] = {
         {"embed", record_embed, 6 * D},
         {"add, rmsnorm", record_norm, 14 * D},
+        {"rmsnorm", record_plain_norm, 6 * D},
         {"add", record_add, 12 * D},
         {"rope", record_rope, H * ROPE * 4},
-        {"query end", record_query_end, H * ROPE * 4},
+        {"rope, latent", record_generated, H * ROPE * 6},
         {"store kv", record_store, WIDTH * 6.0},
+        {"store kv, rope", record_store_and_turn, WIDTH * 6.0 + H * ROPE * 6},
         {"route", record_route, m->E * 4 + k * 8},
         {"pairs", record_pairs, k * 12},
-        {"swiglu", record_swiglu, m->I * 6.0},
         {"combine", record_combine, (k + 2) * 4 * D},
+        {"combine, add, norm", record_experts_norm, (k + 3.5) * 4 * D},
     };
     for (const auto &o : op)
         stand_line(o.name, m->name, T, stand_time(o.record, s), n * o.bytes, 0);
@@ -190,8 +226,6 @@ static void time_sample(const model_shape *m, int T, const char *name, fm_cuda_s
     fm_cuda_sampling   *list = (fm_cuda_sampling *)malloc((size_t)T * sizeof *list);
     FM_BUG_UNLESS(list != NULL);
     for (int i = 0; i < T; i++) list[i] = how, list[i].seed = (uint64_t)i;
-    /* Sampling turns logits into distances from the best one: a row mirrored, and
-     * mirrored again by the next go. */
     a.logits = (float *)keep(&s, stand_random((size_t)T * (size_t)m->vocab * 4, STAND_LOGITS, 1));
     a.how    = (const fm_cuda_sampling *)keep(&s, stand_upload(list, (size_t)T * sizeof *list));
     a.n_row = T, a.vocab = m->vocab, a.only_greedy = how.temperature == 0;

@@ -205,6 +205,12 @@ void fm_threads_roam(const fm_threads *t)
     hwloc_set_cpubind(t->topology, t->allowed, HWLOC_CPUBIND_THREAD);
 }
 
+void fm_threads_dismiss(void)
+{
+    pinned_for = 0;
+    omp_pause_resource_all(omp_pause_soft);
+}
+
 void fm_threads_spread(const fm_threads *t, void *p, size_t bytes)
 {
     if (!t || !p || !bytes || fm_threads_nodes(t) < 2) return;

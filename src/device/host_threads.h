@@ -51,6 +51,12 @@ int fm_threads_pin(fm_threads *t);
 /* The calling thread alone may run on any core of the process again. */
 void fm_threads_roam(const fm_threads *t);
 
+/* The calling thread's team ends; a parallel region makes a new one.  OpenMP
+ * counts the threads of all teams, and when they are more than the CPUs it
+ * puts every one to sleep that has to wait: a team without further work costs
+ * the others their speed. */
+void fm_threads_dismiss(void);
+
 /* Pages not yet touched come from the team's nodes in turn, so that no node's
  * memory is the bottleneck.  Nothing happens on one node; NULL is fine. */
 void fm_threads_spread(const fm_threads *t, void *p, size_t bytes);

@@ -15,14 +15,15 @@ static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat *seat, int i,
     const fm_model_config *c   = &e->config;
     const int              at  = seat->row0 + i;
     const fm_request      *q   = e->row[at];
-    const int32_t          pos = fm_sched_out_pos(seat->sched, i);
+    const int32_t          pos = fm_sched_out_pos(seat->batch, i);
 
+    if (!q) return;
     if (fm_request_scores(q, pos)) {
         fm_score(s, logits, q->token[pos + 1], q->sampling.top_logprobs, &e->sampled[at]);
         return;
     }
     if (q->allowed) fm_sample_only(logits, c->vocab, q->allowed);
-    fm_sample(s, &q->sampling, logits, q->token + q->n_prompt, fm_request_n_output(q), c->eos,
+    fm_sample(s, &q->sampling, logits, q->token + q->n_prompt, fm_request_n_known(q), c->eos,
               c->n_eos, &e->sampled[at]);
 }
 
@@ -34,32 +35,50 @@ static void sample(fm_engine *e, const fm_seat *seat, float *logits)
                     logits + (size_t)(seat->row0 + i) * (size_t)e->config.vocab);
 }
 
-/* Where the logits are, if all that is wanted of them are tokens; 0: the host
- * has to look at them. */
-static int list_draws(fm_engine *e, const fm_lane *l)
+static int is_penalised(const fm_sampling *p)
 {
-    const fm_seat *seat = &l->seat[0];
-    if (!e->run->ops->sample || e->n_group > 1 || !seat->batch) return 0;
-    for (int i = 0; i < seat->batch->n_out; i++) {
-        const fm_request *q = e->row[i];
-        if (q->allowed || fm_request_scores(q, fm_sched_out_pos(seat->sched, i))) return 0;
-        e->draw[i] = (fm_draw){&q->sampling, q->token + q->n_prompt, fm_request_n_output(q)};
+    return p->frequency_penalty != 0 || p->presence_penalty != 0 || p->repetition_penalty != 1;
+}
+
+/* How the tokens of a step are to be chosen, if tokens are all that is wanted
+ * of it; 0: the host has to look at the logits. */
+static int list_draws(fm_engine *e, const fm_sched *sched, const fm_batch *b, int *is_free)
+{
+    *is_free = 1;
+    if (!e->run->ops->sample || e->n_lane * e->n_group > 1 || !b) return 0;
+    for (int i = 0; i < b->n_out; i++) {
+        const fm_request *q = fm_sched_out(sched, b, i);
+        if (fm_request_scores(q, fm_sched_out_pos(b, i))) return 0;
+        if (q->allowed || is_penalised(&q->sampling)) *is_free = 0;
+        e->draw[i] = (fm_draw){&q->sampling, q->token + q->n_prompt, fm_request_n_output(q),
+                               q->allowed};
     }
     return 1;
+}
+
+static fm_status ask_for_tokens(fm_engine *e, const fm_seat *s, const fm_batch *b, fm_flight *f)
+{
+    f->is_chosen = 0;
+    if (!list_draws(e, s->sched, b, &f->is_free)) return FM_OK;
+    const fm_status rc = fm_run_choose(e->run, &f->plan.batch, e->draw, &f->ticket);
+    f->is_chosen       = rc == FM_OK;
+    return rc == FM_E_FULL ? FM_OK : rc;
 }
 
 /* A token for every out row of the lane. */
 static fm_status choose(fm_engine *e, fm_lane *l)
 {
-    const float *logits = NULL;
-    for (int g = 0; g < e->n_group; g++)
-        for (int i = 0; l->seat[g].batch && i < l->seat[g].batch->n_out; i++)
-            e->row[l->seat[g].row0 + i] = fm_sched_out(l->seat[g].sched, i);
-    if (list_draws(e, l)) {
-        const fm_status rc = fm_run_sample(e->run, &l->plan.batch, e->draw, e->sampled);
-        if (rc != FM_E_FULL) return rc;
+    const fm_flight *f      = &l->flight;
+    const float     *logits = NULL;
+    for (int g = 0; g < e->n_group; g++) {
+        const fm_seat *s = &l->seat[g];
+        for (int i = 0; s->batch && i < s->batch->n_out; i++) {
+            fm_request *q       = fm_sched_out(s->sched, s->batch, i);
+            e->row[s->row0 + i] = q && q->finish == FM_FINISH_NONE ? q : NULL; /* gets no more */
+        }
     }
-    FM_TRY(fm_run_logits(e->run, &l->plan.batch, &logits));
+    if (f->is_chosen) return fm_run_chosen(e->run, f->ticket, e->sampled);
+    FM_TRY(fm_run_logits(e->run, &f->plan.batch, &logits));
     for (int g = 0; g < e->n_group; g++) /* the sampler works in place: they are nobody else's */
         if (l->seat[g].batch) sample(e, &l->seat[g], (float *)logits);
     return FM_OK;
@@ -69,7 +88,7 @@ fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
 {
     fm_run_start(e->run, b);
     fm_deepseek_forward(e->run);
-    return fm_run_finish(e->run); /* the only wait, the only error check */
+    return fm_run_finish(e->run); /* the only error check */
 }
 
 /* Every seat of the lane gets its rows: prefill chunks + decodes, pages
@@ -92,15 +111,15 @@ static int plan_rows(fm_engine *e, fm_lane *l)
 static fm_status share_plan(fm_engine *e, fm_lane *l)
 {
     if (!e->courier) {
-        l->plan.batch = *l->seat[0].batch;
+        l->flight.plan.batch = *l->seat[0].batch;
         return FM_OK;
     }
     const fm_batch *batch[e->n_group];
     for (int g = 0; g < e->n_group; g++) batch[g] = l->seat[g].batch;
-    const fm_step_plan p = {.head  = {FM_PLAN_STEP, (int)(l - e->lane), l->serial},
+    const fm_step_plan p = {.head  = {FM_PLAN_STEP, (int)(l - e->lane), l->flight.serial},
                             .batch = batch,
                             .page0 = l->page0};
-    return fm_courier_send(e->courier, &p, &l->plan);
+    return fm_courier_send(e->courier, &p, &l->flight.plan);
 }
 
 static fm_status launch(fm_engine *e, fm_lane *l)
@@ -109,10 +128,32 @@ static fm_status launch(fm_engine *e, fm_lane *l)
     if (!plan_rows(e, l)) return FM_OK;
     const double planned = fm_now();
     l->is_in_flight      = 1;
-    l->serial            = e->n_launched++;
+    l->flight.serial     = e->n_launched++;
     fm__engine_doing(e, l);
     FM_TRY(share_plan(e, l));
-    FM_TRY(fm__engine_forward(e, &l->plan.batch));
+    FM_TRY(fm__engine_forward(e, &l->flight.plan.batch));
+    FM_TRY(ask_for_tokens(e, &l->seat[0], l->seat[0].batch, &l->flight));
+    if (e->overlaps) fm_sched_launched(l->seat[0].sched);
+    e->forward_seconds += fm_now() - planned;
+    return FM_OK;
+}
+
+/* The step after the one in flight, while that one runs. */
+static fm_status launch_ahead(fm_engine *e, fm_lane *l)
+{
+    fm_seat   *s = &l->seat[0];
+    fm_flight *f = &l->ahead;
+    if (!e->overlaps || !l->flight.is_chosen || !l->flight.is_free) return FM_OK;
+    fm_sched_set_time(s->sched, fm_now());
+    s->next = fm_sched_plan(s->sched);
+    if (!s->next) return FM_OK;
+    const double planned = fm_now();
+    l->is_ahead          = 1;
+    f->serial            = e->n_launched++;
+    f->plan.batch        = *s->next;
+    FM_TRY(fm__engine_forward(e, &f->plan.batch));
+    FM_TRY(ask_for_tokens(e, s, s->next, f));
+    fm_sched_launched(s->sched);
     e->forward_seconds += fm_now() - planned;
     return FM_OK;
 }
@@ -128,7 +169,6 @@ static fm_status finish(fm_engine *e, fm_lane *l)
             e->token[s->row0 + i] = e->sampled[s->row0 + i].id;
         if (s->batch) fm_sched_commit(s->sched, e->token + s->row0);
     }
-    l->is_in_flight = 0;
     return FM_OK;
 }
 
@@ -137,7 +177,8 @@ static fm_lane *oldest_in_flight(const fm_engine *e)
     fm_lane *oldest = NULL;
     for (int i = 0; i < e->n_lane; i++) {
         fm_lane *l = &e->lane[i];
-        if (l->is_in_flight && (!oldest || (int32_t)(l->serial - oldest->serial) < 0)) oldest = l;
+        if (!l->is_in_flight) continue;
+        if (!oldest || (int32_t)(l->flight.serial - oldest->flight.serial) < 0) oldest = l;
     }
     return oldest;
 }
@@ -155,16 +196,22 @@ static fm_lane *idle_with_work(fm_engine *e)
     return NULL;
 }
 
-static void post(fm_engine *e, fm_lane *l) /* text and events for whoever polls */
+/* Text and events for whoever polls; the step ahead is now the one in flight. */
+static void post(fm_engine *e, fm_lane *l)
 {
     for (int g = 0; g < e->n_group; g++)
         fm__engine_post(e, &l->seat[g], l->seat[g].batch ? l->seat[g].batch->n_out : 0);
+    l->is_in_flight = l->is_ahead;
+    if (!l->is_ahead) return;
+    l->flight        = l->ahead;
+    l->is_ahead      = 0;
+    l->seat[0].batch = l->seat[0].next;
 }
 
 void fm__engine_give_up(fm_engine *e)
 {
     for (int i = 0; i < e->n_lane; i++) {
-        e->lane[i].is_in_flight = 0;
+        e->lane[i].is_in_flight = e->lane[i].is_ahead = 0;
         for (int g = 0; g < e->n_group; g++) fm_sched_give_up(e->lane[i].seat[g].sched);
     }
 }
@@ -186,13 +233,14 @@ static fm_status guarded(fm_engine *e, fm_status (*part)(fm_engine *e, fm_lane *
 }
 
 /* The oldest pass ends and its lane goes on; but first every idle lane that
- * has work gets a pass into flight. */
+ * has work gets a pass into flight, or a lane alone its next one. */
 static fm_status advance(fm_engine *e)
 {
     fm_lane *l = idle_with_work(e);
     if (l) FM_TRY(guarded(e, launch, l));
     if (l && l->is_in_flight && idle_with_work(e)) return FM_OK;
     if (!(l = oldest_in_flight(e))) return FM_OK;
+    FM_TRY(guarded(e, launch_ahead, l));
     FM_TRY(guarded(e, finish, l));
     post(e, l);
     return e->n_lane > 1 ? guarded(e, launch, l) : FM_OK;

@@ -15,10 +15,10 @@
 /* What an engine tells while it opens and closes, on rank 0 alone. */
 typedef struct {
     /* Once the plan is made, before anything is loaded; loading then draws a
-     * progress bar.  `ranks` is a table of ranks and layout; NULL: there is
-     * one rank. */
-    void (*plan)(const fm_plan *plan, const char *model, const char *ranks);
-    void (*comm_report)(const char *text); /* at the end, if options ask for it */
+     * progress bar.  There are as many plans as kinds of memory.  `ranks` is a
+     * table of ranks and layout; NULL: there is one rank. */
+    void (*plan)(const fm_plan *plan, int n_plan, const char *model, const char *ranks);
+    void (*report)(const char *text); /* at the end, if options ask for one */
 } fm_engine_hooks;
 
 /* Like fm_engine_open.  NULL hooks: silent; NULL members, too. */

@@ -29,9 +29,10 @@ static void dismiss(fm_engine *e)
 static void report(fm_engine *e)
 {
     fm_str text = {0};
-    if (!e->is_open || !e->reports) return;
-    if (fm_world_report(e->world, &text) == FM_OK && text.text && e->comm_report)
-        e->comm_report(text.text);
+    if (!e->is_open) return;
+    if (e->run->ops->report && e->run->fault == FM_OK) e->run->ops->report(e->run, &text);
+    if (e->reports && fm_world_report(e->world, &text) != FM_OK) fm_str_clear(&text);
+    if (text.len && e->report) e->report(text.text);
     fm_str_fini(&text);
 }
 
@@ -63,6 +64,8 @@ void fm_engine_close(fm_engine *e)
     fm_weights_fini(&e->weights);
     if (e->backend && !e->backend->is_host) e->backend->free(e->slab.base);
     else if (e->slab.base) fm_shared_close(&e->slab);
+    fm_weights_fini(&e->beside.weights);
+    if (e->backend && e->backend->also) e->backend->also->free(e->beside.slab);
     fm_source_close(e->source);
     fm_threads_destroy(e->threads);
     fm_groups_close(&e->groups);

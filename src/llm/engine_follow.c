@@ -22,8 +22,8 @@ static void say_step(fm_engine *e, const fm_batch *b, uint32_t serial)
 void fm__engine_doing(fm_engine *e, const fm_lane *l)
 {
     if (!e->courier) return;
-    if (l->seat[0].batch) say_step(e, l->seat[0].batch, l->serial);
-    else fm_world_doing(e->world, "step %u: rows of other groups", l->serial);
+    if (l->seat[0].batch) say_step(e, l->seat[0].batch, l->flight.serial);
+    else fm_world_doing(e->world, "step %u: rows of other groups", l->flight.serial);
 }
 
 static fm_status follow_step(fm_engine *e, int *quit)

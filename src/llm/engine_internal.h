@@ -6,7 +6,11 @@
  *     seat   one attention group in one lane: sequences, a scheduler and pages
  *            of its own
  *
- * One rank, or ranks that only divide layers among them, have one of each. */
+ * One rank, or ranks that only divide layers among them, have one of each.
+ *
+ * Where the back end chooses tokens, a lane that is alone is planned one step
+ * ahead: the step after the one in flight is launched before the tokens it
+ * starts from are known here. */
 #ifndef FM_LLM_ENGINE_INTERNAL_H
 #define FM_LLM_ENGINE_INTERNAL_H
 
@@ -30,15 +34,24 @@ typedef struct {
     fm_sched       *sched;
     int64_t         load;  /* tokens its unfinished jobs came with and may still produce */
     const fm_batch *batch; /* of the step in flight, the scheduler's; NULL: no rows */
+    const fm_batch *next;  /* of the step ahead */
     int             row0;  /* its first out row among those of the lane */
 } fm_seat;
 
+/* A step that was launched. */
 typedef struct {
-    fm_seat     *seat;  /* [n_group] */
-    int32_t      page0; /* its pages begin here in every group's pool */
-    int          is_in_flight;
-    uint32_t     serial; /* of the step in flight */
-    fm_read_plan plan;   /* and what this rank runs of it */
+    uint32_t     serial;
+    fm_read_plan plan;      /* what this rank runs of it */
+    int          is_chosen; /* the back end chooses its tokens, for this ticket */
+    int          ticket;
+    int          is_free;   /* nothing in the next step depends on its tokens but its rows */
+} fm_flight;
+
+typedef struct {
+    fm_seat  *seat;  /* [n_group] */
+    int32_t   page0; /* its pages begin here in every group's pool */
+    int       is_in_flight, is_ahead;
+    fm_flight flight, ahead; /* the step in flight, and the one after it */
 } fm_lane;
 
 /* One answer being written: a request and what turns its tokens into text. */
@@ -73,6 +86,14 @@ typedef struct {
 
 typedef struct fm_replicas fm_replicas; /* engine_replicas.h */
 
+/* What a back end that runs along has in its own memory; zeros without one. */
+typedef struct {
+    fm_weights weights;
+    void      *slab;
+    size_t     bytes; /* of the slab */
+    fm_plan    plan;
+} fm_beside;
+
 struct fm_engine {
     fm_model_config config;
     const fm_backend *backend;
@@ -80,6 +101,7 @@ struct fm_engine {
     fm_weights      weights;
     fm_shared       slab; /* of the weights */
     fm_plan         plan; /* of this rank */
+    fm_beside       beside; /* of backend->also */
     fm_threads     *threads; /* the team and its cores */
     fm_run_limits   limits;
     fm_run         *run;
@@ -91,12 +113,13 @@ struct fm_engine {
     fm_replicas *replicas; /* NULL: one engine is all there is */
     int         is_open;  /* all ranks have come so far */
     int         reports;  /* what communication cost, at the end */
-    void (*comm_report)(const char *text);
+    void (*report)(const char *text);
 
     /* leaders alone */
     fm_lane     *lane;    /* [n_lane] */
     int          n_lane, n_group;
     uint32_t     n_launched;
+    int          overlaps; /* steps are planned ahead */
     fm_sampler **sampler; /* [n_thread] */
     fm_sampled  *sampled; /* [n_group * max_out] of the step that just ended */
     fm_request **row;     /* [n_group * max_out] behind each */

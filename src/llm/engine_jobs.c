@@ -212,7 +212,7 @@ static void post_score(fm_engine *e, const fm_seat *s, fm_job *j, int i)
     at->ev               = (fm_event){.id           = j->id,
                                       .index        = j->index,
                                       .token        = -1,
-                                      .prompt_at    = fm_sched_out_pos(s->sched, i) + 1,
+                                      .prompt_at    = fm_sched_out_pos(s->batch, i) + 1,
                                       .logprob      = at->sampled.logprob,
                                       .n_top        = at->sampled.n_top,
                                       .matched_id   = -1,
@@ -239,7 +239,7 @@ static void post(fm_engine *e, fm_job *j, const fm_sampled *s)
                         .matched_id   = r->finish == FM_FINISH_STOP && j->stopped < 0 ? r->matched_stop : -1,
                         .matched_stop = j->stopped,
                         .n_prompt     = r->n_prompt,
-                        .n_output     = fm_request_n_output(r),
+                        .n_output     = fm_request_n_known(r),
                         .n_cached     = r->n_cached,
                         .queue_seconds = r->admitted > 0 ? r->admitted - j->submitted : 0};
     j->reported = r->finish != FM_FINISH_NONE;
@@ -267,9 +267,10 @@ void fm__engine_post(fm_engine *e, fm_seat *s, int n_out)
 {
     clear_if_read(&e->outbox);
     for (int i = 0; i < n_out; i++) {
+        if (!e->row[s->row0 + i]) continue; /* ended before the step did */
         fm_job *j = e->row[s->row0 + i]->user;
         if (j->reported) continue;
-        if (fm_request_scores(&j->request, fm_sched_out_pos(s->sched, i))) post_score(e, s, j, i);
+        if (fm_request_scores(&j->request, fm_sched_out_pos(s->batch, i))) post_score(e, s, j, i);
         else post(e, j, &e->sampled[s->row0 + i]);
     }
     for (fm_request *r; (r = fm_sched_pop_done(s->sched));) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "llm/engine_agree.h"
 #include "llm/engine_open_internal.h"
 #include "llm/engine_replicas.h"
@@ -74,6 +75,21 @@ static fm_status make_layout(opening *p)
     return fm_layout_make(&p->e->layout, &size, &p->e->config, w->rank, w->n_rank);
 }
 
+/* --device auto: a GPU where each rank of the job can have one. */
+static fm_status look_for_gpu(opening *p)
+{
+    int       index = 0;
+    const int n     = fm_world_on_host(p->e->world, &index);
+    int64_t   has   = strcmp(p->o->device, "auto") == 0;
+    if (has && fm_backend_suits_gpu(p->act, n) != FM_OK) {
+        FM_INFO("engine", "device=cpu, no GPU: %s", fm_why());
+        has = 0;
+    }
+    FM_TRY(fm__agree_least(p->e->world, &has));
+    p->has_gpu = (int)has;
+    return FM_OK;
+}
+
 /* Ranks of a host take its GPUs in turn. */
 static fm_status find_device(opening *p)
 {
@@ -81,20 +97,25 @@ static fm_status find_device(opening *p)
     fm_engine        *e     = p->e;
     int               index = 0;
     const int         n     = fm_world_on_host(e->world, &index);
-    FM_TRY(fm_backend_find(&e->backend, o->device, p->act));
+    FM_TRY(fm_backend_find(&e->backend, o->device, p->act, p->has_gpu, o->shadow));
     p->device = (fm_backend_options){.device        = index,
                                      .n_rank        = n,
                                      .deterministic = o->deterministic,
                                      .no_graphs     = o->disable_cuda_graph,
-                                     .kv_e4m3       = !strcmp(o->kv_cache_dtype, "fp8_e4m3")};
+                                     .kv_e4m3       = !strcmp(o->kv_cache_dtype, "fp8_e4m3"),
+                                     .beside        = &e->beside.weights};
     if (p->device.kv_e4m3 && e->backend->is_host)
         return fm_fail(FM_E_NOSUP, "--kv-cache-dtype fp8_e4m3: on the CPU the cache is bfloat16");
-    return e->backend->open(&p->device, &p->memory);
+    if (e->backend->also && fm__n_rank(e) > 1)
+        return fm_fail(FM_E_NOSUP, "--shadow compares one rank: %d were started", fm__n_rank(e));
+    FM_TRY(e->backend->open(&p->device, &p->memory));
+    if (e->backend->also) FM_TRY(e->backend->also->open(&p->device, &p->beside));
+    FM_INFO("engine", "device=%s, %s", e->backend->name, p->memory.where);
+    return FM_OK;
 }
 
 static fm_status find(opening *p)
 {
-    FM_TRY(check_words(p));
     FM_TRY(find_device(p));
     FM_TRY(read_config(p));
     return make_layout(p);
@@ -195,31 +216,41 @@ static fm_status cut_stages(opening *p)
     return FM_OK;
 }
 
-fm_status fm__open_lay_out(opening *p, fm_slab *slab)
+fm_status fm__open_lay_out(opening *p, fm_weights *w, fm_packing packing, fm_slab *slab)
 {
     fm_engine            *e    = p->e;
     const fm_weights_want want = {.shard         = &e->layout.shard,
-                                  .packing       = e->backend->packing,
+                                  .packing       = packing,
                                   .act           = p->act,
                                   .n_mtp_present = fm_source_mtp_layers(e->source, &e->config),
                                   .dtype_of      = fm_source_dtype_of,
                                   .ctx           = &p->types};
-    return fm_weights_layout(&e->weights, &e->config, &want, slab);
+    return fm_weights_layout(w, &e->config, &want, slab);
+}
+
+/* How many bytes the weights take, in each memory they go to. */
+static fm_status measure_weights(opening *p)
+{
+    fm_engine        *e       = p->e;
+    const fm_backend *also    = e->backend->also;
+    fm_slab           measure = {0};
+    FM_TRY(fm__open_lay_out(p, &e->weights, e->backend->packing, &measure));
+    FM_TRY(fm_weights_check(&e->weights, e->source));
+    e->slab.bytes = measure.used;
+    measure       = (fm_slab){0};
+    if (also) FM_TRY(fm__open_lay_out(p, &e->beside.weights, also->packing, &measure));
+    e->beside.bytes = measure.used;
+    return FM_OK;
 }
 
 static fm_status divide(opening *p)
 {
-    fm_engine *e       = p->e;
-    fm_slab    measure = {0};
     FM_TRY(open_tokenizer(p));
     FM_TRY(open_source(p));
     FM_TRY(start_threads(p));
     FM_TRY(set_limits(p));
     FM_TRY(cut_stages(p));
-    FM_TRY(fm__open_lay_out(p, &measure));
-    FM_TRY(fm_weights_check(&e->weights, e->source));
-    e->slab.bytes = measure.used;
-    return FM_OK;
+    return measure_weights(p);
 }
 
 /* --- allocate -------------------------------------------------------------- */
@@ -237,6 +268,7 @@ static fm_status build_leader(opening *p)
     if (!e->sampler || !e->sampled || !e->row || !e->token || !e->draw) return fm_fail(FM_E_OOM, "engine");
     for (int i = 0; i < e->limits.n_thread; i++)
         FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
+    e->overlaps = !p->o->disable_overlap_schedule && e->run->ops->sample && !e->courier;
     return e->layout.n_replica > 1 && fm_engine_is_leader(e) ? fm__replicas_create(&e->replicas, e)
                                                              : FM_OK;
 }
@@ -262,6 +294,8 @@ static fm_status open_all(opening *p)
     FM_TRY(fm_world_open(&e->world, &p->o->world));
     FM_TRY(fm_broadcast(fm_world_comm(e->world), &e->reports, sizeof e->reports, 0));
     fm_world_doing(e->world, "opening the model");
+    FM_TRY(fm__agree_all_well(e->world, check_words(p)));
+    FM_TRY(look_for_gpu(p));
     FM_TRY(fm__agree_all_well(e->world, find(p)));
     FM_TRY(fm__agree_all_well(e->world, agree(p)));
     FM_TRY(fm__open_together(e, fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world))));
@@ -282,7 +316,7 @@ fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, const fm_en
     if (!e) return fm_fail(FM_E_OOM, "engine");
     opening p = {.e = e, .o = o, .hooks = hooks};
     e->reports = o->world.comm_report;
-    if (hooks) e->comm_report = hooks->comm_report;
+    if (hooks) e->report = hooks->report;
     const fm_status rc = open_all(&p);
     free(p.stage);
     if (rc != FM_OK) {

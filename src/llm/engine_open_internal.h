@@ -17,6 +17,8 @@ typedef struct {
     int                    dummy;
     fm_backend_options     device;
     fm_backend_memory      memory; /* of this rank */
+    fm_backend_memory      beside; /* where backend->also runs */
+    int                    has_gpu; /* all ranks may have one each */
     fm_sched_options       sched;  /* of one seat */
     fm_source_types        types;
     fm__prices             price; /* of weights in a step, rank 0's */
@@ -45,7 +47,7 @@ static inline int fm__part_of(int64_t n, int parts) /* rounded up */
  * waiting, so it says why and ends the job. */
 fm_status fm__open_together(fm_engine *e, fm_status rc);
 
-fm_status fm__open_lay_out(opening *p, fm_slab *slab);
+fm_status fm__open_lay_out(opening *p, fm_weights *w, fm_packing packing, fm_slab *slab);
 
 /* engine_plan.c; collective */
 fm_status fm__open_plan(opening *p);

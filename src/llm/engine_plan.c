@@ -40,23 +40,43 @@ static fm_status set_courier(opening *p)
     return FM_OK;
 }
 
-static fm_status make_plan(opening *p, int64_t max_tokens)
+static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
+                         const fm_backend_memory *m, size_t weights, int64_t max_tokens)
 {
-    fm_engine         *e     = p->e;
-    const fm_run_bytes bytes = e->backend->bytes(&e->config, &e->layout.shard, p->act,
-                                                    &e->limits, &p->device);
+    const fm_engine   *e     = p->e;
+    const fm_run_bytes bytes =
+        b->bytes(&e->config, &e->layout.shard, p->act, &e->limits, &p->device);
+    const size_t       plans = fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0;
+    const char *type = p->device.kv_e4m3 ? "fp8_e4m3" : p->act == FM_F32 ? "float32" : "bfloat16";
     const fm_plan_request q = {
-        .total            = p->memory.total,
-        .available        = p->memory.available,
+        .where            = m->where,
+        .total            = m->total,
+        .available        = m->available,
+        .reserve          = m->reserve,
+        .kept_for         = m->kept_for,
         .mem_fraction     = p->o->mem_fraction_static,
         .max_total_tokens = max_tokens,
         .page_size        = e->limits.page_size,
         .max_running      = p->sched.max_running * e->limits.n_lane,
         .max_context      = p->sched.max_context,
-        .weights          = e->slab.bytes,
-        .workspace = bytes.workspace + (fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0),
-        .kv_page   = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size)};
-    return fm_plan_make(&e->plan, &q);
+        .weights          = weights,
+        .workspace        = bytes.workspace + plans,
+        .kv_page          = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size),
+        .kv_type          = type};
+    return fm_plan_make(out, &q);
+}
+
+/* Where two back ends run, both have the pages that the poorer can hold. */
+static fm_status make_plan(opening *p, int64_t max_tokens)
+{
+    fm_engine        *e    = p->e;
+    const fm_backend *also = e->backend->also;
+    FM_TRY(plan_on(&e->plan, p, e->backend, &p->memory, e->slab.bytes, max_tokens));
+    if (!also) return FM_OK;
+    FM_TRY(plan_on(&e->beside.plan, p, also, &p->beside, e->beside.bytes, max_tokens));
+    const int64_t here = e->plan.max_tokens, there = e->beside.plan.max_tokens;
+    if (here > there) return plan_on(&e->plan, p, e->backend, &p->memory, e->slab.bytes, there);
+    return plan_on(&e->beside.plan, p, also, &p->beside, e->beside.bytes, here);
 }
 
 static uint64_t content_of(const opening *p)
@@ -111,7 +131,9 @@ static fm_status show(opening *p)
         rc = fm_world_placement(e->world, &ranks);
         fm_layout_print(&e->layout, p->stage, &e->config, &ranks);
     }
-    if (rc == FM_OK && fm__open_shows(p)) p->hooks->plan(&e->plan, p->path.name, ranks.text);
+    const fm_plan all[] = {e->plan, e->beside.plan};
+    if (rc == FM_OK && fm__open_shows(p))
+        p->hooks->plan(all, e->backend->also ? 2 : 1, p->path.name, ranks.text);
     fm_str_fini(&ranks);
     return rc;
 }
@@ -136,7 +158,20 @@ static fm_status place_weights(opening *p)
     }
     fm_slab place = {.base = e->slab.base, .size = e->slab.bytes};
     fm_weights_fini(&e->weights);
-    return fm__open_lay_out(p, &place);
+    return fm__open_lay_out(p, &e->weights, e->backend->packing, &place);
+}
+
+/* The same weights once more, as the back end that runs along wants them. */
+static fm_status load_beside(opening *p)
+{
+    fm_engine        *e    = p->e;
+    const fm_backend *also = e->backend->also;
+    if (!also) return FM_OK;
+    FM_TRY(also->alloc(&e->beside.slab, e->beside.bytes, "weights"));
+    fm_slab place = {.base = e->beside.slab, .size = e->beside.bytes};
+    fm_weights_fini(&e->beside.weights);
+    FM_TRY(fm__open_lay_out(p, &e->beside.weights, also->packing, &place));
+    return also->fill(&e->beside.weights, e->source, e->limits.n_thread, fm__open_shows(p));
 }
 
 static fm_status load(opening *p)
@@ -146,6 +181,7 @@ static fm_status load(opening *p)
     const double began = fm_now();
     if (e->slab.fills)
         FM_TRY(e->backend->fill(&e->weights, e->source, e->limits.n_thread, fm__open_shows(p)));
+    FM_TRY(load_beside(p));
     e->load_seconds = fm_now() - began;
     fm_source_close(e->source);
     e->source = NULL;

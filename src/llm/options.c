@@ -16,7 +16,7 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, dtype, "dtype", "auto", 0, 0, "TYPE", "auto or bfloat16; float32 is the reference arithmetic"),
     K(WORD, json_model_override_args, "json-model-override-args", "{}", 0, 0, "JSON", "replaces fields of config.json"),
     K(INT, context_length, "context-length", "0", 0, 1 << 24, "N", "tokens of one sequence; 0: what the model allows"),
-    K(WORD, device, "device", "cpu", 0, 0, "NAME", "where to compute: cpu, cuda, or auto, a GPU if there is one"),
+    K(WORD, device, "device", "auto", 0, 0, "NAME", "where to compute: cpu, cuda, or auto, a GPU if one can be used"),
     K(INT, threads, "threads", "0", 0, 4096, "N", "CPU threads; 0: the cores of this process"),
     K(WORD, cpu_bind, "cpu-bind", "auto", 0, 0, "HOW", "auto: a core for each thread; none; or a list of CPUs such as 0-7,16"),
     K(INT, seed, "random-seed", "0", 0, 9e15, "N", "of dummy weights and of requests without a seed"),
@@ -43,6 +43,8 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, pp_layer_partition, "pp-layer-partition", NULL, 0, 0, "LIST", "layers of each stage, such as 30,31; by cost if not given"),
 
     K(FLAG, disable_cuda_graph, "disable-cuda-graph", NULL, 0, 0, NULL, "GPU: start every kernel of a decode step one by one"),
+    K(FLAG, shadow, "shadow", NULL, 0, 0, NULL, "compute on the CPU and a GPU, compare every op, stop at the first difference"),
+    K(FLAG, disable_overlap_schedule, "disable-overlap-schedule", NULL, 0, 0, NULL, "GPU: plan a step only when the tokens of the last are known"),
     K(FLAG, skip_tokenizer_init, "skip-tokenizer-init", NULL, 0, 0, NULL, "work on token ids alone"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "no plan table, no progress bars"),
 };

@@ -14,7 +14,7 @@ typedef struct fm_options {
     int64_t chunked_prefill_size, context_length;
     int64_t tp_size, pp_size, dp_size, ep_size;
     double  mem_fraction_static, schedule_conservativeness;
-    int     disable_radix_cache, deterministic, skip_tokenizer_init, quiet, disable_cuda_graph, enable_dp_attention;
+    int     disable_radix_cache, deterministic, skip_tokenizer_init, quiet, disable_cuda_graph, shadow, disable_overlap_schedule, enable_dp_attention;
 
     fm_world_options world; /* by fm_world_knobs */
 } fm_options;

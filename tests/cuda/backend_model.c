@@ -62,12 +62,12 @@ static fm_status read_shape(fm_both *b, const fm_both_options *o)
 
 /* Texts of arbitrary words, but none where two experts nearly tie: rounding
  * decides those.  Pages in an arbitrary order. */
-static void make_up_texts(fm_both *b)
+static void make_up_texts(fm_both *b, const fm_both_options *o)
 {
     const int per = CONTEXT / b->limits.page_size;
     for (int t = 0; t < TEXTS; t++)
         for (int i = 0; i < CONTEXT; i++) {
-            b->text[t][i] = (int32_t)((unsigned)(i * 7919 + t * 104729 + 17) % (unsigned)b->config.vocab);
+            b->text[t][i] = (int32_t)((unsigned)(i * 7919 + t * 104729 + o->first_word) % (unsigned)b->config.vocab);
             b->page[t][i] = i < per ? (int32_t)((i * TEXTS + t) * 5 % (TEXTS * per)) : 0;
         }
 }
@@ -87,7 +87,7 @@ static fm_status open_all(fm_both *b, const fm_both_options *o)
                                 .n_page      = TEXTS * CONTEXT / o->page_size,
                                 .n_thread    = 1,
                                 .n_lane      = 1};
-    make_up_texts(b);
+    make_up_texts(b, o);
     FM_TRY(place_weights(b, &b->cpu_weights, FM_PACK_PANELS, &b->cpu_slab));
     FM_TRY(place_weights(b, &b->gpu_weights, FM_PACK_ROWS, &b->gpu_slab));
     FM_TRY(fm_run_create_cpu(&b->cpu, &b->cpu_weights, &b->limits, fm_ranks_self(&b->self)));
@@ -224,7 +224,7 @@ static int choose(fm_both *b, const fm_batch *batch, fm_sampler *s)
     const size_t        V = (size_t)b->config.vocab;
     int                 n = 0;
     ask(how, &bias);
-    for (int i = 0; i < TEXTS; i++) draw[i] = (fm_draw){&how[i], b->text[i], 5};
+    for (int i = 0; i < TEXTS; i++) draw[i] = (fm_draw){&how[i], b->text[i], 5, NULL};
     if (forward(b->gpu, batch, &logits) != FM_OK) return -1;
     float *copy = malloc(TEXTS * V * sizeof *copy);
     memcpy(copy, logits, TEXTS * V * sizeof *copy);

@@ -12,6 +12,7 @@ typedef struct {
     const char *shape, *json;  /* built-in shape and overrides, without dir */
     int         page_size;
     int         deterministic, pads, kv_e4m3;
+    int         first_word; /* texts begin here: elsewhere two experts may nearly tie */
 } fm_both_options;
 
 typedef struct fm_both fm_both;

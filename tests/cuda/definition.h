@@ -15,7 +15,6 @@ extern "C" {
 /* rows_definition.c */
 void right_rmsnorm_f32(float *y, const float *x, const float *w, float eps, int n);
 void right_rotate(float *x, const float *cos, const float *sin, int n, int interleaved);
-void right_swiglu(uint16_t *y, const float *c, int inter); /* one row */
 void right_scale_add(float *y, const float *x, float a, int n);
 
 /* route_definition.c: one row; `score` is overwritten */

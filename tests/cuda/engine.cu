@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "engine_answers.h"
+#include "engine_workload.h"
 
 static fm_answers_of ask(const fm_engine_asked &how)
 {
@@ -15,10 +16,15 @@ static fm_answers_of ask(const fm_engine_asked &how)
     return a;
 }
 
+static std::string data(const char *name)
+{
+    const char *at = getenv("FM_TEST_DATA");
+    return std::string(at ? at : FM_TEST_DATA) + "/" + name;
+}
+
 static void compare(const char *name)
 {
-    const char           *data   = getenv("FM_TEST_DATA");
-    const std::string     dir    = std::string(data ? data : FM_TEST_DATA) + "/" + name;
+    const std::string     dir    = data(name);
     const fm_engine_asked usual  = {dir.c_str(), "cuda", "16", "64", "2048", 0};
     const fm_engine_asked ways[] = {
         {dir.c_str(), "cuda", "1", "64", "2048", 0},  /* one at a time */
@@ -50,4 +56,39 @@ static void compare(const char *name)
 FM_TEST(engine_v3)
 {
     compare("v3");
+}
+
+static std::string transcript_of(const fm_workload &w)
+{
+    static char text[FM_WORKLOAD_BYTES];
+    const char *why = "";
+    if (!fm_run_workload(&w, text, &why)) fm_check_failed(__FILE__, __LINE__, "%s", why);
+    return text;
+}
+
+/* Whether a step is planned before the tokens of the last are known is seen
+ * nowhere: not in a token, a probability, a text or the way an answer ends. */
+FM_TEST(steps_planned_ahead_say_the_same)
+{
+    const std::string dir = data("v3"), tokenizer = data("tokenizer");
+    const fm_workload plain  = {dir.c_str(), tokenizer.c_str(), "16", "64", "2048", 0, 1};
+    const fm_workload ways[] = {
+        {dir.c_str(), tokenizer.c_str(), "16", "64", "2048", 0, 0},
+        {dir.c_str(), tokenizer.c_str(), "5", "11", "96", 0, 0}, /* crowded, in chunks */
+    };
+    const std::string want = transcript_of(plain);
+    FM_CHECK(want.find(" stop 77 -1") != std::string::npos); /* ends of every kind were met */
+    FM_CHECK(want.find(" stop -1 ") != std::string::npos);
+    FM_CHECK(want.find(" abort ") != std::string::npos);
+    FM_CHECK(want.find(" length ") != std::string::npos);
+    for (const fm_workload &w : ways) {
+        const std::string got = transcript_of(w);
+        size_t            at  = 0;
+        while (at < got.size() && got[at] == want[at]) at++;
+        if (got == want) continue;
+        const size_t from = at < 200 ? 0 : at - 200;
+        fm_check_failed(__FILE__, __LINE__, "running=%s: ...%s\n--- instead of ---\n...%s",
+                        w.max_running, got.substr(from, 400).c_str(),
+                        want.substr(from, 400).c_str());
+    }
 }

@@ -1,85 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dense products against plain loops in double precision; a row has the same
  * bits for every m and every tile shape. */
-#include "llm/kernel/cuda/linear.h"
-
-#include "linear_matrix.h"
-
-struct linear_case {
-    int                   m, n, k, n_batch;
-    bool                  by_k, y_bf16, accumulate;
-    int                   ldy; /* wider than n: what lies between rows stays */
-    fm_matrix_case        w;
-    std::vector<uint16_t> x; /* [m][n_batch][k], as heads lie in a row */
-
-    linear_case(fm_numbers &r, int m_, int n_, int k_, bool e4m3, int n_batch_ = 1)
-        : m(m_), n(n_), k(k_), n_batch(n_batch_), by_k(false), y_bf16(false), accumulate(false),
-          ldy(n_ + 6), w(r, n_batch_, 1, n_, k_, e4m3), x(fm_hard_rows(r, m_, k_ * n_batch_))
-    {
-    }
-};
-
-/* [b][n][k] -> [b][k][n] */
-static fm_matrix_case turned(const linear_case &c)
-{
-    fm_matrix_case t = c.w;
-    for (int b = 0; b < c.n_batch; b++)
-        for (int j = 0; j < c.n; j++)
-            for (int i = 0; i < c.k; i++)
-                t.bf16[(fm_at(b) * fm_at(c.k) + fm_at(i)) * fm_at(c.n) + fm_at(j)] =
-                    c.w.bf16[c.w.index(b, 0, j, i)];
-    return t;
-}
-
-static const float before = 0.25f; /* what y holds before: exact in bf16 */
-
-/* n_sm picks narrow or wide tiles. */
-static std::vector<float> run(const linear_case &c, int m, int n_sm, fm_cuda_lt *lt = NULL)
-{
-    const size_t              rows = fm_at(m) * fm_at(c.n_batch);
-    const fm_matrix_copy      w(c.by_k ? turned(c) : c.w);
-    const fm_device<uint16_t> x(c.x);
-    fm_device<float>          y32(std::vector<float>(rows * fm_at(c.ldy), before));
-    fm_device<uint16_t> y16(std::vector<uint16_t>(rows * fm_at(c.ldy), fm_bf16_of_f32(before)));
-    fm_cuda_linear_args a = {};
-    a.x                   = x.data();
-    a.w                   = w.weight();
-    a.scale               = w.scale();
-    a.y                   = c.y_bf16 ? (void *)y16.data() : (void *)y32.data();
-    a.m                   = m;
-    a.n                   = c.n;
-    a.k                   = c.k;
-    a.ldx                 = c.k * c.n_batch;
-    a.ldw                 = c.by_k ? c.n : c.k;
-    a.ldy                 = c.ldy * c.n_batch;
-    a.n_batch             = c.n_batch;
-    a.x_stride            = c.k;
-    a.w_stride            = (int64_t)c.n * c.k;
-    a.y_stride            = c.ldy;
-    a.by_k                = c.by_k;
-    a.y_bf16              = c.y_bf16;
-    a.accumulate          = c.accumulate;
-    a.n_sm                = n_sm;
-    FM_CHECK(fm_cuda_linear_init() == FM_OK);
-    FM_CHECK(fm_cuda_linear(lt, &a, NULL) == FM_OK);
-    if (!c.y_bf16) return y32.host();
-    std::vector<float> y;
-    for (uint16_t v : y16.host()) y.push_back(fm_f32_of_bf16(v));
-    return y;
-}
+#include "linear_case.h"
 
 /* y is [m][n_batch][ldy]. */
-static void check_values(const linear_case &c, const std::vector<float> &y, int m)
+static void check_values(const fm_linear_case &c, const std::vector<float> &y, int m)
 {
     for (int i = 0; i < m; i++)
         for (int b = 0; b < c.n_batch; b++)
             for (int j = 0; j < c.ldy; j++) {
                 const int    row  = i * c.n_batch + b;
                 const double got  = y[fm_at(row) * fm_at(c.ldy) + fm_at(j)];
-                double       want = before, size = 0;
+                double       want = fm_before, size = 0;
                 if (j < c.n)
                     want = c.w.dot(b, 0, j, &c.x[fm_at(row) * fm_at(c.k)], &size) +
-                           (c.accumulate ? before : 0);
+                           (c.accumulate ? fm_before : 0);
                 const double rounding = j < c.n ? fabs(want) * (c.y_bf16 ? 0x1p-8 : 0x1p-23) : 0;
                 if (!(fabs(got - want) <=
                       fm_sum_error(c.k) * size + rounding + (j < c.n ? 0x1p-120 : 0))) {
@@ -93,15 +28,15 @@ static void check_values(const linear_case &c, const std::vector<float> &y, int 
 enum { FEW_SM = 1, MANY_SM = 1000 }; /* wide tiles, narrow tiles */
 
 /* All m of the case, by each tile shape: right, and each row as in company. */
-static void check_case(const linear_case &c, const std::vector<int> &fewer)
+static void check_case(const fm_linear_case &c, const std::vector<int> &fewer)
 {
-    const std::vector<float> all = run(c, c.m, MANY_SM);
+    const std::vector<float> all = fm_run_linear(c, c.m, MANY_SM, FM_BY_TILES);
     check_values(c, all, c.m);
-    FM_CHECK_EQUAL(run(c, c.m, FEW_SM), all);
+    FM_CHECK_EQUAL(fm_run_linear(c, c.m, FEW_SM, FM_BY_TILES), all);
     for (int m : fewer)
         for (int n_sm : {(int)FEW_SM, (int)MANY_SM}) {
             const size_t n = fm_at(m) * fm_at(c.n_batch) * fm_at(c.ldy);
-            FM_CHECK_EQUAL(run(c, m, n_sm),
+            FM_CHECK_EQUAL(fm_run_linear(c, m, n_sm, FM_BY_TILES),
                            std::vector<float>(all.begin(), all.begin() + (ptrdiff_t)n));
         }
 }
@@ -109,27 +44,27 @@ static void check_case(const linear_case &c, const std::vector<int> &fewer)
 FM_TEST(linear_rows_have_one_result)
 {
     fm_numbers r(1);
-    check_case(linear_case(r, 65, 72, 264, false), {1, 8, 9, 16, 17, 33, 64});
+    check_case(fm_linear_case(r, 65, 72, 264, false), {1, 8, 9, 16, 17, 33, 64});
 }
 
 FM_TEST(linear_e4m3_with_partial_blocks)
 {
     fm_numbers r(2);
-    check_case(linear_case(r, 9, 576, 272, true), {1, 8});
-    check_case(linear_case(r, 65, 136, 144, true), {2, 16, 31, 64});
+    check_case(fm_linear_case(r, 9, 576, 272, true), {1, 8});
+    check_case(fm_linear_case(r, 65, 136, 144, true), {2, 16, 31, 64});
 }
 
 FM_TEST(linear_longer_than_its_ring)
 {
     fm_numbers r(3);
-    check_case(linear_case(r, 3, 18, 2312, false), {1});
-    check_case(linear_case(r, 40, 34, 1360, true), {1});
+    check_case(fm_linear_case(r, 3, 18, 2312, false), {1});
+    check_case(fm_linear_case(r, 40, 34, 1360, true), {1});
 }
 
 FM_TEST(linear_to_bf16_and_onto_what_is_there)
 {
     fm_numbers  r(4);
-    linear_case c(r, 5, 50, 136, false);
+    fm_linear_case c(r, 5, 50, 136, false);
     c.y_bf16 = true;
     check_case(c, {1});
     c.y_bf16     = false;
@@ -140,19 +75,20 @@ FM_TEST(linear_to_bf16_and_onto_what_is_there)
 FM_TEST(linear_over_heads)
 {
     fm_numbers r(5);
-    check_case(linear_case(r, 11, 32, 72, false, 3), {1, 4});
+    check_case(fm_linear_case(r, 11, 32, 72, false, 3), {1, 4});
 }
 
 FM_TEST(linear_over_heads_with_weights_along_n)
 {
     fm_numbers  r(6);
-    linear_case c(r, 35, 72, 136, false, 3);
+    fm_linear_case c(r, 35, 72, 136, false, 3);
     c.by_k = true;
     check_case(c, {1, 9, 17, 32});
-    linear_case along(r, 35, 72, 136, false, 3); /* the same product from the other layout */
+    fm_linear_case along(r, 35, 72, 136, false, 3); /* the same product from the other layout */
     along.w = c.w;
     along.x = c.x;
-    FM_CHECK_EQUAL(run(along, 35, FEW_SM), run(c, 35, FEW_SM));
+    FM_CHECK_EQUAL(fm_run_linear(along, 35, FEW_SM, FM_BY_TILES),
+                   fm_run_linear(c, 35, FEW_SM, FM_BY_TILES));
 }
 
 /* y[m, I] of gate and up rows by turns, narrow and wide. */
@@ -175,7 +111,7 @@ static std::vector<uint16_t> run_swiglu(const fm_matrix_case &w, const std::vect
     a.swiglu            = 1;
     a.n_sm              = n_sm;
     FM_CHECK(fm_cuda_linear_init() == FM_OK);
-    FM_CHECK(fm_cuda_linear(NULL, &a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_linear_tiles(&a, NULL) == FM_OK);
     return y.host();
 }
 
@@ -211,59 +147,50 @@ FM_TEST(linear_with_swiglu)
 FM_TEST(linear_of_nothing)
 {
     fm_numbers  r(7);
-    linear_case c(r, 1, 16, 32, false);
-    FM_CHECK(run(c, 0, FEW_SM).empty());
+    fm_linear_case c(r, 1, 16, 32, false);
+    FM_CHECK(fm_run_linear(c, 0, FEW_SM, FM_BY_TILES).empty());
 }
 
 FM_TEST(linear_takes_the_library_for_many_rows_of_bf16)
 {
     fm_cuda_linear_args a     = {};
     const float         scale = 1;
-    a.m                       = 64;
+    a.m                       = 8;
     FM_CHECK(!fm_cuda_linear_wants_lt(&a));
-    a.m = 65;
+    a.m = 256;
     FM_CHECK(fm_cuda_linear_wants_lt(&a));
-    a.scale = &scale;
+    a.swiglu = 1;
+    FM_CHECK(!fm_cuda_linear_wants_lt(&a));
+    a.swiglu = 0;
+    a.scale  = &scale;
     FM_CHECK(!fm_cuda_linear_wants_lt(&a));
 }
 
 FM_TEST(linear_of_many_e4m3_rows)
 {
-    fm_device<uint8_t> workspace(16);
-    fm_cuda_lt        *lt = NULL;
-    fm_numbers         r(9);
-    FM_CHECK(fm_cuda_lt_create(&lt, workspace.data(), 16) == FM_OK);
-    linear_case              c(r, 130, 150, 272, true);
-    const std::vector<float> all = run(c, 130, 1, lt);
-    check_values(c, all, 130);
-    FM_CHECK_EQUAL(run(c, 66, 2, lt), std::vector<float>(all.begin(), all.begin() + 66 * c.ldy));
+    fm_numbers     r(9);
+    fm_linear_case c(r, 130, 150, 272, true);
+    check_values(c, fm_run_linear(c, 130, 1, FM_BY_CHOICE), 130);
     c.accumulate = true;
-    check_values(c, run(c, 70, 1, lt), 70);
+    check_values(c, fm_run_linear(c, 130, 1, FM_BY_CHOICE), 130);
     c.accumulate = false;
     c.y_bf16     = true;
-    check_values(c, run(c, 70, 1, lt), 70);
-    fm_cuda_lt_destroy(lt);
+    check_values(c, fm_run_linear(c, 130, 1, FM_BY_CHOICE), 130);
 }
 
 /* Over the emulator the library is a plain loop, which checks the strides. */
 FM_TEST(linear_by_the_library)
 {
-    const size_t       bytes = 32u << 20;
-    fm_device<uint8_t> workspace(bytes);
-    fm_cuda_lt        *lt = NULL;
-    fm_numbers         r(8);
-    FM_CHECK(fm_cuda_lt_create(&lt, workspace.data(), bytes) == FM_OK);
-    if (!lt) return;
-    linear_case c(r, 70, 64, 136, false, 2);
+    fm_numbers     r(8);
+    fm_linear_case c(r, 70, 64, 136, false, 2);
     c.ldy = 72;
-    check_values(c, run(c, 70, FEW_SM, lt), 70);
-    check_values(c, run(c, 67, FEW_SM, lt), 67);
+    check_values(c, fm_run_linear(c, 70, FEW_SM, FM_BY_LIBRARY), 70);
+    check_values(c, fm_run_linear(c, 67, FEW_SM, FM_BY_LIBRARY), 67);
     c.by_k = true;
-    check_values(c, run(c, 70, FEW_SM, lt), 70);
+    check_values(c, fm_run_linear(c, 70, FEW_SM, FM_BY_LIBRARY), 70);
     c.y_bf16 = true;
-    check_values(c, run(c, 70, FEW_SM, lt), 70);
+    check_values(c, fm_run_linear(c, 70, FEW_SM, FM_BY_LIBRARY), 70);
     c.y_bf16     = false;
     c.accumulate = true;
-    check_values(c, run(c, 70, FEW_SM, lt), 70);
-    fm_cuda_lt_destroy(lt);
+    check_values(c, fm_run_linear(c, 70, FEW_SM, FM_BY_LIBRARY), 70);
 }

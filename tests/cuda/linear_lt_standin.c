@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt's side of linear.h as plain loops, for tests without a GPU. */
+/* cuBLASLt's side of linear.h as plain loops, for tests without a GPU: the chain
+ * of k16 steps that the emulator's tensor cores make. */
 #include "base/number.h"
 #include "llm/kernel/cuda/linear.h"
 
@@ -28,14 +29,22 @@ fm_status fm_cuda_lt_plan(fm_cuda_lt *lt, const fm_cuda_linear_args *a)
     return a->scale ? fm_fail(FM_E_NOSUP, "e4m3 weights") : FM_OK;
 }
 
-static float dot(const fm_cuda_linear_args *a, int b, int i, int j)
+static double product(const fm_cuda_linear_args *a, int b, int i, int j, int k)
 {
     const uint16_t *x = a->x + b * a->x_stride + (int64_t)i * a->ldx;
     const uint16_t *w = (const uint16_t *)a->w + b * a->w_stride;
-    float           s = 0;
-    for (int k = 0; k < a->k; k++)
-        s += fm_f32_of_bf16(x[k]) *
-             fm_f32_of_bf16(w[a->by_k ? (int64_t)k * a->ldw + j : (int64_t)j * a->ldw + k]);
+    return (double)fm_f32_of_bf16(x[k]) *
+           fm_f32_of_bf16(w[a->by_k ? (int64_t)k * a->ldw + j : (int64_t)j * a->ldw + k]);
+}
+
+static float dot(const fm_cuda_linear_args *a, int b, int i, int j)
+{
+    float s = 0;
+    for (int k0 = 0; k0 < a->k; k0 += 16) {
+        double step = 0;
+        for (int k = k0; k < k0 + 16 && k < a->k; k++) step += product(a, b, i, j, k);
+        s = (float)(s + step);
+    }
     return s;
 }
 

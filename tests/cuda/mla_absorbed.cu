@@ -11,6 +11,7 @@ struct absorbed_scene {
     int   n_head, kv_lora, rope, page_size, part;
     float scale = 0.05f, most_q = 1;
     int   e4m3 = 0, slot_scales = 0, n_sm = 3, max_unit = 0, seed = 1;
+    int   few_unit = 0; /* up to these units, the kernels for few */
 
     std::vector<int32_t> n_key, table, page;
     bf16s                q, latent;      /* as the kernel sees them, e4m3 widened and scaled */
@@ -89,16 +90,19 @@ bf16s absorbed_scene::run(std::vector<int> rows) const
     }
     if (max_unit) units = max_unit;
     fm_device<int32_t>     d_n(std::vector<int32_t>{n}), d_key(keys), d_table(tables), d_page(page);
-    fm_device<int32_t>     d_unit0((size_t)n + 1);
+    fm_device<int32_t>     d_unit0((size_t)n + 2);
     fm_device<fm_mla_unit> d_unit((size_t)units);
     fm_device<uint16_t>    d_q(queries), d_latent(latent), d_z((size_t)(n * n_head * kv_lora));
     fm_device<uint8_t>     d_bytes(bytes);
     fm_device<float>       d_scale(slot_scale), d_part((size_t)(units * n_head * kv_lora));
     fm_device<float>       d_sum((size_t)(units * n_head * 2));
+    const int              n_done = (few_unit + n) * FM_MLA_SLICES * ((n_head + 15) / 16);
+    fm_device<int32_t>     d_done((size_t)n_done);
+    fm_device<float>       d_score((size_t)(few_unit * n_head * part + 1));
 
     fm_mla_absorbed_args a = {};
     a.rows  = {n, units, part, d_n.data(), d_key.data(), d_table.data(), d_unit0.data(),
-               d_unit.data()};
+               d_unit.data(), d_done.data(), n_done};
     a.cache = {e4m3 ? (void *)d_bytes.data() : (void *)d_latent.data(),
                e4m3,
                e4m3 ? slot_scale[0] : 0,
@@ -109,9 +113,11 @@ bf16s absorbed_scene::run(std::vector<int> rows) const
                max_page};
     a.n_head = n_head, a.kv_lora = kv_lora, a.scale = scale, a.n_sm = n_sm;
     a.q = d_q.data(), a.part_z = d_part.data(), a.part_sum = d_sum.data(), a.z = d_z.data();
+    a.few_unit = few_unit, a.score = d_score.data();
     FM_CHECK(fm_cuda_mla_init() == FM_OK);
     FM_CHECK(fm_cuda_mla_plan(&a.rows, NULL) == FM_OK);
     FM_CHECK(fm_cuda_mla_absorbed(&a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_mla_absorbed(&a, NULL) == FM_OK); /* the next layer counts from zero again */
     part_z = d_part.host(), part_sum = d_sum.host();
     return d_z.host();
 }
@@ -123,9 +129,14 @@ static std::vector<int> all_rows(const absorbed_scene &s)
     return v;
 }
 
+/* Both ways, and the first against the definition. */
 void absorbed_scene::check(const char *file, int line, const char *what) const
 {
     const bf16s z = run(all_rows(*this));
+    absorbed_scene few = *this;
+    few.few_unit       = 1000;
+    if (few.run(all_rows(*this)) != z)
+        fm_check_failed(file, line, "%s: other bits where there are few parts", what);
     for (int i = 0; i < (int)n_key.size(); i++)
         for (int h = 0; h < n_head; h++) {
             const size_t    at = (size_t)(i * n_head + h);
@@ -164,7 +175,7 @@ FM_TEST(absorbed_numbers_of_heads)
 FM_TEST(absorbed_page_sizes)
 {
     for (int page_size : {1, 3, 16, 64}) {
-        absorbed_scene s(2, 512, 64, page_size, 96, {100, 7, 193});
+        absorbed_scene s(2, 512, 64, page_size, 64, {100, 7, 193});
         CHECK_SCENE(s, "page size");
     }
 }
@@ -260,7 +271,7 @@ static std::vector<float> some_heads(const std::vector<float> &x, int head0, int
 FM_TEST(absorbed_heads_alone_and_in_company)
 {
     for (int e4m3 : {0, 1}) {
-        absorbed_scene many(48, 512, 64, 16, 64, {100}), few(16, 512, 64, 16, 64, {100});
+        absorbed_scene many(48, 512, 64, 16, 192, {300}), few(16, 512, 64, 16, 192, {300});
         many.e4m3 = few.e4m3 = e4m3;
         many.fill(), few.fill();
         few.page = many.page, few.latent = many.latent, few.bytes = many.bytes;
@@ -283,6 +294,8 @@ FM_TEST(absorbed_rows_that_are_not_there)
     const bf16s z = s.run({0, 1, 2});
     FM_CHECK_EQUAL(row_of(s, z, 1), bf16s(4 * 128, 0xffff));
     FM_CHECK_EQUAL(row_of(s, z, 2), s.run({2}));
+    s.few_unit = 3;
+    FM_CHECK_EQUAL(s.run({0, 1, 2}), z);
 }
 
 FM_TEST(absorbed_too_many_units)
@@ -301,23 +314,38 @@ FM_TEST(absorbed_plan_of_many_rows)
     fm_numbers             r(5);
     std::vector<int32_t>   keys;
     std::vector<int32_t>   unit0;
-    int                    n_unit = 0;
+    int                    n_unit = 0, n_several = 0;
     for (int i = 0; i < 700; i++) {
         keys.push_back(r.below(600));
         unit0.push_back(n_unit);
         n_unit += (keys.back() + 127) / 128;
+        n_several += keys.back() > 128;
     }
     unit0.push_back(n_unit);
-    fm_device<int32_t>     d_n(std::vector<int32_t>{700}), d_key(keys), d_unit0(701);
+    unit0.push_back(n_several);
+    fm_device<int32_t>     d_n(std::vector<int32_t>{700}), d_key(keys), d_unit0(702), d_done(5);
     fm_device<fm_mla_unit> d_unit((size_t)n_unit);
-    const fm_mla_rows      a = {700,  n_unit,         128,          d_n.data(), d_key.data(),
-                                NULL, d_unit0.data(), d_unit.data()};
+    std::vector<int32_t>   table;
+    for (int i = 0; i < 700; i++) table.push_back(1000 - i);
+    fm_device<int32_t>     d_table(table);
+    const fm_mla_rows      a = {700,
+                                n_unit,
+                                128,
+                                d_n.data(),
+                                d_key.data(),
+                                d_table.data(),
+                                d_unit0.data(),
+                                d_unit.data(),
+                                d_done.data(),
+                                5};
     FM_CHECK(fm_cuda_mla_plan(&a, NULL) == FM_OK);
     FM_CHECK_EQUAL(d_unit0.host(), unit0);
     const std::vector<fm_mla_unit> unit = d_unit.host();
     for (int i = 0; i < 700; i++)
         for (int k = unit0[(size_t)i]; k < unit0[(size_t)i + 1]; k++)
-            FM_CHECK(unit[(size_t)k].row == i && unit[(size_t)k].part == k - unit0[(size_t)i]);
+            FM_CHECK(unit[(size_t)k].row == i && unit[(size_t)k].part == k - unit0[(size_t)i] &&
+                     unit[(size_t)k].n_key == keys[(size_t)i] && unit[(size_t)k].table == 1000 - i);
+    FM_CHECK_EQUAL(d_done.host(), std::vector<int32_t>(5, 0));
 }
 
 FM_TEST(absorbed_refuses_what_no_kernel_takes)

@@ -4,6 +4,7 @@
 #include "mla.h"
 
 #include "llm/kernel/cuda/mla.h"
+#include "llm/kernel/cuda/mla_internal.h"
 
 /* Sequences with their queries, latents in shuffled pages, and keys and values
  * as an expansion would leave them. */
@@ -60,8 +61,11 @@ struct piece {
     int seq, pos0, n;
 };
 
+typedef fm_status attend_fn(const fm_mla_expanded_args *a, fm_stream stream);
+
 /* The answers of all pieces, computed together, the keys in passes of `pass`. */
-static bf16s run(const expanded_scene &s, const std::vector<piece> &pieces, int pass = 1 << 20)
+static bf16s run(const expanded_scene &s, const std::vector<piece> &pieces, int pass = 1 << 20,
+                 attend_fn *attend = fm_cuda_mla_expanded)
 {
     const size_t row_q  = (size_t)(s.n_head * (s.nope + s.rope)),
                  row_kv = (size_t)(s.n_head * (s.nope + s.v_dim));
@@ -112,7 +116,7 @@ static bf16s run(const expanded_scene &s, const std::vector<piece> &pieces, int 
                    s.e4m3 ? d_scale.data() : NULL, s.width, s.page_size, d_page.data(), s.max_page};
         FM_CHECK(fm_cuda_mla_tiles(&a.spans, NULL) == FM_OK);
         FM_CHECK(fm_cuda_mla_gather(&g, NULL) == FM_OK);
-        FM_CHECK(fm_cuda_mla_expanded(&a, NULL) == FM_OK);
+        FM_CHECK(attend(&a, NULL) == FM_OK);
         (void)d_o.host(); /* before d_kv goes */
     }
     return d_o.host();
@@ -240,6 +244,24 @@ FM_TEST(expanded_passes_move_no_bit)
     const std::vector<piece> pieces = {{0, 0, 40}, {1, 7, 263}, {2, 128, 2}, {0, 190, 10}};
     const bf16s              whole = run(s, pieces);
     for (int pass : {64, 128, 192}) FM_CHECK_EQUAL(run(s, pieces, pass), whole);
+}
+
+static void check_agreement(int n_head, int longest, const std::vector<piece> &pieces, int pass)
+{
+    expanded_scene s(n_head, 128, 64, 128, 3, longest);
+    s.most_q = 8;
+    s.fill();
+    FM_CHECK_EQUAL(run(s, pieces, pass, fm__mla_expanded_wide),
+                   run(s, pieces, pass, fm__mla_expanded_any));
+}
+
+/* Two laps of the ring; more heads than run side by side, and tiles of which a
+ * warpgroup has few rows, or none. */
+FM_TEST(expanded_kernels_agree_in_every_bit)
+{
+    check_agreement(1, 800, {{0, 630, 170}, {1, 700, 3}}, 1 << 20);
+    check_agreement(1, 800, {{0, 630, 170}, {1, 700, 65}}, 448);
+    check_agreement(11, 170, {{0, 0, 64}, {2, 100, 65}, {1, 150, 3}}, 1 << 20);
 }
 
 /* Values of which whole columns are zero, of either sign, under scores that

@@ -150,17 +150,20 @@ static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int bloc
 }
 
 /* `first`: experts before it are other ranks'. */
-static void check_pairs(const ints &expert, int top_k, int n_expert, int block_rows, int first = 0)
+static void check_pairs(const ints &expert, int top_k, int n_expert, int block_rows, int first = 0,
+                        bool chunks = true)
 {
     const sorted       want = sort_plainly(expert, top_k, n_expert, block_rows);
     const size_t       n = expert.size(), max_block = n / (size_t)block_rows + (size_t)n_expert;
     ints               numbered(expert);
     for (int32_t &e : numbered) e += first;
     fm_device<int32_t> d_expert(numbered), count((size_t)n_expert), offset((size_t)n_expert + 1),
-        pair_row(n), pair_of(n), block(max_block * 3), n_block(1);
-    const fm_cuda_pairs_args a = {d_expert.data(), count.data(), offset.data(),  pair_row.data(),
-                                  pair_of.data(),  block.data(), n_block.data(), (int)n / top_k,
-                                  top_k,           n_expert,     block_rows,     first};
+        pair_row(n), pair_of(n), block(max_block * 3), n_block(1),
+        scratch((n / 1024 + 1) * (size_t)n_expert);
+    const fm_cuda_pairs_args a = {
+        d_expert.data(), count.data(),   offset.data(),  pair_row.data(), pair_of.data(),
+        block.data(),    n_block.data(), chunks ? scratch.data() : NULL,
+        (int)n / top_k,  top_k,          n_expert,       block_rows,      first};
     FM_CHECK(fm_cuda_pairs(&a, NULL) == FM_OK);
     FM_CHECK_EQUAL(count.host(), want.count);
     FM_CHECK_EQUAL(offset.host(), want.offset);
@@ -188,6 +191,17 @@ FM_TEST(pairs_are_sorted_by_expert_and_stable)
     check_pairs(random_experts(6 * 777, 64, false), 6, 64, 64);
     check_pairs(random_experts(8 * 300, 512, true), 8, 512, 128);
     check_pairs(random_experts(1, 1, false), 1, 1, 8);
+}
+
+FM_TEST(many_pairs_are_sorted_in_chunks_or_in_one)
+{
+    for (bool chunks : {true, false}) {
+        check_pairs(random_experts(6 * 1000, 64, false), 6, 64, 64, 0, chunks);
+        check_pairs(random_experts(8 * 700, 512, true), 8, 512, 16, 0, chunks);
+        check_pairs(random_experts(8 * 600, 32, true), 8, 32, 16, 96, chunks);
+        check_pairs(ints(5000, 3), 1, 7, 64, 0, chunks);
+    }
+    check_pairs(random_experts(4097, 5, false), 1, 5, 8); /* the last chunk is nearly empty */
 }
 
 FM_TEST(pairs_of_other_ranks_are_left_out)

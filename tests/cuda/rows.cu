@@ -49,7 +49,7 @@ static ints upto(int n)
     return v;
 }
 
-static const int widths[] = {4, 32, 512, 1020, 1024, 1028, 1536, 2048, 7168};
+static const int widths[] = {4, 32, 512, 1020, 1024, 1028, 1536, 2048, 7168, 9000};
 
 FM_TEST(embed_copies_rows_and_zeros_bad_tokens)
 {
@@ -60,7 +60,7 @@ FM_TEST(embed_copies_rows_and_zeros_bad_tokens)
     fm_device<uint16_t>      t(table);
     fm_device<int32_t>       id(token);
     fm_device<float>         x((size_t)(n * width));
-    const fm_cuda_embed_args a = {x.data(), t.data(), id.data(), n, width, vocab};
+    const fm_cuda_embed_args a = {x.data(), t.data(), id.data(), n, width, vocab, NULL};
     FM_CHECK(fm_cuda_embed(&a, NULL) == FM_OK);
     floats want((size_t)(n * width), 0.0f);
     for (int i = 0; i < n; i++)
@@ -86,6 +86,37 @@ FM_TEST(rmsnorm_of_all_widths)
         check_norm(y.host(), x, w, upto(n), width);
         FM_CHECK_EQUAL(dx.host(), x);
     }
+}
+
+/* Experts, shared expert, residual sum and norm in one launch, and in three. */
+FM_TEST(norm_takes_the_experts_along)
+{
+    for (const int width : {1020, 2048})
+        for (const int accumulate : {0, 1}) {
+            fm_numbers   r((uint64_t)width);
+            const int    n = 3, k = 6;
+            const floats x = r.floats((size_t)(n * width), -4, 4),
+                         y = r.floats((size_t)(n * width), -4, 4),
+                         w = r.floats((size_t)width, 0.5f, 1.5f);
+            ints pair((size_t)(n * k));
+            for (size_t i = 0; i < pair.size(); i++) pair[i] = (int)(i * 5 % pair.size());
+            pair[1] = pair[8] = -1;
+            fm_device<float> dx(x), dx2(x), dy(y), dw(w), part(r.floats((size_t)(n * k), 0, 1)),
+                out(r.floats((size_t)(n * k * width), -1, 1));
+            fm_device<int32_t>   dp(pair);
+            fm_device<uint16_t>  fused((size_t)(n * width)), apart((size_t)(n * width));
+            fm_cuda_rmsnorm_args a = {};
+            a.y = fused.data(), a.x = dx.data(), a.add = dy.data(), a.w = dw.data();
+            a.eps = 1e-6f, a.n_row = n, a.width = width;
+            a.experts = {dy.data(), out.data(), dp.data(), part.data(), accumulate, n, k, width};
+            FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
+            FM_CHECK_EQUAL(dy.host(), y);
+            FM_CHECK(fm_cuda_combine(&a.experts, NULL) == FM_OK);
+            a.y = apart.data(), a.x = dx2.data(), a.experts.top_k = 0;
+            FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
+            FM_CHECK_EQUAL(fused.host(), apart.host());
+            FM_CHECK_EQUAL(dx.host(), dx2.host());
+        }
 }
 
 /* The bits of a row do not depend on how many there are, nor on its place. */
@@ -139,6 +170,15 @@ FM_TEST(norm_of_gathered_rows)
     a.eps = 1e-6f, a.n_row = (int)row.size(), a.width = width;
     FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
     check_norm(y.host(), x, w, row, width);
+
+    const floats     more = r.floats(x.size(), -4, 4);
+    floats           sum(x);
+    fm_device<float> dm(more);
+    for (size_t i = 0; i < sum.size(); i++) sum[i] += more[i];
+    a.add = dm.data();
+    FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
+    check_norm(y.host(), sum, w, row, width);
+    FM_CHECK_EQUAL(dx.host(), x); /* a row may be gathered twice: the sum is not kept */
 }
 
 FM_TEST(residual_sum_and_norm_in_one)
@@ -169,6 +209,13 @@ FM_TEST(residual_sum_and_norm_in_one)
     }
 }
 
+FM_TEST(rows_too_wide_are_refused)
+{
+    fm_cuda_rmsnorm_args a = {};
+    a.n_row = 1, a.width = FM_CUDA_NORM_MAX + 4;
+    FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_E_NOSUP);
+}
+
 FM_TEST(no_rows_is_nothing_to_do)
 {
     fm_cuda_rmsnorm_args a = {};
@@ -180,36 +227,10 @@ FM_TEST(no_rows_is_nothing_to_do)
     FM_CHECK(fm_cuda_combine(&c, NULL) == FM_OK);
 }
 
-FM_TEST(swiglu_equals_the_cpu)
-{
-    for (const int inter : {16, 48, 1408}) {
-        fm_numbers r((uint64_t)inter);
-        const int  n = 3;
-        floats     c = r.floats((size_t)(2 * n * inter), -30, 30);
-        c[0] = -200, c[1] = 200, c[16] = 1e30f, c[17] = -0.0f; /* exp overflows, products grow */
-        floats      of_bf16(c.size());
-        const bf16s cb = rounded(c);
-        for (size_t i = 0; i < c.size(); i++) of_bf16[i] = fm_f32_of_bf16(cb[i]);
-        fm_device<float>    dc(c);
-        fm_device<uint16_t> db(cb), y((size_t)(n * inter)), yb((size_t)(n * inter));
-        fm_cuda_swiglu_args a = {y.data(), dc.data(), 0, n, inter};
-        FM_CHECK(fm_cuda_swiglu(&a, NULL) == FM_OK);
-        const fm_cuda_swiglu_args b = {yb.data(), db.data(), 1, n, inter};
-        FM_CHECK(fm_cuda_swiglu(&b, NULL) == FM_OK);
-        bf16s want((size_t)(n * inter)), want_b(want);
-        for (int i = 0; i < n; i++) {
-            right_swiglu(&want[(size_t)(i * inter)], &c[(size_t)(2 * i * inter)], inter);
-            right_swiglu(&want_b[(size_t)(i * inter)], &of_bf16[(size_t)(2 * i * inter)], inter);
-        }
-        FM_CHECK_EQUAL(y.host(), want);
-        FM_CHECK_EQUAL(yb.host(), want_b);
-    }
-}
-
 FM_TEST(combine_adds_in_slot_order)
 {
     fm_numbers   r(6);
-    const int    n = 5, k = 8, width = 1036;
+    const int    n = 5, k = 11, width = 1036;
     const floats out    = r.floats((size_t)(n * k * width), -1, 1),
                  weight = r.floats((size_t)(n * k), 0, 1);
     const floats y0     = r.floats((size_t)(n * width), -1, 1);
@@ -232,7 +253,8 @@ FM_TEST(combine_adds_in_slot_order)
             right_scale_add(&want[(size_t)(i * width)], &out[(size_t)(p * width)],
                             weight[(size_t)(i * k + s)], width);
         }
-    for (size_t i = 0; i < want.size(); i++) want_more[i] += want[i]; /* the sum is complete first */
+    for (size_t i = 0; i < want.size(); i++)
+        want_more[i] += want[i]; /* the sum is complete first */
     FM_CHECK_EQUAL(y.host(), want);
     FM_CHECK_EQUAL(more.host(), want_more);
 }

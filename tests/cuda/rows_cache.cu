@@ -25,7 +25,7 @@ struct rope_table {
         }
     }
 };
-}
+} // namespace
 
 static void check_rope(int n_head, int nope, int rope, int interleaved)
 {
@@ -35,11 +35,12 @@ static void check_rope(int n_head, int nope, int rope, int interleaved)
     const rope_table t(rope);
     bf16s            q((size_t)(n * n_head * width));
     for (uint16_t &x : q) x = fm_bf16_of_f32(r.between(-2, 2));
-    fm_device<uint16_t>     dq(q);
-    fm_device<float>        dc(t.cos), ds(t.sin);
-    fm_device<int32_t>      dp(pos);
-    const fm_cuda_rope_args a = {dq.data(), dc.data(), ds.data(), dp.data(),  n,
-                                 n_head,    nope,      rope,      interleaved};
+    fm_device<uint16_t> dq(q);
+    fm_device<float>    dc(t.cos), ds(t.sin);
+    fm_device<int32_t>  dp(pos);
+    fm_cuda_rope_args   a = {};
+    a.q = dq.data(), a.cos = dc.data(), a.sin = ds.data(), a.pos = dp.data();
+    a.n_row = n, a.n_head = n_head, a.nope = nope, a.rope = rope, a.interleaved = interleaved;
     FM_CHECK(fm_cuda_rope(&a, NULL) == FM_OK);
     for (int i = 0; i < n * n_head; i++) {
         uint16_t    *part = &q[(size_t)(i * width + nope)];
@@ -60,22 +61,56 @@ FM_TEST(rope_of_queries_equals_the_cpu)
     check_rope(3, 6, 10, 0);
 }
 
+namespace
+{
+/* Queries of four rows, of which three end in the latent space. */
+struct query_case {
+    int                 nope, rope, kv_lora, width;
+    rope_table          table;
+    fm_device<float>    cos, sin;
+    fm_device<int32_t>  pos;
+    fm_device<uint16_t> q, latent;
+    fm_cuda_rope_args   a;
+    query_case(int nope_, int rope_, int kv_lora_, int width_, int interleaved)
+        : nope(nope_), rope(rope_), kv_lora(kv_lora_), width(width_), table(rope_), cos(table.cos),
+          sin(table.sin), pos(ints{3, 39, 0, 12}), q(some(4 * HEADS * (nope_ + rope_))),
+          latent((size_t)(3 * HEADS * width_), 0xee), a()
+    {
+        a.q = q.data(), a.cos = cos.data(), a.sin = sin.data(), a.pos = pos.data();
+        a.n_row = 4, a.n_head = HEADS, a.nope = nope, a.rope = rope, a.interleaved = interleaved;
+        a.latent = latent.data(), a.n_latent = 3, a.kv_lora = kv_lora, a.width = width;
+    }
+    enum { HEADS = 5 };
+    static bf16s some(int n)
+    {
+        fm_numbers r((uint64_t)n);
+        bf16s      v((size_t)n);
+        for (uint16_t &x : v) x = fm_bf16_of_f32(r.between(-2, 2));
+        return v;
+    }
+};
+} // namespace
+
+/* What lies in the latent space after the rotation, given the rotated queries. */
+static bf16s ends_of(const query_case &c, const bf16s &q)
+{
+    bf16s want((size_t)(3 * query_case::HEADS * c.width), 0xeeee); /* what is before stays */
+    for (int i = 0; i < 3 * query_case::HEADS; i++)
+        for (int j = c.kv_lora; j < c.width; j++)
+            want[(size_t)(i * c.width + j)] =
+                j < c.kv_lora + c.rope ? q[(size_t)(i * (c.nope + c.rope) + c.nope + j - c.kv_lora)]
+                                       : (uint16_t)0;
+    return want;
+}
+
 FM_TEST(queries_in_the_latent_space_end_with_their_rotated_part)
 {
-    const int n = 3, heads = 5, nope = 6, rope = 10, kv_lora = 14, width = 32;
-    bf16s     q((size_t)(n * heads * (nope + rope)));
-    for (size_t i = 0; i < q.size(); i++) q[i] = (uint16_t)(i + 1);
-    fm_device<uint16_t>          dq(q), latent((size_t)(n * heads * width), 0xee);
-    const fm_cuda_query_end_args a = {latent.data(), dq.data(), n,       heads,
-                                      nope,          rope,      kv_lora, width};
-    FM_CHECK(fm_cuda_query_end(&a, NULL) == FM_OK);
-    bf16s want((size_t)(n * heads * width), 0xeeee); /* what is before stays */
-    for (int i = 0; i < n * heads; i++)
-        for (int j = kv_lora; j < width; j++)
-            want[(size_t)(i * width + j)] =
-                j < kv_lora + rope ? q[(size_t)(i * (nope + rope) + nope + j - kv_lora)]
-                                   : (uint16_t)0;
-    FM_CHECK_EQUAL(latent.host(), want);
+    query_case wide(128, 64, 512, 576, 1), padded(8, 16, 32, 64, 1), odd(6, 10, 14, 32, 1),
+        halves(8, 16, 32, 48, 0);
+    for (query_case *c : {&wide, &padded, &odd, &halves}) {
+        FM_CHECK(fm_cuda_rope(&c->a, NULL) == FM_OK);
+        FM_CHECK_EQUAL(c->latent.host(), ends_of(*c, c->q.host()));
+    }
 }
 
 FM_TEST(slots_follow_the_page_table)
@@ -96,7 +131,10 @@ struct token_case {
     ints       pos, slot;
     floats     ckv, norm;
     rope_table table;
-    int        n() const { return (int)pos.size(); }
+    int        n() const
+    {
+        return (int)pos.size();
+    }
     token_case(int kv_lora_, int rope_, int width_, int interleaved_)
         : kv_lora(kv_lora_), rope(rope_), width(width_),
           interleaved(interleaved_), pos{3, 39, 0, 12}, slot{15, 0, -1, 16}, table(rope_)
@@ -118,7 +156,7 @@ struct token_case {
         return v;
     }
 };
-}
+} // namespace
 
 namespace
 {
@@ -136,7 +174,7 @@ struct on_device {
         a.interleaved = c.interleaved;
     }
 };
-}
+} // namespace
 
 enum { SLOTS = 17 };
 
@@ -145,7 +183,7 @@ static void check_store(const token_case &c)
     on_device           d(c);
     fm_device<uint16_t> cache((size_t)(SLOTS * c.width), 0xee);
     d.a.cache = cache.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
     const bf16s got = cache.host();
     bf16s       rest(got);
     int         wrong = 0;
@@ -170,7 +208,29 @@ FM_TEST(tokens_are_stored_in_their_slots)
     check_store(token_case(512, 64, 576, 1));
     check_store(token_case(512, 64, 576, 0));
     check_store(token_case(96, 10, 128, 1));
+    check_store(token_case(1024, 64, 1088, 1)); /* wider than any model's */
     check_store(token_case(2, 2, 32, 0));
+}
+
+/* One launch for tokens and queries does what two do. */
+FM_TEST(queries_are_rotated_with_the_cache_write)
+{
+    for (const int interleaved : {0, 1}) {
+        const token_case c(512, 64, 576, interleaved);
+        on_device        d(c);
+        query_case       alone(128, 64, 512, 576, interleaved),
+            along(alone.nope, 64, 512, 576, interleaved);
+        fm_device<uint16_t> one((size_t)(SLOTS * c.width), 0xee),
+            two((size_t)(SLOTS * c.width), 0xee);
+        FM_CHECK(fm_cuda_rope(&alone.a, NULL) == FM_OK);
+        d.a.cache = one.data();
+        FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
+        d.a.cache = two.data();
+        FM_CHECK(fm_cuda_store_kv(&d.a, &along.a, NULL) == FM_OK);
+        FM_CHECK_EQUAL(two.host(), one.host());
+        FM_CHECK_EQUAL(along.q.host(), alone.q.host());
+        FM_CHECK_EQUAL(along.latent.host(), alone.latent.host());
+    }
 }
 
 static int wrong_bytes(const std::vector<uint8_t> &got, const floats &want, size_t at, float scale)
@@ -191,9 +251,9 @@ FM_TEST(tokens_are_stored_in_8_bits)
     fm_device<uint8_t> fixed((size_t)(SLOTS * c.width), 0xee), own((size_t)(SLOTS * c.width), 0xee);
     fm_device<float>   scale(SLOTS);
     d.a.e4m3 = 1, d.a.scale = 0.5f, d.a.cache = fixed.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
     d.a.cache = own.data(), d.a.slot_scale = scale.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
     const std::vector<uint8_t> f = fixed.host(), o = own.host();
     const floats               s = scale.host();
     for (int i = 0; i < c.n(); i++) {
@@ -217,7 +277,7 @@ FM_TEST(a_token_of_zeros_has_a_scale)
     fm_device<uint8_t> cache((size_t)(SLOTS * c.width), 0xee);
     fm_device<float>   scale(SLOTS);
     d.a.e4m3 = 1, d.a.cache = cache.data(), d.a.slot_scale = scale.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
     FM_CHECK(scale.host()[15] == 1.0f && cache.host()[15 * 64] == 0);
 }
 
@@ -225,5 +285,5 @@ FM_TEST(a_token_too_wide_is_refused)
 {
     fm_cuda_store_kv_args a = {};
     a.kv_lora = 2048, a.rope = 64, a.width = 2112, a.n_row = 1;
-    FM_CHECK(fm_cuda_store_kv(&a, NULL) == FM_E_NOSUP);
+    FM_CHECK(fm_cuda_store_kv(&a, NULL, NULL) == FM_E_NOSUP);
 }

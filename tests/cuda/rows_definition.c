@@ -12,11 +12,6 @@ void right_rotate(float *x, const float *cos, const float *sin, int n, int inter
     fm_row_rotate(x, cos, sin, n, interleaved);
 }
 
-void right_swiglu(uint16_t *y, const float *c, int inter)
-{
-    for (int g = 0; g < inter / 16; g++) fm_tile_swiglu(y + 16 * g, FM_BF16, 16, c + 32 * g, 1);
-}
-
 void right_scale_add(float *y, const float *x, float a, int n)
 {
     fm_row_scale_add(y, x, a, n);

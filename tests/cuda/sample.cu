@@ -17,7 +17,7 @@ struct request {
     fm_sampling how;
     ints        output;
 };
-}
+} // namespace
 
 static request asking(float temperature, int top_k, float top_p, float min_p, uint64_t seed,
                       int position)
@@ -52,13 +52,18 @@ static void check_top(const right_sampled &want, const int32_t *id, const float 
     }
 }
 
-/* logits [n, vocab], one row per request */
+typedef std::vector<uint32_t> words;
+
+/* logits [n, vocab], one row per request; allowed [n, words of a row] or none */
 static void check_sample(const floats &logits, const std::vector<request> &ask,
-                         const std::vector<fm_cuda_logit_edit> &edit = {}, int n_eos = 0)
+                         const std::vector<fm_cuda_logit_edit> &edit = {}, int n_eos = 0,
+                         const words &allowed = {})
 {
     const int                     n = (int)ask.size(), vocab = (int)(logits.size() / ask.size());
     std::vector<fm_cuda_sampling> how;
     for (const request &q : ask) how.push_back(on_gpu(q));
+    for (int i = 0; i < n && !allowed.empty(); i++) how[(size_t)i].mask = i + 1;
+    fm_device<uint32_t>           d_allowed(allowed);
     fm_device<float>              x(logits), logprob((size_t)n), top_logprob((size_t)(n * TOP));
     fm_device<fm_cuda_sampling>   d_how(how);
     fm_device<fm_cuda_logit_edit> d_edit(edit);
@@ -72,6 +77,7 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
     a.id = id.data(), a.logprob = logprob.data(), a.top_id = top_id.data(),
     a.top_logprob = top_logprob.data();
     a.any_top     = 1;
+    a.allowed     = allowed.empty() ? NULL : d_allowed.data();
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
     const ints    got = id.host(), tops = top_id.host();
     const floats  got_logprob = logprob.host(), top_logprobs = top_logprob.host();
@@ -79,6 +85,9 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
     for (int i = 0; i < n; i++) {
         floats        row(logits.begin() + i * vocab, logits.begin() + (i + 1) * vocab);
         right_sampled want;
+        for (int j = 0; j < vocab && !allowed.empty(); j++)
+            if (!(allowed[(size_t)(i * ((vocab + 31) / 32) + j / 32)] >> j % 32 & 1))
+                row[(size_t)j] = -INFINITY;
         right_sample(&ask[(size_t)i].how, row.data(), vocab, ask[(size_t)i].output.data(),
                      (int)ask[(size_t)i].output.size(), eos, n_eos, &want);
         if (got[(size_t)i] != want.id || !near(got_logprob[(size_t)i], want.logprob))
@@ -146,6 +155,70 @@ FM_TEST(draws_are_those_of_the_cpu)
     check_sample(normal_logits(4 * vocab, 3, 3), ask);
 }
 
+/* Without log-probabilities the race is over when the logits have been read. */
+FM_TEST(draws_alone_and_in_company_are_those_of_the_cpu)
+{
+    for (const int n : {3, 40}) { /* small parts, large ones */
+        const int            vocab = 8200 + n;
+        std::vector<request> ask;
+        for (int i = 0; i < n; i++) {
+            ask.push_back(asking(0.3f + 0.1f * (float)(i % 12), -1, 1, 0, (uint64_t)i * 977, i));
+            ask.back().how.logprobs = 0;
+        }
+        check_sample(normal_logits(n * vocab, 5, (uint64_t)n), ask);
+    }
+}
+
+/* Scores in single precision cannot tell these apart: the row is read again. */
+FM_TEST(races_too_close_for_single_precision)
+{
+    const int            vocab = 3000;
+    std::vector<request> ask;
+    for (int i = 0; i < 4; i++) {
+        ask.push_back(asking(i % 2 ? 2e-6f : 1e-4f, -1, 1, 0, (uint64_t)i, 1));
+        ask.back().how.logprobs = 0;
+    }
+    floats     x(ask.size() * (size_t)vocab);
+    fm_numbers r(8);
+    for (float &v : x) v = 100.0f + (float)r.below(3) * 0x1p-17f;
+    x[(size_t)(3 * vocab + 5)] = INFINITY;
+    x[(size_t)(3 * vocab + 7)] = INFINITY;
+    check_sample(x, ask);
+}
+
+FM_TEST(masks_leave_the_allowed_tokens)
+{
+    const int            vocab = 2083, n_word = (vocab + 31) / 32; /* the last word is not full */
+    std::vector<request> ask = {asking(0, -1, 1, 0, 1, 0), asking(1, -1, 1, 0, 2, 0),
+                                asking(1, 5, 0.9f, 0, 3, 0), asking(1, -1, 1, 0, 4, 0),
+                                asking(0, -1, 1, 0, 5, 0)};
+    words                allowed(ask.size() * (size_t)n_word, 0);
+    fm_numbers           r(12);
+    for (uint32_t &w : allowed) w = 1u << r.below(32) | 1u << r.below(32);
+    for (int i = 3 * n_word; i < 5 * n_word; i++) allowed[(size_t)i] = 0;
+    allowed[(size_t)(3 * n_word + 65)] = 4; /* one token, and then none */
+    ask[1].how.logprobs = ask[3].how.logprobs = 0;
+    check_sample(normal_logits((int)ask.size() * vocab, 4, 10), ask, {}, 0, allowed);
+}
+
+FM_TEST(a_row_without_mask_beside_one_with)
+{
+    const int                     vocab = 96;
+    std::vector<fm_cuda_sampling> how(2);
+    how[1].mask = 1;
+    fm_device<fm_cuda_sampling> d_how(how);
+    fm_device<uint32_t>         allowed(words{0, 1u << 9, 0});
+    fm_device<float>            x(floats((size_t)(2 * vocab), 1.0f)), logprob(2);
+    fm_device<int32_t>          id(2);
+    fm_device<char>             scratch(fm_cuda_sample_bytes(2, vocab));
+    fm_cuda_sample_args         a = {};
+    a.logits = x.data(), a.how = d_how.data(), a.n_row = 2, a.vocab = vocab, a.only_greedy = 1;
+    a.scratch = scratch.data(), a.id = id.data(), a.logprob = logprob.data();
+    a.allowed = allowed.data();
+    FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
+    FM_CHECK_EQUAL(id.host(), (ints{0, 41}));
+}
+
 FM_TEST(cuts_are_those_of_the_cpu)
 {
     const int            vocab = 8300;
@@ -163,7 +236,10 @@ FM_TEST(cuts_are_those_of_the_cpu)
 FM_TEST(a_whole_vocabulary)
 {
     check_sample(normal_logits(129280, 6, 9), {asking(1, 200, 0.95f, 0, 11, 5)});
-    check_sample(normal_logits(129280, 1, 9), {asking(1, -1, 0.5f, 0, 12, 5)}); /* half of it stays */
+    check_sample(normal_logits(129280, 1, 9),
+                 {asking(1, -1, 0.5f, 0, 12, 5)}); /* half of it stays */
+    check_sample(normal_logits(129280, 6, 9),
+                 {asking(1, -1, 0.98f, 0, 13, 5)}); /* cut in a thin bin */
 }
 
 /* Equal logits: top-k and top-p keep the lowest ids. */
@@ -235,6 +311,7 @@ FM_TEST(draws_have_the_right_frequencies)
     floats               x;
     for (int i = 0; i < n; i++) {
         ask.push_back(asking(1, -1, 1, 0, 77, i));
+        ask.back().how.logprobs = 0;
         for (const float p : {0.1f, 0.2f, 0.3f, 0.4f}) x.push_back(logf(p));
     }
     std::vector<fm_cuda_sampling> how;

@@ -92,6 +92,7 @@ FM_TEST(linear_from_any_sixteenth_row)
         const floats few  = linear<float>(plain, x, rows, 0, false),
                      many = linear<float>(plain, x, rows, 0, true);
         const bf16s gated = linear<uint16_t>(both, x, rows, 1, false);
+        FM_CHECK_EQUAL(few, many);
         for (const auto &c : cuts) {
             const matrix m = shard(w, scale, 1, c[0], c[1]), g = shard(pair, scale, 2, c[0], c[1]);
             FM_CHECK_EQUAL(linear<float>(m, x, rows, 0, false), columns(few, N, c[0], c[1]));
@@ -101,24 +102,24 @@ FM_TEST(linear_from_any_sixteenth_row)
     }
 }
 
-static bf16s up(const matrix &m, const bf16s &x, int rows)
+static bf16s up(const matrix &m, const bf16s &x, int rows, int width = 8)
 {
     fm_device<uint16_t>  h(x), middle((size_t)(rows * m.n / 2));
     fm_cuda_experts_args a = {};
     a.gate_up              = {m.w.data(), m.scale.data(), m.row0};
-    a.h = h.data(), a.middle = middle.data(), a.n_row = rows, a.block_rows = 8;
+    a.h = h.data(), a.middle = middle.data(), a.n_row = rows, a.block_rows = width;
     a.D = K, a.I = m.n / 2, a.n_sm = 3;
     FM_CHECK(fm_cuda_experts_up(&a, NULL) == FM_OK);
     return middle.host();
 }
 
-static floats down(const matrix &m, const bf16s &x, int rows)
+static floats down(const matrix &m, const bf16s &x, int rows, int width = 16)
 {
     fm_device<uint16_t>  middle(x);
     fm_device<float>     y((size_t)(rows * m.n));
     fm_cuda_experts_args a = {};
     a.down                 = {m.w.data(), m.scale.data(), m.row0};
-    a.middle = middle.data(), a.pair_out = y.data(), a.n_row = rows, a.block_rows = 16;
+    a.middle = middle.data(), a.pair_out = y.data(), a.n_row = rows, a.block_rows = width;
     a.D = m.n, a.I = K, a.n_sm = 3;
     FM_CHECK(fm_cuda_experts_down(&a, NULL) == FM_OK);
     return y.host();
@@ -133,10 +134,11 @@ FM_TEST(experts_from_any_sixteenth_row)
     const floats scale = r.floats((size_t)(2 * blocks(N) * BLOCKS), 0.5f, 2);
     const bf16s  x = inputs(r, rows), gated = up(shard(pair, scale, 2, 0, N), x, rows);
     const floats answer = down(shard(w, scale, 1, 0, N), x, rows);
-    for (const auto &c : cuts) {
-        FM_CHECK_EQUAL(up(shard(pair, scale, 2, c[0], c[1]), x, rows),
-                       columns(gated, N, c[0], c[1]));
-        FM_CHECK_EQUAL(down(shard(w, scale, 1, c[0], c[1]), x, rows),
-                       columns(answer, N, c[0], c[1]));
-    }
+    for (int width : {8, 64, 128})
+        for (const auto &c : cuts) {
+            FM_CHECK_EQUAL(up(shard(pair, scale, 2, c[0], c[1]), x, rows, width),
+                           columns(gated, N, c[0], c[1]));
+            FM_CHECK_EQUAL(down(shard(w, scale, 1, c[0], c[1]), x, rows, width),
+                           columns(answer, N, c[0], c[1]));
+        }
 }

@@ -59,3 +59,11 @@ FM_PAGE_SIZE=0 run 2 "$fathom" bench --num-prompts 1
 FM_RANDOM_OUTPUT_LEN=3 run 0 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" \
     --quiet --dataset-name random --random-range-ratio 1 --random-input-len 8 --num-prompts 1
 grep -q "Total generated tokens: *3 " "$work/out" || fail "FM_RANDOM_OUTPUT_LEN"
+
+# In this arithmetic no GPU will do, whatever the machine and the build have.
+FM_LOG=info bench 0 --device auto --dtype float32
+grep -q "device=cpu, no GPU: " "$work/err" || fail "--device auto does not say why it is the CPU"
+for words in "--device cuda" "--shadow"; do
+    bench 2 $words --dtype float32
+    grep -q "^fathom bench: $words: " "$work/err" || fail "$words without a GPU"
+done

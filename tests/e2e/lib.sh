@@ -10,6 +10,7 @@ data=$here/../data
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C OMP_WAIT_POLICY=passive # no spinning: tests share the machine
+export FM_DEVICE="${FM_DEVICE:-cpu}"     # also where there is a GPU
 
 fail()
 {

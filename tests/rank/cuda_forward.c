@@ -132,7 +132,7 @@ static void compare_tokens(part *p, const steps *s, int step, const steps_batch 
     fm_sampled  got[N_TEXT * MAX_OUTS], *at = got;
     how.temperature = 0;
     CHECK(w, s->max_out <= N_TEXT * MAX_OUTS);
-    for (int i = 0; i < s->max_out; i++) draw[i] = (fm_draw){&how, NULL, 0};
+    for (int i = 0; i < s->max_out; i++) draw[i] = (fm_draw){.how = &how};
     CHECK(w, fm_run_sample(p->run, &b->batch, draw, got) == FM_OK);
     for (int g = 0; g < l->groups; g++)
         for (int i = g; i < N_TEXT; i += l->groups)

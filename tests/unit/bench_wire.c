@@ -72,6 +72,7 @@ static fm_online_answer read_all(const char *backend, const char *const *event)
     fm_online_answer a = {.sent = 1};
     for (int i = 0; event[i]; i++)
         fm_wire_read(fm_wire_find(backend), &a, event[i], strlen(event[i]), 1.1 + 0.01 * i);
+    fm_wire_end(fm_wire_find(backend), &a);
     return a;
 }
 
@@ -116,6 +117,74 @@ static void native_incremental(void **state)
     assert_int_equal(a.n_id, 4);
     assert_int_equal(a.id[3], 4);
     check(a, "abcd", 4, 3, "stop");
+}
+
+/* A stream that breaks off leaves what its last event said. */
+static void native_cut_short(void **state)
+{
+    (void)state;
+    static const char *const e[] = {
+        "{\"text\":\"a\",\"output_ids\":[1],\"meta_info\":{\"finish_reason\":null,"
+        "\"completion_tokens\":1}}",
+        "{\"text\":\"ab\",\"output_ids\":[1,2],\"meta_info\":{\"finish_reason\":null,"
+        "\"completion_tokens\":2}}",
+        NULL};
+    fm_online_answer a = read_all("sglang", e);
+    assert_int_equal(a.n_id, 2);
+    check(a, "ab", 2, 1, "");
+}
+
+/* Where only the count is news, and where an event has to be read. */
+static void skimmed_events(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *event;
+        int         n, has_text;
+    } all[] = {
+        {"{\"text\": \"a\", \"output_ids\": [1, 2], \"meta_info\": {\"finish_reason\": null, "
+         "\"completion_tokens\": 2}}", 2, 1},
+        {"{\"meta_info\":{\"completion_tokens\":12,\"finish_reason\":null},\"text\":\"\"}", 12, 0},
+        {"{\"text\":\"say \\\"completion_tokens\\\": 9, \\\"finish_reason\\\": {\",\"output_ids\":"
+         "[4],\"meta_info\":{\"finish_reason\":null,\"completion_tokens\":1}}", 1, 1},
+        {"{\"text\":\"completion_tokens\",\"completion_tokens\":3,\"finish_reason\":null}", 3, 1},
+        {"{\"text\":\"b\",\"output_ids\":[2],\"meta_info\":{\"finish_reason\":null,"
+         "\"completion_tokens\":2}}", -1, 0},
+        {"{\"text\":\"b\",\"output_ids\":[ ],\"meta_info\":{\"finish_reason\":null,"
+         "\"completion_tokens\":1}}", -1, 0},
+        {"{\"text\":\"b\",\"output_ids\":7,\"finish_reason\":null,\"completion_tokens\":1}", -1, 0},
+        {"{\"text\":\"b\",\"output_ids\":[7,\"finish_reason\":null,\"completion_tokens\":1}", -1, 0},
+        {"{\"text\":\"a\",\"finish_reason\":{\"type\":\"stop\"},\"completion_tokens\":1}", -1, 0},
+        {"{\"text\":\"a\",\"finish_reason\":null,\"completion_tokens\":-1}", -1, 0},
+        {"{\"text\":\"a\",\"finish_reason\":null,\"completion_tokens\":12345678901}", -1, 0},
+        {"{\"text\":null,\"finish_reason\":null,\"completion_tokens\":1}", -1, 0},
+        {"{\"text\":\"a\",\"completion_tokens\":1}", -1, 0},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        int has_text = 0;
+        assert_int_equal(fm_skim_native(all[i].event, strlen(all[i].event), &has_text), all[i].n);
+        if (all[i].n >= 0) assert_int_equal(has_text, all[i].has_text);
+    }
+}
+
+/* Nothing beyond the event's last byte is looked at, wherever it is cut. */
+static void skimming_stays_inside(void **state)
+{
+    (void)state;
+    static const char whole[] =
+        "{\"text\": \"a\", \"output_ids\": [1, 2], \"meta_info\": {\"finish_reason\": null, "
+        "\"completion_tokens\": 2}}";
+    for (size_t n = 0; n < sizeof whole - 1; n++) {
+        char *cut      = malloc(n + 1);
+        int   has_text = 0;
+        assert_non_null(cut);
+        memcpy(cut, whole, n);
+        if (n) cut[n - 1] = '}';
+        char *exact = realloc(cut, n ? n : 1);
+        assert_non_null(exact);
+        if (n + 1 < sizeof whole - 1) assert_int_equal(fm_skim_native(exact, n, &has_text), -1);
+        free(exact);
+    }
 }
 
 static void completions(void **state)
@@ -189,6 +258,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests),           cmocka_unit_test(a_bad_extra_body_is_named),
         cmocka_unit_test(native_cumulative),  cmocka_unit_test(native_incremental),
+        cmocka_unit_test(native_cut_short),   cmocka_unit_test(skimmed_events),
+        cmocka_unit_test(skimming_stays_inside),
         cmocka_unit_test(completions),        cmocka_unit_test(chats),
         cmocka_unit_test(errors_and_garbage),
     };

@@ -16,7 +16,7 @@ enum { REMOTE_ERROR = 6 };
 
 static struct {
     int is_absent, is_stuck, error; /* what goes wrong */
-    int n_aborted, n_destroyed, n_call;
+    int n_aborted, n_destroyed, n_call, n_blamed;
     int n_async; /* answers of "in progress" still to come */
 } fake;
 
@@ -37,6 +37,7 @@ double fm__world_timeout(const fm_world *w)
 void fm__world_blame(fm_world *w)
 {
     (void)w;
+    fake.n_blamed++;
 }
 
 static int get_id(fm__nccl_id *id)
@@ -66,7 +67,7 @@ static int async_error(fm__nccl_comm c, int *state)
 static int finalize(fm__nccl_comm c)
 {
     (void)c;
-    return 0;
+    return fake.is_stuck ? FM__NCCL_IN_PROGRESS : FM__NCCL_OK;
 }
 
 static int destroy(fm__nccl_comm c)
@@ -173,6 +174,21 @@ static void test_lost_rank_ends_the_group(void **state)
     assert_int_equal(fake.n_destroyed, 0);
 }
 
+/* A rank that failed at something else closes its groups, alone. */
+static void test_closing_alone_keeps_the_sentence(void **state)
+{
+    (void)state;
+    fm_device_comm *c = NULL;
+    assert_int_equal(fm_device_comm_open_nccl(&c, &pair), FM_OK);
+    fake.is_stuck = 1;
+    (void)fm_fail(FM_E_DEVICE, "what went wrong");
+    fm_device_comm_close(c);
+    assert_string_equal(fm_why(), "what went wrong");
+    assert_int_equal(fake.n_aborted, 1);
+    assert_int_equal(fake.n_destroyed, 0);
+    assert_int_equal(fake.n_blamed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +196,7 @@ int main(void)
         cmocka_unit_test_setup(test_absent_library_is_said_so, begin),
         cmocka_unit_test_setup(test_joining_does_not_hang, begin),
         cmocka_unit_test_setup(test_lost_rank_ends_the_group, begin),
+        cmocka_unit_test_setup(test_closing_alone_keeps_the_sentence, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

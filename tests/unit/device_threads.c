@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <dirent.h>
 #include <omp.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -194,6 +196,35 @@ static void processes_divide_the_cores(void **state)
     unsetenv("HWLOC_SYNTHETIC");
 }
 
+static int n_living(void)
+{
+    int  n   = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    for (const struct dirent *d; (d = readdir(dir));) n += d->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static int team_size(int wanted)
+{
+    int n = 0;
+#pragma omp parallel num_threads(wanted) reduction(+ : n)
+    n += 1;
+    return n;
+}
+
+static void a_dismissed_team_is_gone_and_a_new_one_works(void **state)
+{
+    (void)state;
+    assert_int_equal(team_size(3), 3);
+    const int before = n_living();
+    fm_threads_dismiss();
+    for (int i = 0; i < 1000 && n_living() > before - 2; i++) usleep(1000); /* they leave on their own */
+    assert_int_equal(n_living(), before - 2);
+    assert_int_equal(team_size(3), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +236,7 @@ int main(void)
         cmocka_unit_test(one_place_per_core_over_nodes),
         cmocka_unit_test(processes_divide_the_cores),
         cmocka_unit_test(spread_memory_can_be_used),
+        cmocka_unit_test(a_dismissed_team_is_gone_and_a_new_one_works),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -98,8 +99,40 @@ static void prints_a_table(void **state)
     fm_str                s = {0};
     assert_int_equal(fm_plan_make(&p, &q), FM_OK);
     fm_plan_print(&p, &s);
-    assert_non_null(strstr(s.text, "  weights        4.00\n"));
-    assert_non_null(strstr(s.text, "65536 tokens in 4096 pages of 16"));
+    assert_string_equal(s.text, "memory plan       MiB   in main memory\n"
+                                "  weights        4096\n"
+                                "  workspace      1024\n"
+                                "  reserve        1024   the rest of the machine\n"
+                                "  KV pages       4096   65536 tokens in 4096 pages of 16, bfloat16\n"
+                                "  in all        10240   of 10240 free\n");
+    fm_str_fini(&s);
+}
+
+/* Halves of a MiB everywhere: rounded one by one they would not add up. */
+static void prints_integers_that_add_up(void **state)
+{
+    (void)state;
+    fm_plan_request q = request();
+    fm_plan         p;
+    fm_str          s = {0};
+    long long       weights, workspace, reserve, kv, all;
+    q.where    = "on a GPU";
+    q.reserve  = (size_t)1023 * MIB + MIB / 2;
+    q.kept_for = "libraries";
+    q.kv_page  = MIB - 4096;
+    q.weights += MIB / 2;
+    q.workspace += MIB / 2;
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_true(p.weights + p.workspace + p.kv + p.reserve <= q.available);
+    assert_true(p.weights + p.workspace + p.kv + p.reserve + q.kv_page > q.available);
+    fm_plan_print(&p, &s);
+    assert_int_equal(sscanf(s.text,
+                            "memory plan MiB on a GPU weights %lld workspace %lld reserve %lld "
+                            "libraries KV pages %lld",
+                            &weights, &workspace, &reserve, &kv),
+                     4);
+    assert_int_equal(sscanf(strstr(s.text, "in all"), "in all %lld", &all), 1);
+    assert_int_equal(weights + workspace + reserve + kv, all);
     fm_str_fini(&s);
 }
 
@@ -111,6 +144,7 @@ int main(void)
         cmocka_unit_test(honours_the_flags),
         cmocka_unit_test(says_what_would_make_it_fit),
         cmocka_unit_test(prints_a_table),
+        cmocka_unit_test(prints_integers_that_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,8 +88,17 @@ static void compare(const fm_batch *got, const fm_batch *want, int page0)
     }
 }
 
+static int prompt_rows(const fm_batch *b)
+{
+    int n = 0;
+    for (int i = 0; i < b->n_span; i++)
+        if (b->span[i].form == FM_FORM_PROMPT) n += b->span[i].n_row;
+    return n;
+}
+
 static void what_goes_in_comes_out(void **state)
 {
+    int n_decode = 0;
     (void)state;
     int32_t     *wire = malloc(fm_plan_max_words(&limits) * sizeof *wire);
     static drawn d[N_GROUP];
@@ -112,12 +121,17 @@ static void what_goes_in_comes_out(void **state)
             assert_int_equal(p.head.lane, plan.head.lane);
             assert_int_equal(p.head.serial, key);
             compare(&p.batch, batch[g] ? batch[g] : &none, plan.page0);
+            int n_prompt = 0;
             for (int k = 0; k < N_GROUP; k++) {
                 assert_int_equal(p.batch.group_rows[k], batch[k] ? batch[k]->n_row : 0);
+                n_prompt += batch[k] ? prompt_rows(batch[k]) : 0;
                 assert_int_equal(p.batch.group_outs[k], batch[k] ? batch[k]->n_out : 0);
             }
+            assert_int_equal(p.batch.is_decode, n_prompt == 0);
+            n_decode += p.batch.is_decode;
         }
     }
+    assert_true(n_decode > 10);
     free(wire);
 }
 

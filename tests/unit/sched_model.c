@@ -83,7 +83,8 @@ static void run_row(fake_model *m, const fm_request *r, const fm_batch *b, const
 
     fake_kv *cell = kv_at(m, r->lease.page, pos);
     assert_true(cell->step < m->n_step); /* nobody else wrote it in this step */
-    *cell      = kv_after(read_keys(m, r, pos), b->token[row], span->form);
+    const int32_t token = b->token[row] < 0 ? m->chosen[FM_CHOICE(b->token[row])] : b->token[row];
+    *cell      = kv_after(read_keys(m, r, pos), token, span->form);
     cell->step = m->n_step;
 }
 
@@ -112,15 +113,16 @@ void fake_run(fake_model *m, const fm_sched *s, const fm_batch *b, fm_request *c
     m->n_step++;
     run_spans(m, b, request, n);
     for (int i = 0; i < b->n_out; i++) {
-        const fm_request *r = fm_sched_out(s, i);
+        const fm_request *r = fm_sched_out(s, b, i);
         assert_true(i == 0 || b->out[i] > b->out[i - 1]);
-        const int      pos  = fm_sched_out_pos(s, i);
+        const int      pos  = fm_sched_out_pos(b, i);
         const fake_kv *last = kv_at(m, r->lease.page, pos);
         assert_int_equal(b->pos[b->out[i]], pos);
         assert_int_equal(last->step, m->n_step);
         if (!fm_request_scores(r, pos)) assert_int_equal(pos, r->n_token - 1);
         token[i] = fm_request_scores(r, pos) ? -1 : next_token(m, *last);
     }
+    m->chosen = token;
 }
 
 static int is_stop(const fm_sched_options *opt, const fm_sampling *p, int32_t id)

@@ -19,13 +19,15 @@ typedef struct {
     int      same_form; /* 0: a prompt may rest on pages another request generated */
     int64_t  n_step;
     fake_kv *kv;        /* [n_page][page_size] */
+    const int32_t *chosen; /* by the step before */
 } fake_model;
 
 void fake_open(fake_model *m, const fm_sched_options *opt, int vocab, int same_form);
 void fake_close(fake_model *m);
 
 /* Checks every row of the batch against the requests [n] it may belong to,
- * computes it, and gives one token per out row. */
+ * computes it, and gives one token per out row, which must stay until the next
+ * step has run. */
 void fake_run(fake_model *m, const fm_sched *s, const fm_batch *b, fm_request *const *request,
               int n, int32_t *token);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random workloads in tiny pools: whatever is chunked, shared, preempted or
- * cancelled on the way, every request says what it would have said alone. */
+ * cancelled on the way, and whether steps are planned ahead of their tokens,
+ * every request says what it would have said alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,6 +37,9 @@ typedef struct {
     fm_request      *live[MAX_REQUEST];
     int              n_job, n_live, n_submitted, n_done;
     int              calm, prompt_part;
+    int              ahead, n_under_way; /* a step is planned while another is under way */
+    int32_t          token[2][MAX_REQUEST + FM_SCORE_ROWS]; /* of the steps under way */
+    int64_t          n_ahead; /* steps that were planned so */
     int64_t          n_preempted, n_cached, n_scored;
 } world;
 
@@ -106,9 +110,9 @@ static void count_scores(world *w, const fm_batch *b)
 {
     int n_score = 0;
     for (int i = 0; i < b->n_out; i++) {
-        const fm_request *r   = fm_sched_out(w->s, i);
+        const fm_request *r   = fm_sched_out(w->s, b, i);
         job              *j   = &w->job[r->id];
-        const int         pos = fm_sched_out_pos(w->s, i);
+        const int         pos = fm_sched_out_pos(b, i);
         if (!fm_request_scores(r, pos)) continue;
         assert_int_equal(pos, r->n_prompt - 1 - r->n_score + j->n_scored++);
         n_score++;
@@ -127,6 +131,7 @@ static void check_answer(world *w, const job *j)
 
     assert_int_equal(j->r.state, FM_REQ_DONE);
     assert_int_equal(j->r.has_lease, 0);
+    assert_int_equal(j->r.n_pending, 0);
     if (!j->was_ended) {
         assert_int_equal(j->n_scored, j->r.n_score);
         assert_int_equal(n_got, n);
@@ -160,6 +165,8 @@ static void check_counts(const world *w, const fm_batch *b)
     for (int i = 0; i < w->n_live; i++) {
         const fm_request *r = w->live[i];
         n_running += r->state == FM_REQ_RUNNING;
+        if (r->finish != FM_FINISH_NONE || fm_request_n_output(r) == r->sampling.max_new_tokens)
+            continue; /* it is known to end with the step under way */
         n_decode += r->state == FM_REQ_RUNNING && r->n_token > r->n_prompt &&
                     r->n_computed == r->n_token - 1;
     }
@@ -175,20 +182,56 @@ static void check_counts(const world *w, const fm_batch *b)
     if (w->opt.chunk > 0) assert_true(b->n_row - n_decode <= w->opt.max_prefill);
 }
 
-static int step(world *w)
+static int run_next(world *w)
 {
-    int32_t         token[MAX_REQUEST + FM_SCORE_ROWS];
     const fm_batch *b = fm_sched_plan(w->s);
 
     if (!b) return 0;
     if (!w->calm && one_in(w, 40)) b = fm_sched_plan(w->s); /* the first is given up */
     check_counts(w, b);
     fm_kv_audit(w->kv);
-    fake_run(&w->m, w->s, b, w->live, w->n_live, token);
+    fake_run(&w->m, w->s, b, w->live, w->n_live, w->token[w->m.n_step % 2]);
     count_scores(w, b);
     end_someone(w);
+    return 1;
+}
+
+static void commit(world *w, const int32_t *token)
+{
     fm_sched_commit(w->s, token);
     end_someone(w);
+}
+
+static int step(world *w)
+{
+    if (!run_next(w)) return 0;
+    commit(w, w->m.chosen);
+    return 1;
+}
+
+static void lose_steps(world *w)
+{
+    fm_sched_give_up(w->s);
+    fm_kv_audit(w->kv);
+    w->n_under_way = 0;
+    for (int i = 0; i < w->n_live; i++) w->job[w->live[i]->id].n_scored = w->live[i]->n_scored;
+}
+
+/* The next step runs before the tokens of the last are looked at; now and then
+ * one is waited for, and now and then the device fails. */
+static int step_ahead(world *w)
+{
+    const int planned = w->n_under_way && one_in(w, 6) ? 0 : run_next(w);
+    if (planned) {
+        fm_sched_launched(w->s);
+        end_someone(w);
+        w->n_under_way++;
+    }
+    if (!w->calm && w->n_under_way && one_in(w, 50)) lose_steps(w);
+    if (!w->n_under_way || (planned && w->n_under_way == 1)) return planned;
+    w->n_ahead += w->n_under_way == 2;
+    commit(w, w->token[(w->m.n_step - w->n_under_way) % 2]);
+    w->n_under_way--;
     return 1;
 }
 
@@ -219,9 +262,10 @@ static void run(world *w)
     while (w->n_done < w->n_job) {
         assert_true(n_step++ < STEP_LIMIT);
         while (w->n_submitted < w->n_job && one_in(w, 2)) submit(w);
-        if (!step(w) && w->n_submitted < w->n_job) submit(w);
+        if (!(w->ahead ? step_ahead(w) : step(w)) && w->n_submitted < w->n_job) submit(w);
         collect(w);
     }
+    while (w->n_under_way) step_ahead(w); /* rows of texts that had ended */
     assert_null(fm_sched_plan(w->s));
     close_world(w);
 }
@@ -238,20 +282,21 @@ static void draw_options(dice *d, fm_sched_options *o, int page_size)
     };
 }
 
-static void says_the_same_as_alone(void **state)
+static void run_worlds(int page_size, int ahead)
 {
-    const int page_size = *(const int *)*state;
     dice      d = {.key = (uint64_t)page_size};
     world    *w = calloc(1, sizeof *w);
-    int64_t   n_preempted = 0, n_cached = 0, n_scored = 0;
+    int64_t   n_preempted = 0, n_cached = 0, n_scored = 0, n_ahead = 0;
 
     for (int i = 0; i < 150; i++) {
         fm_sched_options opt;
         draw_options(&d, &opt, page_size);
         const int share = draw(&d, 4) > 0;
         open_world(w, &opt, share, (uint64_t)i);
-        w->calm = i % 2;
+        w->calm  = i % 2;
+        w->ahead = ahead;
         run(w);
+        n_ahead += w->n_ahead;
         n_preempted += w->n_preempted;
         n_cached += w->n_cached;
         n_scored += w->n_scored;
@@ -259,7 +304,18 @@ static void says_the_same_as_alone(void **state)
     assert_true(n_preempted > 20); /* the pools were tight enough to mean something */
     assert_true(n_cached > 100);
     assert_true(n_scored > 1000);
+    if (ahead) assert_true(n_ahead > 1000);
     free(w);
+}
+
+static void says_the_same_as_alone(void **state)
+{
+    run_worlds(*(const int *)*state, 0);
+}
+
+static void says_the_same_when_planned_ahead(void **state)
+{
+    run_worlds(*(const int *)*state, 1);
 }
 
 int main(void)
@@ -273,6 +329,11 @@ int main(void)
         cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[4]),
         cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[5]),
         cmocka_unit_test_prestate(says_the_same_as_alone, (void *)&size[6]),
+        cmocka_unit_test_prestate(says_the_same_when_planned_ahead, (void *)&size[0]),
+        cmocka_unit_test_prestate(says_the_same_when_planned_ahead, (void *)&size[2]),
+        cmocka_unit_test_prestate(says_the_same_when_planned_ahead, (void *)&size[3]),
+        cmocka_unit_test_prestate(says_the_same_when_planned_ahead, (void *)&size[4]),
+        cmocka_unit_test_prestate(says_the_same_when_planned_ahead, (void *)&size[6]),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

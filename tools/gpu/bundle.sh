@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs for a machine that has a GPU and cannot build:  tools/gpu/bundle.sh BUILD OUT
 # OUT gets fathom, fathom-test-gpu and bench_cuda without symbols, the libraries
-# they need beside CUDA's and what every machine has, and the commit.  MPI is left out
-# unless FM_MPI says otherwise: it belongs to the machine whose mpirun is used.
+# they need beside CUDA's and what every machine has, and the commit.  Ranks are in it
+# where mpicc is, or as FM_MPI says; MPI itself is the other machine's, whose mpirun is used.
 set -eu
 if [ $# -ne 2 ]; then
     echo "usage: $0 BUILD OUT" >&2
@@ -11,10 +11,12 @@ if [ $# -ne 2 ]; then
 fi
 cd "$(dirname "$0")/../.."
 build=$1 out=$2
-limit=${FM_BUNDLE_MIB:-24} # what one transfer holds, less the repository
+limit=${FM_BUNDLE_MIB:-15} # what one transfer holds, less the repository
+ranks=OFF
+if command -v mpicc >/dev/null; then ranks=ON; fi
 
 # Kernels pack to a sixth; the driver unpacks them when a program starts.
-cmake -G Ninja -B "$build" -DFM_CUDA=ON -DFM_MPI="${FM_MPI:-OFF}" \
+cmake -G Ninja -B "$build" -DFM_CUDA=ON -DFM_MPI="${FM_MPI:-$ranks}" \
     -DCMAKE_CUDA_FLAGS=--compress-mode=size >/dev/null
 cmake --build "$build" --target fathom_app fathom-test-gpu bench_cuda ${JOBS:+-j "$JOBS"}
 rm -rf "$out"

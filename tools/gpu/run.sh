@@ -8,29 +8,31 @@
 #     sanitizer  a few of them under compute-sanitizer's memcheck and racecheck
 #     bench      limits of the GPU, kernels, whole models
 #     engine     fathom itself: one batch, many requests, the first token
+#     shadow     the model in the box on CPU and GPU, compared op by op
+#     ranks      2 and 4 ranks that share the GPU answer as one does (ranks.sh)
 #
 # Programs come from build-gpu (make gpu-bundle), or from FM_GPU_BIN.  OUT gets
-# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log and summary.txt.  Each
-# part has a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S, FM_ENGINE_S) and runs
-# whatever the others did.  0: all parts went well.
+# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log, shadow.log, ranks.log
+# and summary.txt.  Each part has a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S,
+# FM_ENGINE_S, FM_SHADOW_S, FM_RANKS_S) and runs whatever the others did.  0: all went well.
 set -u
 if [ $# -lt 1 ]; then
-    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine]" >&2
+    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine] [shadow] [ranks]" >&2
     exit 2
 fi
 mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 shift
-parts=${*:-tests sanitizer bench engine}
+parts=${*:-tests sanitizer bench engine shadow ranks}
 cd "$(dirname "$0")/../.." || exit 2
 bin=${FM_GPU_BIN:-build-gpu}
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
 
 # Files of tests, as fathom-test-gpu --list names them, that are worth a slow look.
 memcheck="rows_cache.cu route.cu sample.cu dummy.cu mla_absorbed.cu mla_expanded.cu
-          experts.cu experts_few.cu experts_routed.cu linear.cu dummy_fp8 v3_checkpoint"
+          experts.cu experts_routed.cu linear.cu dummy_fp8 v3_checkpoint"
 racecheck="rows.cu rows_cache.cu route.cu sample.cu mla_absorbed.cu mla_expanded.cu
-           experts.cu experts_few.cu experts_routed.cu linear.cu"
+           experts.cu experts_routed.cu linear.cu"
 
 export FM_TEST_DATA="${FM_TEST_DATA:-$PWD/tests/data}"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"
@@ -178,6 +180,23 @@ run_engine()
     grep -E 'took|throughput|decode|prefill|^fathom:' "$out/engine.log" | tee -a "$out/summary.txt"
 }
 
+run_shadow()
+{
+    began=$(now)
+    timeout -k 5 "${FM_SHADOW_S:-60}" "$bin/fathom" bench --shadow --model-path models/fathom-tiny \
+        --skip-warmup --dataset-name random --random-input-len 200 --random-output-len 12 \
+        --num-prompts 6 --max-total-tokens 4096 >"$out/shadow.log" 2>&1
+    verdict shadow $? "$began" "$(grep -E '^fathom bench:' "$out/shadow.log" || echo 'CPU and GPU agree')"
+    sed -n '/^shadow /,$p' "$out/shadow.log" | tee -a "$out/summary.txt"
+}
+
+run_ranks()
+{
+    began=$(now)
+    text=$(tools/gpu/ranks.sh "$bin/fathom" "$out" "${FM_RANKS_S:-200}")
+    verdict ranks $? "$began" "$text"
+}
+
 lent=$(mktemp -d)
 trap 'rm -rf "$lent"' EXIT
 export LD_LIBRARY_PATH="$lent:${LD_LIBRARY_PATH:-}"
@@ -192,6 +211,8 @@ for part in $parts; do
     sanitizer) run_sanitizer ;;
     bench) run_bench ;;
     engine) run_engine ;;
+    shadow) run_shadow ;;
+    ranks) run_ranks ;;
     *)
         say "there is no part $part"
         failed=1

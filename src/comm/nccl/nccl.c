@@ -37,18 +37,25 @@ static fm_status give_up(group *g, const char *why)
     return rc;
 }
 
-/* What a call returned; one in progress is waited for. */
-static fm_status settle(group *g, int rc)
+/* What a call returned; one in progress is waited for, but not for ever. */
+static int outcome(const group *g, int rc)
 {
     const double until = fm_now() + fm__world_timeout(g->base.group->world);
-    while (rc == FM__NCCL_IN_PROGRESS) {
-        int state = rc;
-        if (fm_now() > until) return give_up(g, "a call did not come to an end");
+    while (rc == FM__NCCL_IN_PROGRESS && fm_now() < until) {
+        int       state = rc;
         const int asked = g->nccl->CommGetAsyncError(g->comm, &state);
         rc              = asked == FM__NCCL_OK ? state : asked;
         if (rc == FM__NCCL_IN_PROGRESS) sched_yield();
     }
-    return rc == FM__NCCL_OK ? FM_OK : give_up(g, g->nccl->GetErrorString(rc));
+    return rc;
+}
+
+static fm_status settle(group *g, int rc)
+{
+    rc = outcome(g, rc);
+    if (rc == FM__NCCL_OK) return FM_OK;
+    return give_up(g, rc == FM__NCCL_IN_PROGRESS ? "a call did not come to an end"
+                                                 : g->nccl->GetErrorString(rc));
 }
 
 static fm_status check(fm_device_comm *c)
@@ -140,11 +147,14 @@ static fm_status broadcast(fm_device_comm *c, void *buf, size_t bytes, int root,
     return settle(g, g->nccl->Broadcast(buf, buf, bytes, FM__NCCL_BYTE, root, g->comm, s));
 }
 
+/* Whoever closes after a failure has its sentence: nothing is said here. */
 static void close_group(fm_device_comm *c)
 {
     group *g = of(c);
-    if (g->comm && settle(g, g->nccl->CommFinalize(g->comm)) == FM_OK)
+    if (g->comm && outcome(g, g->nccl->CommFinalize(g->comm)) == FM__NCCL_OK)
         (void)g->nccl->CommDestroy(g->comm);
+    else if (g->comm)
+        (void)g->nccl->CommAbort(g->comm);
     free(g);
 }
 

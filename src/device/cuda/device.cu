@@ -14,6 +14,28 @@ int fm_cuda_count(void)
     return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
 }
 
+static fm_status check_generation(const cudaDeviceProp *p, int index)
+{
+    if (p->major == HOPPER) return FM_OK;
+    return fm_fail(FM_E_DEVICE,
+                   "GPU %d, %s, has compute capability %d.x: kernels are built for Hopper, sm_90a",
+                   index, p->name, p->major);
+}
+
+fm_status fm_cuda_usable(void)
+{
+    int               n = 0;
+    const cudaError_t e = cudaGetDeviceCount(&n);
+    fm_status         rc =
+        fm_fail(FM_E_DEVICE, "%s", e == cudaSuccess ? "there is no GPU" : cudaGetErrorString(e));
+    for (int i = 0; e == cudaSuccess && i < n; i++) {
+        cudaDeviceProp p;
+        FM_CUDA(cudaGetDeviceProperties(&p, i));
+        if ((rc = check_generation(&p, i)) == FM_OK) return FM_OK;
+    }
+    return rc;
+}
+
 fm_status fm_cuda_open(fm_cuda_device *out, int index)
 {
     const int n = fm_cuda_count();
@@ -21,9 +43,7 @@ fm_status fm_cuda_open(fm_cuda_device *out, int index)
         return fm_fail(FM_E_DEVICE, "there is no GPU %d here: %d can be used", index, n);
     cudaDeviceProp p;
     FM_CUDA(cudaGetDeviceProperties(&p, index));
-    if (p.major != HOPPER)
-        return fm_fail(FM_E_DEVICE, "GPU %d, %s, is not a Hopper GPU: kernels are built for sm_90a",
-                       index, p.name);
+    FM_TRY(check_generation(&p, index));
     FM_CUDA(cudaSetDevice(index));
     *out = fm_cuda_device();
     snprintf(out->name, sizeof out->name, "%s", p.name);
@@ -57,6 +77,39 @@ fm_status fm_cuda_stream_wait(fm_stream s)
 {
     FM_CUDA(cudaStreamSynchronize((cudaStream_t)s));
     return FM_OK;
+}
+
+fm_status fm_cuda_mark_create(fm_mark *out)
+{
+    cudaEvent_t m;
+    FM_CUDA(cudaEventCreateWithFlags(&m, cudaEventDisableTiming));
+    *out = m;
+    return FM_OK;
+}
+
+void fm_cuda_mark_destroy(fm_mark m)
+{
+    if (m) (void)cudaEventDestroy((cudaEvent_t)m);
+}
+
+fm_status fm_cuda_mark_set(fm_mark m, fm_stream s)
+{
+    FM_CUDA(cudaEventRecord((cudaEvent_t)m, (cudaStream_t)s));
+    return FM_OK;
+}
+
+fm_status fm_cuda_mark_wait(fm_mark m, fm_stream s)
+{
+    FM_CUDA(cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)m, 0));
+    return FM_OK;
+}
+
+fm_status fm_cuda_mark_is_reached(fm_mark m, int *reached)
+{
+    const cudaError_t e = cudaEventQuery((cudaEvent_t)m);
+    *reached            = e == cudaSuccess;
+    if (*reached || e == cudaErrorNotReady) return FM_OK;
+    return fm_fail(FM_E_DEVICE, "work on the GPU: %s", cudaGetErrorString(e));
 }
 
 fm_status fm_cuda_alloc(void **out, size_t bytes, const char *what)

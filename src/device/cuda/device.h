@@ -21,6 +21,9 @@ typedef struct {
 
 int fm_cuda_count(void); /* 0: no GPU, or no driver for it */
 
+/* Is there a GPU that kernels are built for?  FM_E_DEVICE, saying why not. */
+fm_status fm_cuda_usable(void);
+
 /* Before any other call.  FM_E_DEVICE: there is no such device, or it is not a
  * Hopper GPU, for which alone kernels are built. */
 fm_status fm_cuda_open(fm_cuda_device *out, int index);
@@ -29,6 +32,13 @@ fm_status fm_cuda_stream_create(fm_stream *out);
 void      fm_cuda_stream_destroy(fm_stream s);
 fm_status fm_cuda_stream_is_done(fm_stream s, int *done); /* reports its faults, too */
 fm_status fm_cuda_stream_wait(fm_stream s); /* until all work in it is done; reports its faults */
+
+/* Behind what is in the stream now.  One that was never set is reached. */
+fm_status fm_cuda_mark_create(fm_mark *out);
+void      fm_cuda_mark_destroy(fm_mark m); /* NULL is fine */
+fm_status fm_cuda_mark_set(fm_mark m, fm_stream s);
+fm_status fm_cuda_mark_wait(fm_mark m, fm_stream s); /* what follows in s comes behind it */
+fm_status fm_cuda_mark_is_reached(fm_mark m, int *reached); /* reports faults before it, too */
 
 fm_status fm_cuda_alloc(void **out, size_t bytes, const char *what);
 void      fm_cuda_free(void *p); /* NULL is fine */

@@ -4,5 +4,6 @@
 #define FM_DEVICE_CUDA_STREAM_H
 
 typedef void *fm_stream; /* a cudaStream_t; NULL is the default stream */
+typedef void *fm_mark;   /* a cudaEvent_t: a place in that queue */
 
 #endif

@@ -22,6 +22,7 @@ typedef struct {
     unit    *unit;
     size_t   n, cap;
     uint64_t bytes; /* of all */
+    uint64_t made;  /* bytes that the sink fills by other means */
 } unit_list;
 
 /* Parts a piece can be cut into, and how much each stores. */
@@ -36,8 +37,8 @@ static int32_t parts(const fm_weights *w, const fm_piece *p, size_t *part_bytes)
         *part_bytes = fm_panel_bytes(p->matrix->dtype, p->matrix->k);
         return (p->matrix->n + FM_PANEL - 1) / FM_PANEL;
     case FM_PIECE_KV_B:
-        *part_bytes =
-            (size_t)(2 * c->nope + c->v_dim) * (size_t)c->kv_lora * fm_dtype_bytes(w->act);
+        *part_bytes = (size_t)((w->packing == FM_PACK_ROWS ? 1 : 2) * c->nope + c->v_dim) *
+                      (size_t)c->kv_lora * fm_dtype_bytes(w->act);
         return (int32_t)(p->n / (c->nope + c->v_dim));
     }
     return 0;
@@ -72,8 +73,13 @@ static uint64_t unit_bytes(const fm_weights *w, const unit *u)
 
 static fm_status list_units(unit_list *l, const fm_weights *w, const fm_weights_sink *sink)
 {
-    for (int32_t i = 0; i < w->n_piece; i++)
-        if (!sink || !sink->make || !sink->make(sink->ctx, &w->piece[i])) FM_TRY(add_units(l, w, i));
+    for (int32_t i = 0; i < w->n_piece; i++) {
+        size_t part_bytes = 0;
+        if (sink && sink->make && sink->make(sink->ctx, &w->piece[i]))
+            l->made += (uint64_t)parts(w, &w->piece[i], &part_bytes) * part_bytes;
+        else
+            FM_TRY(add_units(l, w, i));
+    }
     return FM_OK;
 }
 
@@ -155,13 +161,15 @@ fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, in
     FM_BUG_UNLESS(!sink || w->packing == FM_PACK_ROWS);
     unit_list l = {0};
     FM_TRY(fm_weights_check(w, s));
-    fm_status rc = list_units(&l, w, sink);
+    fm_progress bar = fm_progress_begin("weights", 0);
+    fm_status   rc  = list_units(&l, w, sink);
     if (rc == FM_OK) {
-        fm_progress bar  = fm_progress_begin("weights", (double)l.bytes);
         shared_work what = {.list = &l, .bar = show_progress ? &bar : NULL};
         char        note[32];
-        snprintf(note, sizeof note, "%.2f GB", (double)l.bytes * 1e-9);
+        bar.total = (double)l.bytes;
+        snprintf(note, sizeof note, "%.2f GB", (double)(l.bytes + l.made) * 1e-9);
         rc = run(w, s, n_thread > 0 ? n_thread : 1, &what, sink);
+        if (sink && sink->wait) sink->wait(sink->ctx);
         if (show_progress) fm_progress_end(&bar, note);
     }
     free(l.unit);

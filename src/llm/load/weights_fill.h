@@ -21,10 +21,12 @@ fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int s
 
 /* Into memory this process cannot write: `put` copies `bytes` of src, which it
  * may not keep, to dst.  Called by several threads at once.  `make`, if there,
- * is asked before: whoever can fill a piece by other means returns 1. */
+ * is asked before: whoever can fill a piece by other means returns 1.  `wait`, if
+ * there, returns when all of it has arrived. */
 typedef struct {
     void (*put)(void *ctx, int thread, void *dst, const void *src, size_t bytes);
     int (*make)(void *ctx, const fm_piece *p);
+    void (*wait)(void *ctx);
     void *ctx;
 } fm_weights_sink;
 fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, int show_progress,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "llm/op/backend.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "device/host.h"
@@ -8,15 +9,17 @@
 
 /* --- the CPU -------------------------------------------------------------- */
 
-static int always(void)
+static fm_status always(void)
 {
-    return 1;
+    return FM_OK;
 }
 
 static fm_status open_cpu(const fm_backend_options *o, fm_backend_memory *out)
 {
     (void)o;
-    *out = (fm_backend_memory){.total = fm_host_total(), .available = fm_host_available()};
+    *out = (fm_backend_memory){.total     = fm_host_total(),
+                               .available = fm_host_available(),
+                               .where     = "in main memory"};
     return FM_OK;
 }
 
@@ -35,37 +38,55 @@ static fm_status create_cpu(fm_run **out, const fm_weights *w, const fm_run_limi
 }
 
 const fm_backend fm_backend_cpu = {
-    .name     = "cpu",
-    .packing  = FM_PACK_PANELS,
-    .is_host  = 1,
-    .is_there = always,
-    .open     = open_cpu,
-    .bytes    = cpu_bytes,
-    .fill     = fm_weights_fill,
-    .create   = create_cpu,
+    .name      = "cpu",
+    .packing   = FM_PACK_PANELS,
+    .is_host   = 1,
+    .is_usable = always,
+    .open      = open_cpu,
+    .bytes     = cpu_bytes,
+    .fill      = fm_weights_fill,
+    .create    = create_cpu,
 };
 
 /* --- choosing ------------------------------------------------------------- */
 
-static fm_status find_cuda(const fm_backend **out, fm_dtype act)
+static fm_status find_gpu(fm_dtype act)
 {
     const fm_backend *cuda = fm_backend_cuda();
     if (!cuda)
-        return fm_fail(FM_E_NOSUP, "--device cuda: this build computes on cpu; build it where nvcc is");
-    if (act != FM_BF16) return fm_fail(FM_E_NOSUP, "--device cuda computes in bfloat16");
-    if (!cuda->is_there())
-        return fm_fail(FM_E_DEVICE, "--device cuda: no GPU can be used here (nvidia-smi says more)");
-    *out = cuda;
-    return FM_OK;
+        return fm_fail(FM_E_NOSUP, "this build computes on the CPU alone: build it where nvcc is");
+    if (act != FM_BF16) return fm_fail(FM_E_NOSUP, "the GPU computes in bfloat16");
+    return cuda->is_usable();
 }
 
-fm_status fm_backend_find(const fm_backend **out, const char *word, fm_dtype act)
+static fm_status need_gpu(const char *flag, fm_dtype act)
 {
-    const fm_backend *cuda = fm_backend_cuda();
-    const int         best = !strcmp(word, "auto") && cuda && act == FM_BF16 && cuda->is_there();
-    *out                   = best ? cuda : &fm_backend_cpu;
-    if (!strcmp(word, "cuda")) return find_cuda(out, act);
-    if (strcmp(word, "auto") && strcmp(word, "cpu"))
+    char            why[400];
+    const fm_status rc = find_gpu(act);
+    if (rc == FM_OK) return FM_OK;
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "%s: %s", flag, why);
+}
+
+fm_status fm_backend_suits_gpu(fm_dtype act, int n_rank)
+{
+    FM_TRY(find_gpu(act));
+    const int n = fm_backend_cuda()->n_device();
+    if (n_rank <= n) return FM_OK;
+    return fm_fail(FM_E_DEVICE, "%d ranks on this host, %d GPUs: only --device cuda shares one",
+                   n_rank, n);
+}
+
+fm_status fm_backend_find(const fm_backend **out, const char *word, fm_dtype act, int has_gpu,
+                          int shadow)
+{
+    const int is_cuda = !strcmp(word, "cuda"), is_auto = !strcmp(word, "auto");
+    if (!is_cuda && !is_auto && strcmp(word, "cpu"))
         return fm_fail(FM_E_ARG, "--device %s is none of auto, cpu, cuda", word);
+    if (shadow) FM_TRY(need_gpu("--shadow", act));
+    else if (is_cuda) FM_TRY(need_gpu("--device cuda", act));
+    if (shadow) *out = fm_backend_shadow();
+    else if (is_cuda || (is_auto && has_gpu)) *out = fm_backend_cuda();
+    else *out = &fm_backend_cpu;
     return FM_OK;
 }

@@ -13,19 +13,26 @@ typedef struct {
     int deterministic; /* a row's bits never depend on its batch; on the CPU they never do */
     int no_graphs;     /* GPU: decode steps are not recorded */
     int kv_e4m3;       /* GPU: KV in 8 bits */
+    int apart;         /* GPU: every op is done when it returns */
+    const fm_weights *beside; /* shadow: the weights of `also` */
 } fm_backend_options;
 
 typedef struct {
-    size_t total, available; /* bytes of its memory */
+    size_t      total, available; /* bytes of its memory */
+    size_t      reserve;          /* for what no plan counts; 0: the plan's own margin */
+    const char *kept_for;         /* what takes the reserve */
+    char        where[80];        /* "on NVIDIA H200", "in main memory" */
 } fm_backend_memory;
 
-typedef struct {
-    const char *name; /* "cpu", "cuda" */
+typedef struct fm_backend {
+    const char *name; /* "cpu", "cuda", "shadow" */
     fm_packing  packing;
     int         is_host; /* weights lie in this process's memory: there is no alloc, and ranks
                           * of a host may share them */
+    const struct fm_backend *also; /* runs the same model along, in memory of its own; NULL: none */
 
-    int (*is_there)(void); /* can be used on this machine */
+    fm_status (*is_usable)(void); /* on this machine; FM_E_DEVICE, saying why not */
+    int (*n_device)(void);        /* NULL: ranks of a host share what there is */
     fm_status (*open)(const fm_backend_options *o, fm_backend_memory *out);
     fm_run_bytes (*bytes)(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
                           const fm_run_limits *lim, const fm_backend_options *o);
@@ -42,9 +49,17 @@ extern const fm_backend fm_backend_cpu;
 
 /* NULL: this build has none. */
 const fm_backend *fm_backend_cuda(void);
+const fm_backend *fm_backend_shadow(void); /* the CPU, and the GPU along with it; op/shadow.h */
 
-/* By the word of --device: "cpu", "cuda", or "auto", the best that is there.
- * FM_E_NOSUP: not in this build.  FM_E_DEVICE: not on this machine. */
-fm_status fm_backend_find(const fm_backend **out, const char *word, fm_dtype act);
+/* Should "auto" be a GPU?  FM_E_NOSUP: not in this build, or not in this
+ * arithmetic.  FM_E_DEVICE: not on this machine, or not one for each of its
+ * n_rank ranks.  One sentence says why. */
+fm_status fm_backend_suits_gpu(fm_dtype act, int n_rank);
+
+/* By the word of --device: "cpu", "cuda", or "auto", which is a GPU if has_gpu.
+ * With `shadow` the CPU with the GPU along.  FM_E_NOSUP, FM_E_DEVICE: there is no
+ * GPU that can be used. */
+fm_status fm_backend_find(const fm_backend **out, const char *word, fm_dtype act, int has_gpu,
+                          int shadow);
 
 #endif

@@ -6,3 +6,8 @@ const fm_backend *fm_backend_cuda(void)
 {
     return NULL;
 }
+
+const fm_backend *fm_backend_shadow(void)
+{
+    return NULL;
+}

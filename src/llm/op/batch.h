@@ -22,9 +22,13 @@ typedef struct {
     const int32_t *page;   /* [ceil((pos0+n_row)/page_size)] the sequence's pages */
 } fm_span;
 
+/* In place of a token that is not known yet: the one the pass before chose for
+ * its out row i.  Only for back ends that sample. */
+#define FM_CHOICE(i) (-1 - (i))
+
 typedef struct {
     int      n_row, n_span, n_out;
-    int32_t *token; /* [n_row] */
+    int32_t *token; /* [n_row] ids, or FM_CHOICE() of the pass before */
     int32_t *pos;   /* [n_row] */
     fm_span *span;  /* [n_span] in row order */
     int32_t *out;   /* [n_out] rows whose logits are wanted, ascending */

@@ -9,12 +9,20 @@
 #include "llm/kernel/cuda/experts.h"
 #include "llm/op/cuda_internal.h"
 
+/* NCCL waits for recorded steps that have calls of a group to be gone before the
+ * group may go. */
 static void destroy(fm_run *r)
 {
     fm_cuda_run *g = r->backend;
     if (g) {
-        fm__cuda_part(r);
+        if (g->exchange.replica && r->fault == FM_OK) (void)fm__cuda_wait(r);
         for (int i = 0; i < g->n_recorded; i++) fm_cuda_graph_destroy(g->recorded[i].graph);
+        fm__cuda_part(r);
+        for (int i = 0; i < FM_CUDA_AHEAD; i++) {
+            fm_cuda_mark_destroy(g->read[i]);
+            fm_cuda_mark_destroy(g->asked[i].done);
+        }
+        fm__cuda_side_destroy(&g->side);
         fm_cuda_lt_destroy(g->lt);
         fm_cuda_stream_destroy(g->stream);
         fm_cuda_free(g->memory);
@@ -55,6 +63,7 @@ static const fm_ops cuda_ops = {
     .collect     = stay,
     .logits      = fm__cuda_logits,
     .sample      = fm__cuda_sample,
+    .sampled     = fm__cuda_sampled,
     .destroy     = destroy,
 };
 
@@ -136,12 +145,17 @@ static fm_status make_ready(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options
     FM_TRY(check_shapes(r->config));
     FM_TRY(fm_cuda_open(&g->dev, o->device));
     FM_TRY(fm_cuda_stream_create(&g->stream));
+    for (int i = 0; i < FM_CUDA_AHEAD; i++) {
+        FM_TRY(fm_cuda_mark_create(&g->read[i]));
+        FM_TRY(fm_cuda_mark_create(&g->asked[i].done));
+    }
+    FM_TRY(fm__cuda_side_create(&g->side));
     FM_TRY(allocate(r, g, o));
     FM_TRY(fm__cuda_meet(r, o));
     FM_TRY(fm_cuda_experts_init());
     FM_TRY(fm_cuda_mla_init());
     FM_TRY(fm_cuda_linear_init());
-    return o->deterministic ? FM_OK : fm_cuda_lt_create(&g->lt, g->lt_space, FM_CUDA_LT_BYTES);
+    return fm_cuda_lt_create(&g->lt, g->lt_space, FM_CUDA_LT_BYTES);
 }
 
 fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
@@ -156,6 +170,7 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
     }
     g->deterministic = o->deterministic;
     fm__cuda_set_bounds(g, lim);
+    g->apart   = o->apart;
     g->pads    = o->pads;
     g->records = o->pads && o->records;
     g->ops     = cuda_ops;

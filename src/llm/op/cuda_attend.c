@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention on the GPU: kernel/cuda/mla.h has the forms, the products around
  * them are here. */
-#include "llm/kernel/cuda/rows.h"
 #include "llm/op/cuda_internal.h"
 
 static fm_mla_cache cache_of(const fm_run *r, const fm_cuda_run *g, int layer)
@@ -17,13 +16,7 @@ static fm_mla_cache cache_of(const fm_run *r, const fm_cuda_run *g, int layer)
 
 /* --- absorbed ------------------------------------------------------------- */
 
-/* Generated rows, with those that pad a step of them alone. */
-static int generated(const fm_run *r, const fm_cuda_run *g)
-{
-    return g->pass.n_prompt_span ? g->pass.n_gen : r->n_row;
-}
-
-/* Rows [first, end) of them. */
+/* Rows [first, end) of the generated ones. */
 static fm_mla_rows rows_of(const fm_cuda_run *g, int first, int end)
 {
     return (fm_mla_rows){.max_row  = end - first,
@@ -33,7 +26,9 @@ static fm_mla_rows rows_of(const fm_cuda_run *g, int first, int end)
                          .n_key    = g->there.gen_keys + first,
                          .table    = g->there.gen_table + first,
                          .unit0    = g->unit0,
-                         .unit     = g->unit};
+                         .unit     = g->unit,
+                         .done     = g->done,
+                         .n_done   = g->n_done};
 }
 
 /* As many rows from `first` on as there is room for their parts. */
@@ -47,18 +42,16 @@ static int wave_end(const fm_cuda_run *g, int first, int n_row)
     return end;
 }
 
-/* q' = [k_up^T q | qR], a product per head */
+/* q' = [k_up^T q | qR], a product per head; qR is there since it was rotated */
 static void absorb(fm_run *r, fm_act q, const fm_attn_weights *w)
 {
     const fm_cuda_run     *g = fm__gpu(r);
     const fm_model_config *c = r->config;
     const int              H = r->weights->n_head, qk = c->nope + c->rope, width = fm_kv_width(c);
-    const fm_cuda_query_end_args end = {
-        g->q_latent, q.data, generated(r, g), H, c->nope, c->rope, c->kv_lora, width};
     fm__cuda_product(r, (fm_cuda_linear_args){.x        = q.data,
                                               .w        = w->k_up[0].panels,
                                               .y        = g->q_latent,
-                                              .m        = generated(r, g),
+                                              .m        = fm__cuda_generated(r),
                                               .n        = c->kv_lora,
                                               .k        = c->nope,
                                               .ldx      = H * qk,
@@ -70,7 +63,6 @@ static void absorb(fm_run *r, fm_act q, const fm_attn_weights *w)
                                               .y_stride = width,
                                               .by_k     = 1,
                                               .y_bf16   = 1});
-    if (r->fault == FM_OK) r->fault = fm_cuda_query_end(&end, g->stream);
 }
 
 /* o = v_up z, a product per head */
@@ -82,7 +74,7 @@ static void values(fm_run *r, fm_act o, const fm_attn_weights *w)
     fm__cuda_product(r, (fm_cuda_linear_args){.x        = g->z_latent,
                                               .w        = w->v_up[0].panels,
                                               .y        = o.data,
-                                              .m        = generated(r, g),
+                                              .m        = fm__cuda_generated(r),
                                               .n        = c->v_dim,
                                               .k        = c->kv_lora,
                                               .ldx      = H * c->kv_lora,
@@ -100,7 +92,7 @@ static fm_status attend_wave(fm_run *r, int layer, int first, int end)
 {
     fm_cuda_run *g     = fm__gpu(r);
     const size_t H     = (size_t)r->weights->n_head;
-    const int    whole = first == 0 && end == generated(r, g);
+    const int    whole = first == 0 && end == fm__cuda_generated(r);
     const fm_mla_absorbed_args a = {
         .rows     = rows_of(g, first, end),
         .cache    = cache_of(r, g, layer),
@@ -110,6 +102,8 @@ static fm_status attend_wave(fm_run *r, int layer, int first, int end)
         .q        = g->q_latent + (size_t)first * H * (size_t)fm_kv_width(r->config),
         .part_z   = g->part_z,
         .part_sum = g->part_sum,
+        .few_unit = fm__cuda_few_units(r->weights->n_head),
+        .score    = g->score,
         .z        = g->z_latent + (size_t)first * H * (size_t)r->config->kv_lora,
         .n_sm     = g->dev.n_sm};
     if (!whole || !g->pass.is_planned) FM_TRY(fm_cuda_mla_plan(&a.rows, g->stream));
@@ -121,8 +115,8 @@ static void attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_
 {
     const fm_cuda_run *g = fm__gpu(r);
     absorb(r, q, w);
-    for (int first = 0, end; r->fault == FM_OK && first < generated(r, g); first = end) {
-        end      = wave_end(g, first, generated(r, g));
+    for (int first = 0, end; r->fault == FM_OK && first < fm__cuda_generated(r); first = end) {
+        end      = wave_end(g, first, fm__cuda_generated(r));
         r->fault = attend_wave(r, layer, first, end);
     }
     values(r, o, w);
@@ -232,6 +226,6 @@ void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_wei
 {
     const fm_cuda_run *g = fm__gpu(r);
     if (r->weights->n_head == 0) return;
-    if (r->fault == FM_OK && generated(r, g)) attend_generated(r, o, q, layer, w);
+    if (r->fault == FM_OK && fm__cuda_generated(r)) attend_generated(r, o, q, layer, w);
     if (r->fault == FM_OK && g->pass.n_prompt_span) attend_prompt(r, o, q, layer, w);
 }

@@ -139,11 +139,22 @@ static int fits_one_wave(const fm_cuda_run *g)
 
 /* --- a pass --------------------------------------------------------------- */
 
+/* Lists the device has read. */
+static fm_mark take_lists(fm_run *r, fm_cuda_run *g)
+{
+    const unsigned turn = g->n_pass++ % FM_CUDA_AHEAD;
+    g->here             = g->list[turn];
+    r->fault            = fm__cuda_reach(r, g->read[turn]);
+    return g->read[turn];
+}
+
 void fm__cuda_begin(fm_run *r)
 {
-    fm_cuda_run    *g = fm__gpu(r);
-    const fm_batch *b = r->batch;
-    g->pass           = (fm_cuda_pass){.n_gen = number_rows(b, g->row_of, FM_FORM_GENERATED, 0)};
+    fm_cuda_run    *g    = fm__gpu(r);
+    const fm_batch *b    = r->batch;
+    const fm_mark   read = take_lists(r, g);
+    if (r->fault != FM_OK) return;
+    g->pass = (fm_cuda_pass){.n_gen = number_rows(b, g->row_of, FM_FORM_GENERATED, 0)};
     number_rows(b, g->row_of, FM_FORM_PROMPT, g->pass.n_gen);
     list_rows(b, g);
     list_spans(b, g);
@@ -158,6 +169,7 @@ void fm__cuda_begin(fm_run *r)
     const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);
     const size_t pages = (size_t)g->here.page_begin[b->n_span] * sizeof(int32_t);
     r->fault = fm_cuda_upload(g->there.token, g->here.token, lists + pages, g->stream);
+    if (r->fault == FM_OK) r->fault = fm_cuda_mark_set(read, g->stream);
     if (r->fault == FM_OK && g->records && g->pass.is_padded && fits_one_wave(g)) replay(r, g);
 }
 

@@ -77,9 +77,13 @@ static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, size_t H,
     g->q_latent       = fm_slab_take(s, T * H * (size_t)fm_kv_width(c) * sizeof(uint16_t));
     g->z_latent       = fm_slab_take(s, T * H * L * sizeof(uint16_t));
     g->unit           = fm_slab_take(s, unit * sizeof *g->unit);
-    g->unit0          = fm_slab_take(s, (T + 1) * sizeof(int32_t));
+    g->unit0          = fm_slab_take(s, (T + 2) * sizeof(int32_t));
     g->part_z         = fm_slab_take(s, unit * H * L * sizeof(float));
     g->part_sum       = fm_slab_take(s, unit * H * 2 * sizeof(float));
+    const int few     = fm__cuda_few_units((int)H);
+    g->score          = fm_slab_take(s, (size_t)few * H * FM_CUDA_PART * sizeof(float));
+    g->n_done         = few * FM_MLA_SLICES * (int)((H + 15) / 16);
+    g->done           = fm_slab_take(s, (size_t)g->n_done * sizeof(int32_t));
 }
 
 static void carve_expanded(fm_cuda_run *g, const fm_model_config *c, size_t H,
@@ -103,10 +107,8 @@ static size_t own_slots(const fm_model_config *c, const fm_shard *shard)
 
 static size_t middle_of(const fm_model_config *c, const fm_shard *shard, size_t rows, size_t all)
 {
-    const size_t inter  = (size_t)c->moe_inter;
-    const size_t riding = FM_CUDA_FEW_ROWS * ((size_t)(c->top_k + c->n_shared) * inter);
-    return fm__cuda_most(
-        riding, fm__cuda_most(rows * (size_t)fm_shard_widest_mlp(shard, c), all * own_slots(c, shard) * inter));
+    return fm__cuda_most(rows * (size_t)fm_shard_widest_mlp(shard, c),
+                         all * own_slots(c, shard) * (size_t)c->moe_inter);
 }
 
 static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
@@ -117,7 +119,8 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
     const size_t keys = (size_t)(shard->group.n * shard->expert.n), E = (size_t)c->n_expert;
     const size_t D = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     g->middle      = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
-    g->gate_up     = fm_slab_take(s, rows * 2 * (size_t)fm_shard_widest_mlp(shard, c) * sizeof(uint16_t));
+    g->side.middle = fm_slab_take(s, (size_t)fm__cuda_least((int)rows, FM_CUDA_SIDE_ROWS) *
+                                         (size_t)fm_shard_widest_mlp(shard, c) * sizeof(uint16_t));
     g->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
     g->count       = fm_slab_take(s, (E + 1) * sizeof(int32_t));
     g->offset      = fm_slab_take(s, (E + 2) * sizeof(int32_t));
@@ -219,7 +222,7 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
     carve_ffn(g, c, shard, lim, s);
     carve_travel(g, c, shard, lim, s);
     carve_logits(g, c, shard, lim, s);
-    fm__cuda_carve_choice(&g->choose_there, outs, s);
+    fm__cuda_carve_choice(&g->choose_there, outs, c->vocab, s);
     g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes((int)outs, c->vocab));
     g->page     = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * sizeof(int32_t));
     g->slot     = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
@@ -261,8 +264,10 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
                            const fm_run_limits *lim, fm_slab *s)
 {
     const size_t outs = (size_t)(lim->max_out * shard->group.n);
-    carve_lists(&g->here, g, shard, lim, s);
-    fm__cuda_carve_choice(&g->choose_here, outs, s);
+    for (int i = 0; i < FM_CUDA_AHEAD; i++) {
+        carve_lists(&g->list[i], g, shard, lim, s);
+        fm__cuda_carve_choice(&g->asked[i].here, outs, c->vocab, s);
+    }
     carve_counts(&g->exchange, shard, s);
     carve_stages(&g->exchange, c, shard, lim, s);
     g->logits  = fm_slab_take(s, lanes(lim) * outs * (size_t)c->vocab * sizeof(float));

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "llm/kernel/cuda/columns.h"
 #include "llm/kernel/cuda/rows.h"
 #include "llm/op/cuda_internal.h"
@@ -64,19 +65,39 @@ void fm__cuda_part(fm_run *r)
     fm_device_comm_close(x->replica);
 }
 
+static fm_status check_groups(const fm_cuda_exchange *x)
+{
+    fm_device_comm *const all[] = {x->replica, x->stage, x->attn, x->group, x->channel};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]) FM_TRY(fm_device_comm_check(all[i]));
+    return FM_OK;
+}
+
+/* Asking again and again is what the driver's own wait does, too; but that one
+ * never ends. */
+static fm_status wait_for(fm_run *r, fm_mark m)
+{
+    const fm_cuda_run *g     = fm__gpu(r);
+    const double       since = fm_now();
+    for (int done = 0;;) {
+        FM_TRY(m ? fm_cuda_mark_is_reached(m, &done) : fm_cuda_stream_is_done(g->stream, &done));
+        if (done) return FM_OK;
+        FM_TRY(check_groups(&g->exchange));
+        if (fm_now() - since > FM_CUDA_PATIENCE)
+            return fm_fail(FM_E_DEVICE, "pass %u on the GPU is not done after %d seconds",
+                           g->n_pass, FM_CUDA_PATIENCE);
+        sched_yield();
+    }
+}
+
 fm_status fm__cuda_wait(fm_run *r)
 {
-    const fm_cuda_run    *g     = fm__gpu(r);
-    fm_device_comm *const all[] = {g->exchange.replica, g->exchange.stage, g->exchange.attn,
-                                   g->exchange.group, g->exchange.channel};
-    int                   done  = !g->exchange.replica; /* alone: the driver's own wait will do */
-    while (!done) {
-        FM_TRY(fm_cuda_stream_is_done(g->stream, &done));
-        for (size_t i = 0; !done && i < sizeof all / sizeof *all; i++)
-            if (all[i]) FM_TRY(fm_device_comm_check(all[i]));
-        if (!done) sched_yield();
-    }
-    return fm_cuda_stream_wait(g->stream);
+    return wait_for(r, NULL);
+}
+
+fm_status fm__cuda_reach(fm_run *r, fm_mark m)
+{
+    return wait_for(r, m);
 }
 
 /* --- columns --------------------------------------------------------------- */
@@ -117,12 +138,13 @@ void fm__cuda_gather_act(fm_run *r, fm_act all, fm_act mine)
 
 void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y)
 {
-    const fm_cuda_run     *g = fm__gpu(r);
-    const fm_cuda_add_args a = {x.data, y.data, r->n_row, x.width};
-    if (g->exchange.attn)
-        fm__cuda_gather(r, &g->exchange.y, g->exchange.attn, x.data, r->n_row, 1);
-    else
-        r->fault = fm_cuda_add(&a, g->stream);
+    const fm_cuda_run *g = fm__gpu(r);
+    if (!g->exchange.attn) {
+        fm__cuda_add_later(r, x, y);
+        return;
+    }
+    fm__cuda_settle(r);
+    fm__cuda_gather(r, &g->exchange.y, g->exchange.attn, x.data, r->n_row, 1);
 }
 
 /* --- words ----------------------------------------------------------------- */
@@ -185,7 +207,6 @@ static fm_status gather_rows(fm_run *r, void *all, const void *mine, size_t row_
 void fm__cuda_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route)
 {
     const size_t k         = (size_t)r->config->top_k * sizeof(int32_t);
-    fm__gpu(r)->pass.rides = fm__cuda_rides(r);
     if (!fm__gpu(r)->exchange.group) return; /* the same buffers */
     fm__is_well(r, gather_rows(r, h_all.data, h.data, (size_t)h.width * sizeof(uint16_t)));
     if (r->fault == FM_OK) r->fault = gather_rows(r, route_all.expert, route.expert, k);

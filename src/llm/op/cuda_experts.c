@@ -22,43 +22,6 @@ typedef struct {
     int                   is_counted;
 } expert_pass;
 
-/* --- very few rows --------------------------------------------------------- */
-
-int fm__cuda_rides(fm_run *r)
-{
-    const fm_cuda_run *g = fm__gpu(r);
-    return !g->deterministic && r->ranks.stage->n_rank == 1 && r->n_row <= FM_CUDA_FEW_ROWS;
-}
-
-static fm_cuda_expert_matrix matrix(const fm_matrix *m)
-{
-    return (fm_cuda_expert_matrix){m->panels, m->scale, m->scale_row0};
-}
-
-static void stream_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt,
-                           const fm_mlp_weights *expert)
-{
-    fm_cuda_run             *g = fm__gpu(r);
-    fm_cuda_experts_few_args a = {.gate_up = matrix(&expert->gate_up),
-                                  .down    = matrix(&expert->down),
-                                  .h       = h.data,
-                                  .expert  = rt.expert,
-                                  .weight  = rt.weight,
-                                  .middle  = g->middle,
-                                  .y       = y.data,
-                                  .T       = r->n_row,
-                                  .top_k   = r->config->top_k,
-                                  .D       = y.width,
-                                  .I       = expert->inter};
-    if (g->pass.riding) {
-        a.shared_gate_up = matrix(&g->pass.riding->gate_up);
-        a.shared_down    = matrix(&g->pass.riding->down);
-        a.I_shared       = g->pass.riding->inter;
-    }
-    if (fm__is_well(r, fm_cuda_experts_few_up(&a, g->stream)))
-        r->fault = fm_cuda_experts_few_down(&a, g->stream);
-}
-
 /* --- pairs ----------------------------------------------------------------- */
 
 static fm_status sort_by_expert(const expert_pass *p, int width)
@@ -71,6 +34,7 @@ static fm_status sort_by_expert(const expert_pass *p, int width)
                                   .pair_of    = g->pair_of,
                                   .block      = g->block,
                                   .n_block    = g->n_block,
+                                  .scratch    = (int32_t *)g->middle, /* free until the products */
                                   .n_row      = p->n_row,
                                   .top_k      = p->r->config->top_k,
                                   .n_expert   = p->n_own ? p->n_own : 1,
@@ -141,6 +105,17 @@ static fm_status sort_by_set(expert_pass *p)
 
 /* --- products -------------------------------------------------------------- */
 
+static fm_cuda_expert_matrix matrix(const fm_matrix *m)
+{
+    return (fm_cuda_expert_matrix){m->panels, m->scale, m->scale_row0};
+}
+
+/* No more blocks than pairs, nor than full ones and one of each expert. */
+static int most_blocks(const expert_pass *p, int width)
+{
+    return fm__cuda_least(p->n_pair, p->n_pair / width + p->n_own);
+}
+
 static fm_cuda_experts_args tiles(const expert_pass *p, int width)
 {
     const fm_cuda_run *g = p->g;
@@ -153,7 +128,7 @@ static fm_cuda_experts_args tiles(const expert_pass *p, int width)
                                   .block      = g->block,
                                   .n_block    = g->n_block,
                                   .block_rows = width,
-                                  .max_block  = p->n_pair / width + p->n_own,
+                                  .max_block  = most_blocks(p, width),
                                   .n_sm       = g->dev.n_sm};
 }
 
@@ -188,7 +163,7 @@ static fm_status sum_here(const expert_pass *p, fm_f32s y, int accumulate)
                                     .n_row      = p->n_row,
                                     .top_k      = p->r->config->top_k,
                                     .width      = y.width};
-    return y.width ? fm_cuda_combine(&a, p->g->stream) : FM_OK;
+    return y.width ? fm__cuda_combine_later(p->r, &a) : FM_OK;
 }
 
 /* Rows of a group, counted from the pass's first. */
@@ -267,15 +242,16 @@ static fm_status send_home(const expert_pass *p, fm_f32s y, int accumulate)
 
 static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
 {
-    fm_run                 *r   = p->r;
-    const fm_model_config  *c   = r->config;
-    const fm_cuda_exchange *x   = &p->g->exchange;
-    const int               fp8 = p->own && p->own->gate_up.scale;
-    const int width             = fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert, fp8);
-    p->n_pair                   = p->n_row * fm__cuda_least(c->top_k, p->n_own);
+    fm_run                 *r     = p->r;
+    const fm_model_config  *c     = r->config;
+    const fm_cuda_exchange *x     = &p->g->exchange;
+    const int               width = fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert);
+    p->n_pair = p->n_row * fm__cuda_least(c->top_k, p->n_own);
     if (x->key && (x->way == FM_CUDA_ANSWERS_PAIRS || x->channel)) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
     if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);
+    fm__cuda_side_join(r); /* y has the shared expert's answer */
+    p->g->pass.is_routed = 0;
     if (r->fault == FM_OK)
         r->fault = x->way == FM_CUDA_ANSWERS_STAY ? sum_here(p, y, accumulate)
                                                   : send_home(p, y, accumulate);
@@ -287,12 +263,6 @@ void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_ml
     fm_cuda_run   *g   = fm__gpu(r);
     const fm_range set = fm_shard_experts(&r->weights->shard, r->config);
     const int      n   = g->here.group_row0[r->weights->shard.group.n];
-    if (g->pass.rides) {
-        stream_experts(r, y, h, rt, expert);
-        g->pass.rides  = 0;
-        g->pass.riding = NULL;
-        return;
-    }
     for (int row = 0; r->fault == FM_OK && row < n; row += FM_CUDA_PASS_ROWS) {
         const size_t at = (size_t)row * (size_t)r->config->top_k;
         expert_pass  p  = {.r      = r,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products: dense ones, and FFNs that every row goes through. */
 #include "llm/kernel/cuda/experts.h"
-#include "llm/kernel/cuda/rows.h"
 #include "llm/op/cuda_internal.h"
 
 void fm__cuda_product(fm_run *r, fm_cuda_linear_args a)
@@ -31,7 +30,9 @@ static fm_cuda_linear_args dense(const uint16_t *x, const fm_matrix *w, void *y,
 void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
+    const int aside = y.data == r->act.ckv.data && fm__cuda_side_open(r);
     fm__cuda_product(r, dense(x.data, w, y.data, n_row));
+    if (aside) fm__cuda_side_close(r); /* queries come from the same h */
 }
 
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
@@ -44,35 +45,33 @@ void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int 
 
 /* --- dense and shared FFNs ------------------------------------------------- */
 
+/* Gate, up and SwiGLU for many rows: the experts' tiles, one expert for all. */
+static void middle_of_many(fm_run *r, const uint16_t *h, const fm_matrix *w, uint16_t *to, int n)
+{
+    const fm_cuda_experts_args a = {
+        .gate_up    = {w->panels, w->scale, w->scale_row0},
+        .h          = h,
+        .middle     = to,
+        .n_row      = n,
+        .block_rows = fm_cuda_experts_block_rows(n, 1),
+        .D          = w->k,
+        .I          = w->n / 2,
+        .n_sm       = fm__gpu(r)->dev.n_sm};
+    r->fault = fm_cuda_experts_up(&a, fm__gpu(r)->stream);
+}
+
 /* The own channels of the middle, wherever they go: [n, I'] */
 static void middle(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, uint16_t *to, int n)
 {
-    const fm_cuda_run        *g     = fm__gpu(r);
-    const int                 inter = w->gate_up.n / 2;
-    const fm_cuda_swiglu_args gate  = {to, g->gate_up, 1, n, inter};
-    fm_cuda_linear_args       up    = dense(h, &w->gate_up, to, n);
-    if (r->fault != FM_OK || inter == 0) return;
-    if (!g->lt || n <= FM_CUDA_LT_ROWS) {
-        up.swiglu = 1;
-        up.ldy    = inter;
-        fm__cuda_product(r, up);
-    } else if (w->gate_up.scale) {
-        const fm_cuda_experts_args a = {
-            .gate_up    = {w->gate_up.panels, w->gate_up.scale, w->gate_up.scale_row0},
-            .h          = h,
-            .middle     = to,
-            .n_row      = n,
-            .block_rows = fm_cuda_experts_block_rows(n, 1, 1),
-            .D          = w->gate_up.k,
-            .I          = inter,
-            .n_sm       = g->dev.n_sm};
-        r->fault = fm_cuda_experts_up(&a, g->stream);
-    } else {
-        up.y      = g->gate_up;
-        up.y_bf16 = 1;
-        fm__cuda_product(r, up);
-        if (r->fault == FM_OK) r->fault = fm_cuda_swiglu(&gate, g->stream);
+    fm_cuda_linear_args up = dense(h, &w->gate_up, to, n);
+    if (r->fault != FM_OK || up.n == 0) return;
+    if (n > FM_CUDA_TILE_ROWS) {
+        middle_of_many(r, h, &w->gate_up, to, n);
+        return;
     }
+    up.swiglu = 1;
+    up.ldy    = up.n / 2;
+    fm__cuda_product(r, up);
 }
 
 static void mlp_rows(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, float *y, int n)
@@ -87,11 +86,18 @@ static void mlp_rows(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, floa
     fm__cuda_product(r, dense(g->middle, &w->down, y, n));
 }
 
+static void mlp_beside(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, float *y)
+{
+    uint16_t *to = fm__gpu(r)->side.middle;
+    middle(r, h, w, to, r->n_row);
+    fm__cuda_product(r, dense(to, &w->down, y, r->n_row));
+    fm__cuda_side_close(r);
+}
+
 void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
 {
-    fm_cuda_run *g = fm__gpu(r);
-    if (g->pass.rides) {
-        g->pass.riding = w;
+    if (fm__gpu(r)->pass.is_routed && fm__cuda_side_open(r)) { /* experts come next */
+        mlp_beside(r, h.data, w, y.data);
         return;
     }
     for (int row = 0; r->fault == FM_OK && row < r->n_row; row += FM_CUDA_PASS_ROWS)

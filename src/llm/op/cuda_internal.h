@@ -11,20 +11,24 @@
 #include "device/cuda/graph.h"
 #include "llm/kernel/cuda/linear.h"
 #include "llm/kernel/cuda/mla.h"
+#include "llm/kernel/cuda/rows.h"
 #include "llm/kernel/cuda/sample.h"
 #include "llm/op/cuda.h"
 #include "llm/op/cuda_exchange_internal.h"
 
 enum {
     FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
-    FM_CUDA_LT_ROWS   = 64,       /* from more rows on, a dense FFN is cuBLASLt's */
-    FM_CUDA_FEW_ROWS  = 4,        /* up to these, experts are streamed without sorting */
+    FM_CUDA_TILE_ROWS = 32,       /* up to these, gate and up are a product for few rows */
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
     FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
+    FM_CUDA_FEW_PARTS = 32,       /* up to these, of 16 heads, parts are divided among blocks */
     FM_CUDA_UNITS     = 4096,     /* parts of long texts at once, besides one for each row */
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
     FM_CUDA_EDITS     = 1 << 16,  /* logits that penalties and biases change in a step */
+    FM_CUDA_SIDE_ROWS = 512,      /* up to these, independent work goes to a second stream */
     FM_CUDA_GRAPHS    = 64,       /* recorded steps */
+    FM_CUDA_AHEAD     = 2,        /* passes the host may be ahead of the device */
+    FM_CUDA_PATIENCE  = 300,      /* seconds until a device that does not answer counts as stuck */
 };
 
 /* The lists of a pass: written on the host, copied in one piece. */
@@ -53,30 +57,54 @@ typedef struct {
 typedef struct {
     fm_cuda_sampling   *how;  /* [max_out of all groups] */
     int32_t            *n_edit;
-    fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] comes last of what goes there */
+    fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] comes last of what always goes there */
+    uint32_t           *allowed; /* [max_out of all groups, words of V bits], first come first */
     int32_t            *id, *top_id;           /* what comes back, [] and [, 20] */
     float              *logprob, *top_logprob;
 } fm_cuda_choice;
+
+/* A choice of tokens the device was asked for. */
+typedef struct {
+    fm_cuda_choice here;
+    fm_mark        done; /* and copied back */
+    int            n, any_top;
+} fm_cuda_asked;
 
 /* What the host remembers of the pass in flight. */
 typedef struct {
     int n_gen, n_prompt_span, n_tile, n_table;
     int is_padded;  /* every size is one of a few, whatever the batch */
+    int is_routed;  /* experts are to come */
     int is_planned; /* units are on the device */
     int is_tiled;   /* the tiles of a pass over all keys are, too */
     int n_own_word; /* rows this rank contributes to the embedding */
-    int rides;      /* the experts come next, and so few rows stream them */
-    const fm_mlp_weights *riding; /* the shared expert, which goes along with them */
+    fm_cuda_combine_args experts; /* wait for the sum that follows; y NULL: none do */
+    fm_cuda_add_args sum;      /* waits for the norm that follows; x NULL: none does */
+    uint16_t        *unturned; /* queries that the next cache write rotates */
 } fm_cuda_pass;
+
+/* A second stream; cuda_side.c. */
+typedef struct {
+    fm_stream   stream;
+    fm_mark     begin, end;
+    fm_cuda_lt *lt;     /* without a workspace, which is one stream's */
+    uint16_t   *middle; /* [rows of a pass beside, inter] of the shared expert */
+    int         is_noted, is_open;
+} fm_cuda_side;
 
 typedef struct {
     fm_cuda_device dev;
     fm_stream      stream;
-    fm_cuda_lt    *lt; /* NULL: every product by our own kernel */
+    fm_cuda_lt    *lt;
     fm_ops         ops;
-    int            deterministic;
+    fm_cuda_side   side;
+    int            apart; /* every op is done when it returns: none waits for the next */
+    int            deterministic; /* answers of experts travel one by one */
 
-    fm_cuda_lists here, there; /* host, device */
+    fm_cuda_lists list[FM_CUDA_AHEAD]; /* pinned, in turn: the others may not be read yet */
+    fm_mark       read[FM_CUDA_AHEAD]; /* reached when it has */
+    unsigned      n_pass;
+    fm_cuda_lists here, there; /* of the pass at hand on the host, device */
     int32_t      *row_of;      /* host [max_rows] the batch's row -> ours */
     int32_t      *slot;        /* [max_rows] where a row's token is cached */
     int32_t      *page;        /* [max_span, max_page] */
@@ -95,7 +123,9 @@ typedef struct {
     uint16_t    *q_latent, *z_latent; /* [max_rows, H', kv_width or kv_lora] */
     fm_mla_unit *unit;
     int32_t     *unit0;
-    float       *part_z, *part_sum;
+    float       *part_z, *part_sum, *score;
+    int32_t     *done;  /* [n_done] */
+    int          n_done;
     fm_mla_tile *tile;
     int32_t     *n_tile, *key0;
     uint16_t    *latent; /* [max_key, kv_width] */
@@ -103,13 +133,14 @@ typedef struct {
     float       *state_o, *state_sum;
 
     uint16_t *middle;   /* [pairs or rows of a pass, inter] */
-    uint16_t *gate_up;  /* [rows of a pass, 2 inter'] before SwiGLU */
     float    *pair_out; /* [pairs of a pass, D'] */
     int32_t  *count, *offset, *pair_row, *pair_of, *block, *n_block;
 
     fm_cuda_exchange exchange;
 
-    fm_cuda_choice choose_here, choose_there;
+    fm_cuda_asked  asked[FM_CUDA_AHEAD]; /* in turn */
+    unsigned       n_asked;
+    fm_cuda_choice choose_there;
     void          *choose_scratch;
     int32_t       *edit_at; /* host [V] zeros between rows */
 
@@ -130,6 +161,13 @@ static inline float *fm__cuda_kv_scale(const fm_run *r, int layer)
     const fm_cuda_run *g     = r->backend;
     const size_t       slots = (size_t)r->limits.n_page * (size_t)r->limits.page_size;
     return g->kv_scale ? g->kv_scale + (size_t)layer * slots : NULL;
+}
+
+/* Generated rows, with those that pad a step of them alone. */
+static inline int fm__cuda_generated(const fm_run *r)
+{
+    const fm_cuda_run *g = r->backend;
+    return g->pass.n_prompt_span ? g->pass.n_gen : r->n_row;
 }
 
 static inline int fm__cuda_least(int a, int b)
@@ -154,20 +192,39 @@ static inline int fm__cuda_parts(int n_key)
     return (n_key + FM_CUDA_PART - 1) / FM_CUDA_PART;
 }
 
+/* Parts that count as few. */
+static inline int fm__cuda_few_units(int n_head)
+{
+    const int few = FM_CUDA_FEW_PARTS / ((n_head + 15) / 16);
+    return few > 1 ? few : 1;
+}
+
 /* cuda_batch.c */
 void fm__cuda_begin(fm_run *r); /* the batch's lists go to the device */
 void fm__cuda_end(fm_run *r);
 /* cuda_sample.c */
-fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out);
-void      fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, fm_slab *s);
+fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket);
+fm_status fm__cuda_sampled(fm_run *r, int ticket, fm_sampled *out);
+void      fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s);
 /* cuda_rows.c */
 void fm__cuda_find_slots(fm_run *r); /* the first thing in a pass */
 void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table);
 void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a); /* with y's sum */
+void fm__cuda_add_later(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, with the next norm of x */
+void fm__cuda_settle(fm_run *r); /* sums that wait happen now: x or y is needed otherwise */
 void fm__cuda_rope_q(fm_run *r, fm_act q);
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
+/* cuda_side.c: open and close enclose what goes to the side, if open says so;
+ * join comes before the first use of its results */
+fm_status fm__cuda_side_create(fm_cuda_side *s);
+void      fm__cuda_side_destroy(fm_cuda_side *s);
+void      fm__cuda_side_note(fm_run *r); /* what the side needs is in the stream now */
+int       fm__cuda_side_open(fm_run *r);
+void      fm__cuda_side_close(fm_run *r);
+void      fm__cuda_side_join(fm_run *r);
 /* cuda_ffn.c */
 void fm__cuda_product(fm_run *r, fm_cuda_linear_args a);
 void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
@@ -176,7 +233,6 @@ void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 /* cuda_experts.c */
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
-int  fm__cuda_rides(fm_run *r); /* is this pass short enough to stream the experts? */
 /* cuda_attend.c */
 void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 

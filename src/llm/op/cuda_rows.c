@@ -27,63 +27,123 @@ void fm__cuda_find_slots(fm_run *r)
 void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
 {
     const fm_cuda_run *g = fm__gpu(r);
-    fm_cuda_embed_args a = {.x     = x.data,
-                            .table = table,
-                            .token = g->there.token,
-                            .n_row = r->n_row,
-                            .width = x.width,
-                            .vocab = r->config->vocab};
+    fm_cuda_embed_args a = {.x      = x.data,
+                            .table  = table,
+                            .token  = g->there.token,
+                            .n_row  = r->n_row,
+                            .width  = x.width,
+                            .vocab  = r->config->vocab,
+                            .chosen = g->choose_there.id};
     fm__cuda_find_slots(r);
     if (r->fault == FM_OK && g->exchange.attn) { /* of words that came together */
-        a.table = fm__cuda_gather_words(r, table);
-        a.token = g->there.word_at;
-        a.vocab = r->weights->shard.attn.n * r->n_row;
+        a.table  = fm__cuda_gather_words(r, table);
+        a.token  = g->there.word_at;
+        a.vocab  = r->weights->shard.attn.n * r->n_row;
+        a.chosen = NULL;
     }
     if (r->fault == FM_OK) r->fault = fm_cuda_embed(&a, g->stream);
 }
 
+/* --- norms ------------------------------------------------------------------ */
+
+/* Only if one pass has all rows: the next one's answers go to the same place. */
+fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a)
+{
+    fm_cuda_run *g = fm__gpu(r);
+    if (g->apart || a->n_row != r->n_row || a->width > FM_CUDA_NORM_EXPERTS)
+        return fm_cuda_combine(a, g->stream);
+    g->pass.experts = *a;
+    return FM_OK;
+}
+
+void fm__cuda_add_later(fm_run *r, fm_f32s x, fm_f32s y)
+{
+    fm_cuda_run *g = fm__gpu(r);
+    if (g->pass.sum.x || (g->pass.experts.y && g->pass.experts.y != y.data)) fm__cuda_settle(r);
+    g->pass.sum = (fm_cuda_add_args){x.data, y.data, r->n_row, x.width};
+    if (g->apart) fm__cuda_settle(r);
+}
+
+void fm__cuda_settle(fm_run *r)
+{
+    fm_cuda_run  *g = fm__gpu(r);
+    fm_cuda_pass *p = &g->pass;
+    if (p->experts.y && r->fault == FM_OK) r->fault = fm_cuda_combine(&p->experts, g->stream);
+    if (p->sum.x && r->fault == FM_OK) r->fault = fm_cuda_add(&p->sum, g->stream);
+    p->experts.y = NULL;
+    p->sum.x     = NULL;
+}
+
+/* Sums that wait for this norm are taken along. */
 static void norm(fm_run *r, fm_act y, fm_f32s x, const float *w, const int32_t *gather, int n_row)
 {
-    const fm_cuda_rmsnorm_args a = {.y      = y.data,
-                                    .x      = x.data,
-                                    .gather = gather,
-                                    .w      = w,
-                                    .eps    = r->config->eps,
-                                    .n_row  = n_row,
-                                    .width  = x.width};
-    r->fault                     = fm_cuda_rmsnorm(&a, fm__gpu(r)->stream);
+    fm_cuda_run         *g = fm__gpu(r);
+    fm_cuda_pass        *p = &g->pass;
+    fm_cuda_rmsnorm_args a = {.y      = y.data,
+                              .x      = x.data,
+                              .gather = gather,
+                              .w      = w,
+                              .eps    = r->config->eps,
+                              .n_row  = n_row,
+                              .width  = x.width};
+    if (p->sum.x == x.data) {
+        a.add = p->sum.y;
+        if (p->experts.y) a.experts = p->experts;
+        p->experts.y = NULL;
+        p->sum.x     = NULL;
+    }
+    r->fault = fm_cuda_rmsnorm(&a, g->stream);
 }
 
 void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
     norm(r, y, x, w, NULL, r->n_row);
+    if (y.data == r->act.h.data) fm__cuda_side_note(r);
 }
 
+/* The last thing done to x, which need not become the sum. */
 void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
     norm(r, y, x, w, fm__gpu(r)->there.out, r->n_out);
 }
 
+/* --- rotation and cache ------------------------------------------------------ */
+
+static fm_cuda_rope_args queries(fm_run *r, uint16_t *q)
+{
+    const fm_cuda_run     *g = fm__gpu(r);
+    const fm_model_config *c = r->config;
+    return (fm_cuda_rope_args){.q           = q,
+                               .cos         = g->cos,
+                               .sin         = g->sin,
+                               .pos         = g->there.pos,
+                               .n_row       = r->weights->n_head ? r->n_row : 0,
+                               .n_head      = r->weights->n_head,
+                               .nope        = c->nope,
+                               .rope        = c->rope,
+                               .interleaved = c->rope_interleave,
+                               .latent      = g->q_latent,
+                               .n_latent    = fm__cuda_generated(r),
+                               .kv_lora     = c->kv_lora,
+                               .width       = fm_kv_width(c)};
+}
+
+/* Queries wait for the cache write, which turns them in the same launch. */
 void fm__cuda_rope_q(fm_run *r, fm_act q)
 {
-    const fm_cuda_run      *g = fm__gpu(r);
-    const fm_model_config  *c = r->config;
-    const fm_cuda_rope_args a = {.q           = q.data,
-                                 .cos         = g->cos,
-                                 .sin         = g->sin,
-                                 .pos         = g->there.pos,
-                                 .n_row       = r->n_row,
-                                 .n_head      = r->weights->n_head,
-                                 .nope        = c->nope,
-                                 .rope        = c->rope,
-                                 .interleaved = c->rope_interleave};
-    if (a.n_head) r->fault = fm_cuda_rope(&a, g->stream);
+    fm_cuda_run            *g = fm__gpu(r);
+    const fm_cuda_rope_args a = queries(r, q.data);
+    if (!g->apart)
+        g->pass.unturned = q.data;
+    else if (a.n_row)
+        r->fault = fm_cuda_rope(&a, g->stream);
 }
 
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
 {
-    const fm_cuda_run          *g = fm__gpu(r);
+    fm_cuda_run                *g = fm__gpu(r);
     const fm_model_config      *c = r->config;
+    const fm_cuda_rope_args     q = queries(r, g->pass.unturned);
     const fm_cuda_store_kv_args a = {.cache       = g->kv + (size_t)layer * g->kv_layer,
                                      .e4m3        = g->kv_scale != NULL,
                                      .slot_scale  = fm__cuda_kv_scale(r, layer),
@@ -99,7 +159,10 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
                                      .rope        = c->rope,
                                      .width       = fm_kv_width(c),
                                      .interleaved = c->rope_interleave};
-    r->fault                      = fm_cuda_store_kv(&a, g->stream);
+    fm__cuda_side_join(r);
+    if (r->fault == FM_OK)
+        r->fault = fm_cuda_store_kv(&a, q.q && q.n_row ? &q : NULL, g->stream);
+    g->pass.unturned              = NULL;
 }
 
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
@@ -120,4 +183,5 @@ void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
                                   .method       = c->route,
                                   .func         = c->score};
     r->fault                   = fm_cuda_route(&a, fm__gpu(r)->stream);
+    fm__gpu(r)->pass.is_routed = 1;
 }

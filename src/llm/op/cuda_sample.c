@@ -5,11 +5,17 @@
 
 #include "llm/op/cuda_internal.h"
 
-void fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, fm_slab *s)
+static size_t words_of(int vocab)
+{
+    return ((size_t)vocab + 31) / 32;
+}
+
+void fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s)
 {
     c->how         = fm_slab_take(s, n * sizeof *c->how);
     c->n_edit      = fm_slab_take(s, sizeof *c->n_edit);
     c->edit        = fm_slab_take(s, FM_CUDA_EDITS * sizeof *c->edit);
+    c->allowed     = fm_slab_take(s, n * words_of(vocab) * sizeof *c->allowed);
     c->id          = fm_slab_take(s, n * sizeof *c->id);
     c->logprob     = fm_slab_take(s, n * sizeof *c->logprob);
     c->top_id      = fm_slab_take(s, n * FM_MAX_TOP_LOGPROBS * sizeof *c->top_id);
@@ -58,10 +64,10 @@ static void list_forbidden(edits *e, const fm_draw *d, const fm_model_config *c)
             edit_of(e, d->how->stop_id[i])->forbid = 1;
 }
 
-static int list_edits(fm_cuda_run *g, const fm_draw *d, const fm_model_config *config, int row)
+static int list_edits(fm_cuda_run *g, fm_cuda_choice *c, const fm_draw *d,
+                      const fm_model_config *config, int row)
 {
-    fm_cuda_choice *c = &g->choose_here;
-    edits           e = {c, g->edit_at, row, *c->n_edit, 0};
+    edits e = {c, g->edit_at, row, *c->n_edit, 0};
     list_penalties(&e, d);
     list_forbidden(&e, d, config);
     for (int i = 0; i < d->how->n_bias; i++)
@@ -85,17 +91,26 @@ static fm_cuda_sampling how_of(const fm_draw *d)
                               .seed        = p->seed};
 }
 
-static fm_status list_choice(fm_run *r, const fm_draw *draw, int n, fm_cuda_sample_args *a)
+/* A row's mask behind those before it; the number of masks then. */
+static int32_t list_mask(fm_cuda_choice *c, const fm_draw *d, int vocab, int32_t n_mask)
 {
-    fm_cuda_run    *g = fm__gpu(r);
-    fm_cuda_choice *c = &g->choose_here;
+    const size_t n = words_of(vocab);
+    memcpy(c->allowed + (size_t)n_mask * n, d->allowed, n * sizeof *c->allowed);
+    return n_mask + 1;
+}
+
+static fm_status list_choice(fm_run *r, fm_cuda_choice *c, const fm_draw *draw, int n,
+                             fm_cuda_sample_args *a, int32_t *n_mask)
+{
     *c->n_edit     = 0;
     a->only_greedy = 1;
     for (int i = 0; i < n; i++) {
         c->how[i] = how_of(&draw[i]);
         if (!(c->how[i].temperature < 1e-6f) || c->how[i].logprob) a->only_greedy = 0;
         if (c->how[i].n_top > 0) a->any_top = 1;
-        if (!list_edits(g, &draw[i], r->config, i))
+        if (draw[i].allowed)
+            c->how[i].mask = *n_mask = list_mask(c, &draw[i], r->config->vocab, *n_mask);
+        if (!list_edits(fm__gpu(r), c, &draw[i], r->config, i))
             return fm_fail(FM_E_FULL, "more than %d logits are penalised or biased", FM_CUDA_EDITS);
     }
     return FM_OK;
@@ -112,36 +127,62 @@ static void read_choice(const fm_cuda_choice *c, int i, int any_top, fm_sampled 
     }
 }
 
-fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out)
+/* Bytes of the answer that are wanted. */
+static size_t answer_bytes(const fm_cuda_asked *q)
 {
-    fm_cuda_run         *g = fm__gpu(r);
+    const fm_cuda_choice *c   = &q->here;
+    const size_t          n   = (size_t)q->n;
+    const char           *end = q->any_top ? (char *)(c->top_logprob + n * FM_MAX_TOP_LOGPROBS)
+                                           : (char *)(c->logprob + n);
+    return (size_t)(end - (char *)c->id);
+}
+
+static fm_status ask(fm_run *r, fm_cuda_asked *q, const fm_draw *draw)
+{
+    fm_cuda_run         *g     = fm__gpu(r);
     const fm_cuda_choice there = g->choose_there;
-    fm_cuda_choice      *here  = &g->choose_here;
-    const int            n_out = fm__cuda_outs(r, b);
-    fm_cuda_sample_args  a     = {.logits      = fm__cuda_taken(r),
-                                  .how         = there.how,
+    fm_cuda_sample_args  a     = {.how         = there.how,
                                   .edit        = there.edit,
                                   .n_edit      = there.n_edit,
-                                  .n_row       = n_out,
+                                  .n_row       = q->n,
                                   .vocab       = r->config->vocab,
                                   .scratch     = g->choose_scratch,
                                   .id          = there.id,
                                   .logprob     = there.logprob,
                                   .top_id      = there.top_id,
                                   .top_logprob = there.top_logprob};
-    if (n_out == 0) return FM_OK;
-    FM_TRY(list_choice(r, draw, n_out, &a));
-    a.max_edit = *here->n_edit;
-
-    const size_t n     = (size_t)n_out;
-    const size_t there_bytes = (size_t)((char *)(here->edit + a.max_edit) - (char *)here->how);
-    const size_t back  = a.any_top ? (size_t)((char *)(here->top_logprob + n * FM_MAX_TOP_LOGPROBS) -
-                                              (char *)here->id)
-                                   : (size_t)((char *)(here->logprob + n) - (char *)here->id);
-    FM_TRY(fm_cuda_upload(there.how, here->how, there_bytes, g->stream));
+    int32_t n_mask = 0;
+    FM_TRY(list_choice(r, &q->here, draw, q->n, &a, &n_mask));
+    a.logits   = fm__cuda_taken(r);
+    a.max_edit = *q->here.n_edit;
+    a.allowed  = n_mask ? there.allowed : NULL;
+    q->any_top = a.any_top;
+    const size_t bytes = (size_t)((char *)(q->here.edit + a.max_edit) - (char *)q->here.how);
+    const size_t masks = (size_t)n_mask * words_of(a.vocab) * sizeof *there.allowed;
+    FM_TRY(fm_cuda_upload(there.how, q->here.how, bytes, g->stream));
+    if (masks) FM_TRY(fm_cuda_upload(there.allowed, q->here.allowed, masks, g->stream));
     FM_TRY(fm_cuda_sample(&a, g->stream));
-    FM_TRY(fm_cuda_download(here->id, there.id, back, g->stream));
-    FM_TRY(fm__cuda_wait(r));
-    for (int i = 0; i < n_out; i++) read_choice(here, i, a.any_top, &out[i]);
+    FM_TRY(fm_cuda_download(q->here.id, there.id, answer_bytes(q), g->stream));
+    return fm_cuda_mark_set(q->done, g->stream);
+}
+
+fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket)
+{
+    fm_cuda_run   *g = fm__gpu(r);
+    fm_cuda_asked *q = &g->asked[*ticket = (int)(g->n_asked % FM_CUDA_AHEAD)];
+    FM_TRY(fm__cuda_reach(r, q->done));
+    q->n = fm__cuda_outs(r, b);
+    if (q->n) FM_TRY(ask(r, q, draw));
+    else (void)fm__cuda_taken(r);
+    g->n_asked++;
+    return FM_OK;
+}
+
+fm_status fm__cuda_sampled(fm_run *r, int ticket, fm_sampled *out)
+{
+    const fm_cuda_asked *q = &fm__gpu(r)->asked[ticket];
+    if (!q->n) return FM_OK;
+    FM_TRY(fm__cuda_reach(r, q->done));
+    for (int i = 0; i < q->n; i++) read_choice(&q->here, i, q->any_top, &out[i]);
     return FM_OK;
 }

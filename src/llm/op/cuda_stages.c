@@ -39,6 +39,8 @@ void fm__cuda_pass_on(fm_run *r, fm_f32s x)
     const int         next = r->ranks.replica->rank + r->ranks.stage->n_rank;
     const float      *from = x.data;
     const size_t      n    = (size_t)r->n_row * (size_t)fm_range_len(col);
+    fm__cuda_settle(r);
+    if (r->fault != FM_OK) return;
     if (e->attn) {
         const fm_cuda_take_columns_args a = {e->passed,         x.data, r->n_row, col.begin,
                                              fm_range_len(col), x.width};

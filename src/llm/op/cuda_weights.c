@@ -161,14 +161,20 @@ static void close_lanes(upload *u, int n_thread)
     free(u->lane);
 }
 
+static void wait_for_all(void *ctx)
+{
+    upload *u = ctx;
+    for (int i = 0; i < u->n_lane; i++) note(u, fm_cuda_stream_wait(u->lane[i].stream));
+}
+
 fm_status fm_cuda_weights_fill(fm_weights *w, const fm_source *source, int n_thread,
                                int show_progress)
 {
     upload                u    = {.source = source, .lock = PTHREAD_MUTEX_INITIALIZER};
-    const fm_weights_sink sink = {put, make, &u};
+    const fm_weights_sink sink = {put, make, wait_for_all, &u};
     fm_status             rc   = open_lanes(&u, n_thread);
     if (rc == FM_OK) rc = fm_weights_fill_to(w, source, n_thread, show_progress, &sink);
-    for (int i = 0; i < u.n_lane; i++) note(&u, fm_cuda_stream_wait(u.lane[i].stream));
+    wait_for_all(&u); /* also when filling stopped early */
     close_lanes(&u, n_thread);
     if (rc == FM_OK && u.fault != FM_OK) rc = fm_fail(u.fault, "%s", u.why);
     return rc;

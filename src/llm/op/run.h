@@ -14,6 +14,7 @@
 #define FM_LLM_OP_RUN_H
 
 #include "base/slab.h"
+#include "base/str.h"
 #include "llm/model/weights.h"
 #include "llm/op/batch.h"
 #include "llm/op/ranks.h"
@@ -75,6 +76,7 @@ typedef struct {
     const fm_sampling *how;
     const int32_t     *output; /* [n_output] tokens generated so far */
     int                n_output;
+    const uint32_t    *allowed; /* bits of the tokens it may be; NULL: all */
 } fm_draw;
 
 typedef struct {
@@ -103,8 +105,10 @@ typedef struct {
     void (*gather_add)(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, columns of the attention group */
     void (*collect)(fm_run *r, fm_f32s logits);          /* to rank 0; goes on without waiting */
     fm_status (*logits)(fm_run *r, const fm_batch *b, const float **all);
-    fm_status (*sample)(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out); /* NULL:
+    fm_status (*sample)(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket); /* NULL:
                                  from the logits, on the host */
+    fm_status (*sampled)(fm_run *r, int ticket, fm_sampled *out);
+    void (*report)(const fm_run *r, fm_str *out); /* NULL: nothing to say at the end */
     void (*destroy)(fm_run *r);
 } fm_ops;
 
@@ -148,10 +152,27 @@ fm_status fm_run_finish(fm_run *r); /* the first fault of the pass */
 fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all);
 
 /* Instead of fm_run_logits, where the back end can (r->ops->sample is there):
- * tokens of the pass's out rows as llm/sample would choose them. */
+ * tokens of the pass's out rows as llm/sample would choose them.
+ *
+ * Choosing goes on without waiting, and so may the next pass, whose rows can
+ * start from what is chosen here (FM_CHOICE).  Two tickets at most are out;
+ * a third choice may take the place of one that nobody asked for.
+ * FM_E_FULL: it is too much for the back end, take the logits. */
+static inline fm_status fm_run_choose(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket)
+{
+    return r->ops->sample(r, b, draw, ticket);
+}
+
+static inline fm_status fm_run_chosen(fm_run *r, int ticket, fm_sampled *out) /* waits for them */
+{
+    return r->ops->sampled(r, ticket, out);
+}
+
 static inline fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out)
 {
-    return r->ops->sample(r, b, draw, out);
+    int ticket = 0;
+    FM_TRY(fm_run_choose(r, b, draw, &ticket));
+    return fm_run_chosen(r, ticket, out);
 }
 
 /* The verbs. */

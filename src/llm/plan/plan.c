@@ -2,6 +2,7 @@
 #include "llm/plan/plan.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 static double gib(size_t bytes)
 {
@@ -14,12 +15,18 @@ static size_t margin(size_t total)
     return total / 16 > (size_t)256 << 20 ? total / 16 : (size_t)256 << 20;
 }
 
+/* A share of main memory that was asked for is taken whole. */
+static size_t reserve_of(const fm_plan_request *q)
+{
+    if (q->reserve) return q->reserve;
+    return q->mem_fraction > 0 ? 0 : margin(q->total);
+}
+
 static size_t budget_of(const fm_plan_request *q)
 {
-    if (q->mem_fraction <= 0)
-        return q->available > margin(q->total) ? q->available - margin(q->total) : 0;
+    const size_t kept = reserve_of(q), most = q->available > kept ? q->available - kept : 0;
     const double wish = q->mem_fraction * (double)q->total;
-    return wish < (double)q->available ? (size_t)wish : q->available;
+    return q->mem_fraction > 0 && wish < (double)most ? (size_t)wish : most;
 }
 
 /* Pages worth having: what was asked for, or what the running sequences could
@@ -74,23 +81,45 @@ fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q)
     if (q->max_total_tokens && fit < wanted)
         return too_big(q, budget, fixed + (size_t)wanted * q->kv_page);
     const int64_t pages = fit < wanted ? fit : wanted;
-    *out                = (fm_plan){.weights    = q->weights,
+    const char   *others = "the rest of the machine";
+    *out                = (fm_plan){.kept_for   = q->reserve ? q->kept_for : others,
+                                    .kv_type    = q->kv_type ? q->kv_type : "bfloat16",
+                                    .reserve    = reserve_of(q),
+                                    .available  = q->available,
+                                    .weights    = q->weights,
                                     .workspace  = q->workspace,
                                     .kv         = (size_t)pages * q->kv_page,
                                     .budget     = budget,
                                     .n_page     = (int)pages,
                                     .page_size  = q->page_size,
                                     .max_tokens = pages * q->page_size};
+    snprintf(out->where, sizeof out->where, "%s", q->where ? q->where : "in main memory");
     return FM_OK;
+}
+
+static long long mib(size_t bytes)
+{
+    return (long long)((bytes + ((size_t)1 << 19)) >> 20);
+}
+
+/* Of the next part of a sum, so that what is printed adds up. */
+static long long next_mib(size_t *sum, size_t bytes)
+{
+    const long long before = mib(*sum);
+    *sum += bytes;
+    return mib(*sum) - before;
 }
 
 void fm_plan_print(const fm_plan *p, fm_str *out)
 {
-    fm_str_printf(out, "memory plan       GiB\n");
-    fm_str_printf(out, "  weights    %8.2f\n", gib(p->weights));
-    fm_str_printf(out, "  workspace  %8.2f\n", gib(p->workspace));
-    fm_str_printf(out, "  KV pages   %8.2f   %lld tokens in %d pages of %d\n", gib(p->kv),
-                  (long long)p->max_tokens, p->n_page, p->page_size);
-    fm_str_printf(out, "  in all     %8.2f   of %.2f it may use\n",
-                  gib(p->weights + p->workspace + p->kv), gib(p->budget));
+    size_t sum = 0;
+    fm_str_printf(out, "memory plan       MiB   %s\n", p->where);
+    fm_str_printf(out, "  weights    %8lld\n", next_mib(&sum, p->weights));
+    fm_str_printf(out, "  workspace  %8lld\n", next_mib(&sum, p->workspace));
+    if (p->reserve)
+        fm_str_printf(out, "  reserve    %8lld   %s\n", next_mib(&sum, p->reserve), p->kept_for);
+    fm_str_printf(out, "  KV pages   %8lld   %lld tokens in %d pages of %d, %s\n",
+                  next_mib(&sum, p->kv), (long long)p->max_tokens, p->n_page, p->page_size,
+                  p->kv_type);
+    fm_str_printf(out, "  in all     %8lld   of %lld free\n", mib(sum), mib(p->available));
 }

@@ -11,18 +11,25 @@
 #include "base/str.h"
 
 typedef struct {
+    const char *where;        /* "in main memory" */
     size_t  total, available; /* of the machine, bytes */
+    size_t  reserve;          /* 0: a margin is left alone */
+    const char *kept_for;     /* what needs the reserve; kept */
     double  mem_fraction;     /* 0: what is available minus a margin */
     int64_t max_total_tokens; /* 0: as many as fit and can be used */
     int     page_size;
     int     max_running, max_context;
     size_t  weights, workspace; /* bytes, exact */
     size_t  kv_page;            /* bytes of one page, its books included */
+    const char *kv_type;        /* "bfloat16"; kept */
 } fm_plan_request;
 
 typedef struct {
+    char        where[80];
+    const char *kept_for, *kv_type;
     size_t  weights, workspace, kv; /* bytes */
-    size_t  budget;                 /* what all of it may take */
+    size_t  reserve;                /* not counted in the budget */
+    size_t  budget, available;      /* what all of it may take, and what is free */
     int     n_page, page_size;
     int64_t max_tokens;             /* n_page * page_size */
 } fm_plan;
@@ -30,6 +37,7 @@ typedef struct {
 /* FM_E_OOM, saying by how much it does not fit and which flags would make it. */
 fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q);
 
-void fm_plan_print(const fm_plan *p, fm_str *out); /* a short table */
+/* A short table; its integers add up. */
+void fm_plan_print(const fm_plan *p, fm_str *out);
 
 #endif

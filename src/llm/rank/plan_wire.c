@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-enum { MAGIC = 0x4e41504d, HEAD_WORDS = 5, GROUP_WORDS = 4, SPAN_WORDS = 4 };
+enum { MAGIC = 0x4e41504d, HEAD_WORDS = 5, GROUP_WORDS = 5, SPAN_WORDS = 4 };
 enum { AT_MAGIC, AT_KIND, AT_LANE, AT_SERIAL, AT_LENGTH }; /* of the head */
 
 typedef struct {
     int32_t n_row, n_span, n_out, n_page;
+    int32_t n_prompt; /* rows of that form */
 } counts;
 
 static size_t group_words(const counts *c)
@@ -17,7 +18,7 @@ static size_t group_words(const counts *c)
 
 size_t fm_plan_max_words(const fm_plan_limits *l)
 {
-    const counts most  = {l->max_rows, l->max_spans, l->max_outs, l->max_pages};
+    const counts most  = {l->max_rows, l->max_spans, l->max_outs, l->max_pages, 0};
     const size_t words = HEAD_WORDS + (size_t)l->n_group * (GROUP_WORDS + group_words(&most));
     return words > FM_PLAN_FIRST_WORDS ? words : FM_PLAN_FIRST_WORDS;
 }
@@ -39,10 +40,11 @@ static int shares_pages(const fm_batch *b, int i)
 static counts count(const fm_batch *b, int page_size)
 {
     if (!b) return (counts){0};
-    counts c = {b->n_row, b->n_span, b->n_out, 0};
+    counts c = {b->n_row, b->n_span, b->n_out, 0, 0};
     for (int i = 0; i < b->n_span; i++) {
         const int before = shares_pages(b, i) ? span_pages(&b->span[i - 1], page_size) : 0;
         c.n_page += span_pages(&b->span[i], page_size) - before;
+        if (b->span[i].form == FM_FORM_PROMPT) c.n_prompt += b->span[i].n_row;
     }
     return c;
 }
@@ -131,20 +133,23 @@ static fm_status check_counts(const counts *c, const fm_plan_limits *l)
     if (c->n_span < 0 || c->n_span > l->max_spans) return garbled("spans");
     if (c->n_out < 0 || c->n_out > l->max_outs || c->n_out > c->n_row) return garbled("outs");
     if (c->n_page < 0 || c->n_page > l->max_pages) return garbled("pages");
+    if (c->n_prompt < 0 || c->n_prompt > c->n_row) return garbled("prompt rows");
     return FM_OK;
 }
 
 /* Counts of all groups, and where the own group's words begin. */
 static fm_status read_counts(const fm_plan_room *room, const int32_t *in, const fm_plan_limits *l,
-                             int group, counts *own, const int32_t **at)
+                             int group, counts *own, const int32_t **at, int *is_decode)
 {
     size_t used = HEAD_WORDS + (size_t)l->n_group * GROUP_WORDS;
+    *is_decode  = 1;
     for (int g = 0; g < l->n_group; g++) {
         counts c;
         memcpy(&c, in + HEAD_WORDS + g * GROUP_WORDS, sizeof c);
         FM_TRY(check_counts(&c, l));
         room->group_rows[g] = c.n_row;
         room->group_outs[g] = c.n_out;
+        if (c.n_prompt) *is_decode = 0;
         if (g == group) {
             *own = c;
             *at  = in + used;
@@ -184,13 +189,15 @@ static fm_status read_group(fm_batch *b, const fm_plan_room *room, const counts 
     FM_TRY(check_words(at, c->n_row, l->vocab, "a token"));
     FM_TRY(check_words(out, c->n_out, c->n_row, "an out row"));
     FM_TRY(check_words(page, c->n_page, l->n_page, "a page"));
-    int row = 0;
+    int row = 0, n_prompt = 0;
     for (int i = 0; i < c->n_span; i++) {
         fm_span *s = &room->span[i];
         s->row0    = row;
         FM_TRY(read_span(s, spans + (size_t)i * SPAN_WORDS, c, page, l));
         for (int k = 0; k < s->n_row; k++) room->pos[row++] = s->pos0 + k;
+        if (s->form == FM_FORM_PROMPT) n_prompt += s->n_row;
     }
+    if (n_prompt != c->n_prompt) return garbled("prompt rows");
     if (row != c->n_row) return garbled("rows without a span");
     *b = (fm_batch){.n_row = c->n_row, .n_span = c->n_span, .n_out = c->n_out,
                     .token = (int32_t *)at, .pos = room->pos, .span = room->span,
@@ -207,8 +214,10 @@ fm_status fm_plan_read(fm_read_plan *out, const fm_plan_room *room, const int32_
     if (out->head.kind == FM_PLAN_QUIT) return FM_OK;
     counts         own = {0};
     const int32_t *at  = NULL;
-    FM_TRY(read_counts(room, in, l, group, &own, &at));
+    int            is_decode;
+    FM_TRY(read_counts(room, in, l, group, &own, &at, &is_decode));
     FM_TRY(read_group(&out->batch, room, &own, at, l));
+    out->batch.is_decode = is_decode;
     if (l->n_group > 1) {
         out->batch.group_rows = room->group_rows;
         out->batch.group_outs = room->group_outs;

@@ -25,6 +25,7 @@ typedef struct fm_request {
     int32_t *token;
     int32_t  n_prompt;
     int32_t  n_token;    /* prompt + output so far */
+    int32_t  n_pending;  /* of these, at the end: chosen by steps under way and not yet known */
 
     /* the scheduler's */
     fm_req_state state;
@@ -47,6 +48,11 @@ typedef struct fm_request {
 static inline int32_t fm_request_n_output(const fm_request *r)
 {
     return r->n_token - r->n_prompt;
+}
+
+static inline int32_t fm_request_n_known(const fm_request *r) /* outputs */
+{
+    return fm_request_n_output(r) - r->n_pending;
 }
 
 /* The next prompt position that is scored: what comes before may be cached. */

@@ -75,14 +75,18 @@ static void carve(fm_sched *s, fm_slab *slab)
     const size_t n_row = (size_t)fm_sched_max_rows(&s->opt), n = (size_t)s->opt.max_running;
     const size_t n_out = (size_t)fm_sched_max_out(&s->opt);
 
-    s->batch.token = fm_slab_take(slab, n_row * sizeof *s->batch.token);
-    s->batch.pos   = fm_slab_take(slab, n_row * sizeof *s->batch.pos);
-    s->batch.span  = fm_slab_take(slab, 2 * n * sizeof *s->batch.span); /* prompt and generated */
-    s->batch.out   = fm_slab_take(slab, n_out * sizeof *s->batch.out);
-    s->out         = fm_slab_take(slab, n_out * sizeof *s->out);
-    s->running     = fm_slab_take(slab, n * sizeof *s->running);
-    s->candidate   = fm_slab_take(slab, FM__LPM_MAX * sizeof *s->candidate);
-    s->future      = fm_slab_take(slab, n * sizeof *s->future);
+    for (int i = 0; i < FM__STEPS; i++) {
+        fm__step *t    = &s->step[i];
+        t->batch.token = fm_slab_take(slab, n_row * sizeof *t->batch.token);
+        t->batch.pos   = fm_slab_take(slab, n_row * sizeof *t->batch.pos);
+        t->batch.span  = fm_slab_take(slab, 2 * n * sizeof *t->batch.span); /* of both forms */
+        t->batch.out   = fm_slab_take(slab, n_out * sizeof *t->batch.out);
+        t->out         = fm_slab_take(slab, n_out * sizeof(fm_request *));
+        t->slot        = fm_slab_take(slab, n * sizeof *t->slot);
+    }
+    s->running   = fm_slab_take(slab, n * sizeof *s->running);
+    s->candidate = fm_slab_take(slab, FM__LPM_MAX * sizeof *s->candidate);
+    s->future    = fm_slab_take(slab, n * sizeof *s->future);
 }
 
 /* The struct itself lies at the front of the block. */
@@ -170,7 +174,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->matched_stop = -1;
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
-    r->n_scored = 0;
+    r->n_scored = r->n_pending = 0;
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);
@@ -187,8 +191,25 @@ fm_request *fm_sched_withdraw(fm_sched *s)
     return NULL;
 }
 
+/* What steps under way still bring for a text is not wanted any more. */
+static void forget(fm_sched *s, fm_request *r)
+{
+    for (int i = 0; i < s->n_under_way; i++) {
+        fm__step *t = &s->step[(s->oldest + i) % FM__STEPS];
+        for (int k = 0; k < t->n_slot; k++)
+            if (t->slot[k].r == r) t->slot[k].r = NULL;
+        for (int k = 0; k < t->batch.n_out; k++)
+            if (t->out[k] == r) t->out[k] = NULL;
+    }
+    if (!r->n_pending) return;
+    r->n_token -= r->n_pending;
+    r->n_pending  = 0;
+    r->n_computed = r->n_token > r->n_prompt ? r->n_token - 1 : r->n_prompt; /* not surplus rows */
+}
+
 void fm__retire(fm_sched *s, fm_request *r)
 {
+    forget(s, r);
     if (r->has_lease) {
         const int32_t prompt = r->n_computed < r->n_prompt ? r->n_computed : r->n_prompt;
         r->n_published       = s->opt.deterministic ? prompt : r->n_computed;
@@ -210,9 +231,45 @@ void fm__sweep(fm_sched *s)
     s->n_running = kept;
 }
 
+void fm__put_back(fm_sched *s, fm_request *r)
+{
+    fm_kv_end(s->kv, &r->lease);
+    r->has_lease  = 0;
+    r->n_computed = r->n_published = 0;
+    r->n_preempted++;
+    r->state = FM_REQ_WAITING;
+    fm__queue_insert(&s->waiting, r);
+}
+
+static void unscore(const fm__step *t)
+{
+    for (int k = 0; k < t->n_slot; k++)
+        if (t->slot[k].r) t->slot[k].r->n_scored -= t->slot[k].n_score;
+}
+
+/* Prefixes were published when their steps were launched. */
+static void begin_anew(fm_sched *s)
+{
+    for (int i = 0; i < s->n_under_way; i++) unscore(&s->step[(s->oldest + i) % FM__STEPS]);
+    for (int i = 0; i < s->n_running; i++) {
+        fm_request *r = s->running[i].r;
+        forget(s, r);
+        fm__put_back(s, r);
+    }
+    for (fm_request *r = s->waiting.head, *next; r; r = next) {
+        next = r->next;
+        if (r->finish == FM_FINISH_NONE) continue;
+        fm__queue_remove(&s->waiting, r);
+        fm__retire(s, r);
+    }
+    s->n_running = s->n_under_way = 0;
+    fm_kv_flush(s->kv);
+}
+
 void fm_sched_give_up(fm_sched *s)
 {
     s->is_planned = 0;
+    if (s->n_under_way) begin_anew(s);
     fm__sweep(s);
 }
 
@@ -223,7 +280,7 @@ void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why)
     if (r->state == FM_REQ_WAITING) {
         fm__queue_remove(&s->waiting, r);
         fm__retire(s, r);
-    } else if (!s->is_planned) {
+    } else if (!s->is_planned && !s->n_under_way) {
         fm__sweep(s);
     }
 }
@@ -233,16 +290,17 @@ void fm_sched_cancel(fm_sched *s, fm_request *r)
     fm_sched_finish(s, r, FM_FINISH_ABORT);
 }
 
-fm_request *fm_sched_out(const fm_sched *s, int i)
+fm_request *fm_sched_out(const fm_sched *s, const fm_batch *b, int i)
 {
-    FM_BUG_UNLESS(i >= 0 && i < s->batch.n_out);
-    return s->out[i];
+    const fm__step *t = (const fm__step *)b;
+    FM_BUG_UNLESS(t >= s->step && t < s->step + FM__STEPS && i >= 0 && i < b->n_out);
+    return t->out[i];
 }
 
-int32_t fm_sched_out_pos(const fm_sched *s, int i)
+int32_t fm_sched_out_pos(const fm_batch *b, int i)
 {
-    FM_BUG_UNLESS(i >= 0 && i < s->batch.n_out);
-    return s->batch.pos[s->batch.out[i]];
+    FM_BUG_UNLESS(i >= 0 && i < b->n_out);
+    return b->pos[b->out[i]];
 }
 
 fm_request *fm_sched_pop_done(fm_sched *s)

@@ -5,6 +5,11 @@
  *                   ^                  │
  *                   └─────preempt──────┘   (pages freed, computed again later)
  *
+ * A step may be planned while the one before is still under way: its rows then
+ * start from tokens nobody knows yet (op/batch.h).  A text that turns out to
+ * have ended has one row too many, whose result is dropped.  Its pages come back
+ * at once: passes run one after the other, so nobody writes to them later.
+ *
  * Every step carries one token of each running sequence that is past its
  * prompt, then prefill chunks as far as the budgets go.  Admission counts
  * pages exactly and guesses only how long outputs will be; when the guess was
@@ -58,8 +63,8 @@ fm_status fm_sched_check(const fm_sched *s, const fm_request *r); /* would it be
 fm_request *fm_sched_withdraw(fm_sched *s);
 
 /* Ends a request from outside: a stop string was found, the client left.  It
- * gets no further token.  One that runs while a step is planned is done when
- * that step is committed or given up, any other at once.  Nothing happens to
+ * gets no further token.  One that runs while a step is planned or under way is
+ * done when the oldest such step is committed or given up, any other at once.  Nothing happens to
  * a request that has ended already. */
 void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
 void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
@@ -79,21 +84,30 @@ int fm_sched_max_out(const fm_sched_options *opt);
 void fm_sched_set_time(fm_sched *s, double now);
 
 /* The next step, or NULL when nothing runs or waits.  The batch is the
- * scheduler's and valid until the next plan. */
+ * scheduler's and valid until it is committed and another step is planned.
+ *
+ * While a step is under way, NULL also means: commit it first, since everybody
+ * ends with it or somebody has to be preempted.  At most one step is planned
+ * ahead like this. */
 const fm_batch *fm_sched_plan(fm_sched *s);
 
-/* Request behind out row i of the planned batch; also after the commit, until
- * the next plan. */
-fm_request *fm_sched_out(const fm_sched *s, int i);
-int32_t     fm_sched_out_pos(const fm_sched *s, int i); /* its position; see fm_request_scores */
+/* The planned step was launched: the next one may be planned before it is
+ * committed.  Not needed where it is committed before the next plan. */
+void fm_sched_launched(fm_sched *s);
 
-/* The step ran and out row i gave token[i]: append, publish, finish by eos,
- * stop ids or length, release.  token[i] of a row that scores the prompt is
- * not looked at. */
+/* Request behind out row i of a valid batch; NULL: it ended after the step was
+ * launched, and what the row gives is nobody's. */
+fm_request *fm_sched_out(const fm_sched *s, const fm_batch *b, int i);
+int32_t     fm_sched_out_pos(const fm_batch *b, int i); /* its position; see fm_request_scores */
+
+/* The oldest step ran and its out row i gave token[i]: append, publish, finish
+ * by eos, stop ids or length, release.  token[i] of a row that scores the prompt
+ * or is nobody's is not looked at. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
 
 /* The planned step did not run, or failed: its rows are planned again.  A new
- * plan without a commit gives the old one up as well. */
+ * plan without a commit gives a step that was not launched up as well.  If one
+ * was launched, nothing that is cached can be relied on: all is computed again. */
 void fm_sched_give_up(fm_sched *s);
 
 /* The next request that ended since the last call, or NULL. */

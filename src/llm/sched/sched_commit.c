@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What a step does to its requests: when it is launched, and when its tokens are
+ * known. */
 #include "llm/sched/sched.h"
 
 #include "llm/sched/sched_internal.h"
@@ -14,19 +16,23 @@ static int ends_text(const fm_sched *s, const fm_request *r, int32_t id)
 {
     const fm_sampling *p = &r->sampling;
 
-    if (p->ignore_eos || fm_request_n_output(r) < p->min_new_tokens) return 0;
+    if (p->ignore_eos || fm_request_n_known(r) < p->min_new_tokens) return 0;
     return is_among(id, s->opt.eos, s->opt.n_eos) || is_among(id, p->stop_id, p->n_stop_id);
 }
 
-static void append(fm_sched *s, fm_request *r, int32_t id)
+/* The first token that was pending is known. */
+static void take_token(fm_sched *s, fm_request *r, int32_t id)
 {
+    const int32_t at = r->n_token - r->n_pending;
+
     if (ends_text(s, r, id)) {
         r->finish       = FM_FINISH_STOP;
         r->matched_stop = id;
     }
-    r->token[r->n_token++] = id;
+    r->token[at] = id;
+    r->n_pending--;
     s->stats.n_output++;
-    if (r->finish == FM_FINISH_NONE && !fm__left(r)) r->finish = FM_FINISH_LENGTH;
+    if (r->finish == FM_FINISH_NONE && !r->n_pending && !fm__left(r)) r->finish = FM_FINISH_LENGTH;
 }
 
 static void publish_prompt(fm_sched *s, fm_request *r)
@@ -37,35 +43,60 @@ static void publish_prompt(fm_sched *s, fm_request *r)
     r->n_published = n;
 }
 
-static void commit_slot(fm_sched *s, const fm__slot *slot, const int32_t *token)
+static void count_step(fm_sched *s, const fm_batch *b)
 {
-    fm_request *r = slot->r;
-
-    r->n_computed += slot->take;
-    r->n_scored += slot->n_score;
-    publish_prompt(s, r);
-    if (r->finish != FM_FINISH_NONE) return; /* ended from outside meanwhile */
-    if (slot->out >= 0) append(s, r, token[slot->out]);
-    else if (r->n_computed == r->n_token) r->finish = FM_FINISH_LENGTH; /* no output wanted */
-}
-
-static void count_step(fm_sched *s)
-{
-    const int n_decode = s->batch.n_row - s->n_prefill_row;
+    const int n_decode = b->n_row - s->n_prefill_row;
 
     s->stats.n_step++;
-    s->stats.n_row += s->batch.n_row;
+    s->stats.n_row += b->n_row;
     s->stats.n_prefill_row += s->n_prefill_row;
     s->stats.n_decode_row += n_decode;
     s->stats.sum_running += s->n_running;
     if (n_decode && !s->n_preempted) fm__ratio_fall(s);
 }
 
-void fm_sched_commit(fm_sched *s, const int32_t *token)
+static void launch_slot(fm_sched *s, fm__slot *slot)
+{
+    fm_request *r = slot->r;
+
+    r->n_computed += slot->take;
+    r->n_scored += slot->n_score;
+    publish_prompt(s, r); /* whoever finds it runs later */
+    slot->is_last = slot->out < 0 && slot->take && r->n_computed == r->n_token;
+    if (slot->out < 0) return;
+    r->token[r->n_token++] = FM_CHOICE(slot->out);
+    r->n_pending++;
+}
+
+void fm_sched_launched(fm_sched *s)
 {
     FM_BUG_UNLESS(s->is_planned);
-    count_step(s);
-    for (int i = 0; i < s->n_running; i++) commit_slot(s, &s->running[i], token);
+    fm__step *t = fm__next_step(s);
+    count_step(s, &t->batch);
+    t->n_slot = 0;
+    for (int i = 0; i < s->n_running; i++) {
+        launch_slot(s, &s->running[i]);
+        t->slot[t->n_slot++] = s->running[i];
+    }
     s->is_planned = 0;
+    s->n_under_way++;
+}
+
+static void commit_slot(fm_sched *s, const fm__slot *slot, const int32_t *token)
+{
+    fm_request *r = slot->r;
+
+    if (!r || r->finish != FM_FINISH_NONE) return; /* ended from outside meanwhile */
+    if (slot->out >= 0) take_token(s, r, token[slot->out]);
+    else if (slot->is_last) r->finish = FM_FINISH_LENGTH;
+}
+
+void fm_sched_commit(fm_sched *s, const int32_t *token)
+{
+    if (!s->n_under_way) fm_sched_launched(s);
+    const fm__step *t = &s->step[s->oldest];
+    for (int i = 0; i < t->n_slot; i++) commit_slot(s, &t->slot[i], token);
+    s->oldest = (s->oldest + 1) % FM__STEPS;
+    s->n_under_way--;
     fm__sweep(s);
 }

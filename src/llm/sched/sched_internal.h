@@ -10,12 +10,23 @@
 enum { FM__LPM_MAX = 128 };
 
 typedef struct {
-    fm_request *r;
+    fm_request *r;      /* NULL: it ended while the step was under way */
     int32_t     take;   /* rows in the planned step */
     int32_t     out;    /* index of the out row that is sampled, or -1 */
     int32_t     n_score; /* rows that score the prompt */
     int         is_new; /* joined while planning this step */
+    int         is_last; /* no output is wanted, and these are its last rows */
 } fm__slot;
+
+/* At most one is under way while another is planned. */
+enum { FM__STEPS = 2 };
+
+typedef struct {
+    fm_batch     batch; /* first: who has the batch finds the step */
+    fm_request **out;   /* [max_out] */
+    fm__slot    *slot;  /* [max_running] once it is launched */
+    int          n_slot;
+} fm__step;
 
 typedef struct {
     fm_request *r;
@@ -41,14 +52,16 @@ struct fm_sched {
     uint64_t  n_arrival;
 
     double ratio;         /* of max_new_tokens that running requests are expected to use */
-    int    is_planned;    /* a step is out, neither committed nor given up */
+    int    is_planned;    /* a step is out, neither launched nor given up */
     int    n_prefill_row; /* of the planned step */
     int    n_score_row;   /* likewise */
     double now;
     int    n_preempted;   /* while planning this step */
 
-    fm_batch       batch;
-    fm_request   **out;       /* [max_out] */
+    fm__step step[FM__STEPS]; /* in turn */
+    int      oldest;          /* next to be committed */
+    int      n_under_way;
+
     fm__candidate *candidate; /* [FM__LPM_MAX] */
     fm__future    *future;    /* [max_running] */
     fm_sched_stats stats;
@@ -70,14 +83,27 @@ static inline int fm__is_decoding(const fm_request *r)
     return r->n_token > r->n_prompt && r->n_computed == r->n_token - 1;
 }
 
+/* The step that is, or will be, planned next. */
+static inline fm__step *fm__next_step(fm_sched *s)
+{
+    return &s->step[(s->oldest + s->n_under_way) % FM__STEPS];
+}
+
 static inline int32_t fm__left(const fm_request *r) /* tokens it may still produce */
 {
     return r->sampling.max_new_tokens - fm_request_n_output(r);
 }
 
+/* It was ended from outside, or steps under way bring all it may produce. */
+static inline int fm__is_ending(const fm_request *r)
+{
+    return r->finish != FM_FINISH_NONE || (r->n_pending && !fm__left(r));
+}
+
 /* sched.c */
 int  fm__prefill_budget(const fm_sched_options *o); /* rows per step */
 void fm__retire(fm_sched *s, fm_request *r);        /* of a request that left `running` */
+void fm__put_back(fm_sched *s, fm_request *r);      /* likewise: it waits, to begin anew */
 void fm__sweep(fm_sched *s);                        /* retires what has a finish reason */
 
 /* sched_plan.c: rows this step may still take of a prefill that goes on at `from`. */

@@ -10,7 +10,8 @@ static int32_t decode_pages(const fm_sched *s)
     int32_t n = 0;
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *r = s->running[i].r;
-        if (fm__is_decoding(r)) n += fm__pages(s, r->n_token) - r->lease.n_page;
+        if (!fm__is_decoding(r) || fm__is_ending(r)) continue;
+        n += fm__pages(s, r->n_token) - r->lease.n_page;
     }
     return n;
 }
@@ -35,12 +36,7 @@ static void preempt_one(fm_sched *s)
     s->n_running--;
     for (int i = v; i < s->n_running; i++) s->running[i] = s->running[i + 1];
 
-    fm_kv_end(s->kv, &r->lease);
-    r->has_lease  = 0;
-    r->n_computed = r->n_published = 0;
-    r->n_preempted++;
-    r->state = FM_REQ_WAITING;
-    fm__queue_insert(&s->waiting, r);
+    fm__put_back(s, r);
     s->n_preempted++;
     s->stats.n_preemption++;
 }
@@ -93,8 +89,11 @@ void fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want)
 static void give_decodes(fm_sched *s)
 {
     while (s->n_running > 1 && decode_pages(s) > fm__free_pages(s)) preempt_one(s);
-    for (int i = 0; i < s->n_running; i++)
-        if (fm__is_decoding(s->running[i].r)) fm__give_rows(s, &s->running[i], 1);
+    for (int i = 0; i < s->n_running; i++) {
+        const fm_request *r = s->running[i].r;
+        s->running[i].take  = 0;
+        if (fm__is_decoding(r) && !fm__is_ending(r)) fm__give_rows(s, &s->running[i], 1);
+    }
 }
 
 /* Decodes may have taken the pages a prefill was admitted with; it then gets
@@ -105,15 +104,13 @@ static void give_prefills(fm_sched *s)
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *r  = s->running[i].r;
         s->running[i].is_new = 0;
-        if (fm__is_decoding(r)) continue;
+        if (fm__is_decoding(r) || fm__is_ending(r)) continue;
         fm__give_prefill(s, &s->running[i], fm__prefill_share(s, r, r->n_computed));
     }
 }
 
-static void add_span(fm_sched *s, const fm_request *r, int32_t from, int32_t to, fm_form form)
+static void add_span(fm_batch *b, const fm_request *r, int32_t from, int32_t to, fm_form form)
 {
-    fm_batch *b = &s->batch;
-
     if (from >= to) return;
     b->span[b->n_span++] = (fm_span){
         .row0 = b->n_row, .n_row = to - from, .pos0 = from, .form = form, .page = r->lease.page};
@@ -128,43 +125,45 @@ static int32_t clamp(int32_t x, int32_t lo, int32_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-static void add_out(fm_sched *s, fm_request *r, int32_t row)
+static void add_out(fm__step *t, fm_request *r, int32_t row)
 {
-    s->out[s->batch.n_out]         = r;
-    s->batch.out[s->batch.n_out++] = row;
+    t->out[t->batch.n_out]         = r;
+    t->batch.out[t->batch.n_out++] = row;
 }
 
-static void write_rows(fm_sched *s, fm__slot *slot)
+static void write_rows(fm__step *t, fm__slot *slot)
 {
     const fm_request *r    = slot->r;
     const int32_t     from = r->n_computed, to = from + slot->take;
     const int32_t     cut  = clamp(r->n_prompt, from, to);
-    fm_batch         *b    = &s->batch;
+    fm_batch         *b    = &t->batch;
 
-    add_span(s, r, from, cut, FM_FORM_PROMPT);
-    add_span(s, r, cut, to, FM_FORM_GENERATED);
+    add_span(b, r, from, cut, FM_FORM_PROMPT);
+    add_span(b, r, cut, to, FM_FORM_GENERATED);
     slot->out     = -1;
     slot->n_score = n_score(r, from, to);
     const int32_t first = from > fm_request_next_score(r) ? from : fm_request_next_score(r);
-    for (int32_t i = 0; i < slot->n_score; i++) add_out(s, slot->r, b->n_row - (to - first) + i);
+    for (int32_t i = 0; i < slot->n_score; i++) add_out(t, slot->r, b->n_row - (to - first) + i);
     if (!slot->take || to < r->n_token || !fm__left(r)) return;
     slot->out = b->n_out;
-    add_out(s, slot->r, b->n_row - 1);
+    add_out(t, slot->r, b->n_row - 1);
 }
 
-static void write_batch(fm_sched *s)
+static void write_batch(fm_sched *s, fm__step *t)
 {
-    s->batch.n_row = s->batch.n_span = s->batch.n_out = 0;
+    t->batch.n_row = t->batch.n_span = t->batch.n_out = 0;
     for (int i = 0; i < s->n_running; i++)
-        if (fm__is_decoding(s->running[i].r)) write_rows(s, &s->running[i]);
+        if (fm__is_decoding(s->running[i].r)) write_rows(t, &s->running[i]);
     for (int i = 0; i < s->n_running; i++)
-        if (!fm__is_decoding(s->running[i].r)) write_rows(s, &s->running[i]);
+        if (!fm__is_decoding(s->running[i].r)) write_rows(t, &s->running[i]);
 }
 
 const fm_batch *fm_sched_plan(fm_sched *s)
 {
-    fm_sched_give_up(s);
-    s->n_preempted = 0;
+    FM_BUG_UNLESS(s->n_under_way < FM__STEPS);
+    s->is_planned = s->n_preempted = 0;
+    if (!s->n_under_way) fm__sweep(s);
+    else if (decode_pages(s) > fm__free_pages(s)) return NULL; /* who ended will be known soon */
     give_decodes(s);
     give_prefills(s);
     if (s->n_preempted) fm__ratio_raise(s);
@@ -174,11 +173,13 @@ const fm_batch *fm_sched_plan(fm_sched *s)
         s->ratio = fm__ratio_at_rest(s);
         return NULL;
     }
-    write_batch(s);
+    fm__step *t = fm__next_step(s);
+    write_batch(s, t);
+    if (!t->batch.n_row && s->n_under_way) return NULL;
 
     /* Where nothing decodes, the prefills have the pages they were admitted
      * with: what decodes took beyond their guess came back when they ended. */
-    FM_BUG_UNLESS(s->batch.n_row > 0);
+    FM_BUG_UNLESS(t->batch.n_row > 0);
     s->is_planned = 1;
-    return &s->batch;
+    return &t->batch;
 }

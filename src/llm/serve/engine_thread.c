@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/host_threads.h"
 #include "llm/serve/batch_log.h"
 
 typedef enum { SUBMIT, CANCEL, FLUSH } message_kind;
@@ -275,6 +276,7 @@ fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event 
     t->state.info      = fm_engine_get_info(e);
     t->state.last_step = fm_now();
     fm__batch_log_begin(&t->batch_log, log_interval, &t->state.info, t->state.last_step);
+    fm_threads_dismiss(); /* the team that loaded: steps have that of their own thread */
     if (pthread_create(&t->thread, NULL, run, t) != 0) {
         free(t);
         return fm_fail(FM_E_OOM, "engine thread");

@@ -58,7 +58,8 @@ const char *cudaGetErrorName(cudaError_t e);
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 
-/* Filled with ones (NaN, -1); freeing what was not allocated aborts. */
+/* Filled with ones (NaN, -1); freeing what was not allocated aborts.  Copies to
+ * and from pinned memory are as late as they may be, see copies.cpp. */
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaMallocHost(void **out, size_t bytes);
 cudaError_t cudaFree(void *p);
@@ -100,6 +101,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags = 
 cudaError_t cudaEventCreate(cudaEvent_t *e);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s = NULL);
+cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaEventDestroy(cudaEvent_t e);

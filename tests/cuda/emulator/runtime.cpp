@@ -44,34 +44,12 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     return cudaSuccess;
 }
 
-cudaError_t cudaMallocHost(void **out, size_t bytes)
-{
-    return cudaMalloc(out, bytes);
-}
-
 cudaError_t cudaFree(void *p)
 {
     if (!p) return cudaSuccess;
     if (!allocated.erase(p)) fm_emu_stop("cudaFree of %p, which was not allocated", p);
     free(p);
     return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void *p)
-{
-    return cudaFree(p);
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
-{
-    if (bytes) memmove(to, from, bytes);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t)
-{
-    return cudaMemcpy(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
@@ -150,11 +128,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize()
-{
-    return cudaSuccess;
-}
-
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute, int value)
 {
     fm_emu_allow_shared(kernel, (size_t)value);
@@ -177,49 +150,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return cudaSuccess;
-}
-
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *e)
-{
-    *e = (cudaEvent_t)&a_handle;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
-{
-    return cudaEventCreate(e);
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t)
-{
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
-{
-    *ms = 1;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t)
 {
     return cudaSuccess;
 }

@@ -15,7 +15,7 @@
  *   shapes   I a multiple of 16, D even, k of both phases a multiple of 8 (e4m3:
  *            16); pointers 16-byte aligned
  *   pair     a pair's bits depend on its row and its expert's weights: not on
- *            other pairs, nor on block_rows
+ *            other pairs, nor on block_rows or weight_rows
  *   err      |y - exact| <= k 2^-22 sum |x w| before rounding to the output's type
  * A shared expert can ride along as more experts of width I that every row goes
  * to with weight 1.  Nothing here allocates; everything can be captured once
@@ -36,8 +36,8 @@ typedef struct {
     const void  *weight; /* gate_up [E][2I][D], down [E][D][I] */
     const float *scale;  /* NULL: bf16.  gate_up [E][2][I/128 up][D/128 up],
                           * down [E][D/128 up][I/128 up] */
-    int          scale_row0; /* rows of I or D that come before and share the first factors: below
-                              * 128, a multiple of 16; they count in the rounding up */
+    int scale_row0;      /* rows of I or D that come before and share the first factors: below
+                          * 128, a multiple of 16; they count in the rounding up */
 } fm_cuda_expert_matrix;
 
 typedef struct {
@@ -48,12 +48,13 @@ typedef struct {
     float          *pair_out; /* [n_pair, D] */
 
     const int32_t *pair_row; /* [n_pair] row of h; NULL: pair i is row i */
-    const int32_t *block;    /* [n_block][3] expert, first pair, pairs; by expert.
-                              * NULL: one expert takes rows 0..n_row, a plain MLP */
+    const int32_t *block;    /* [max_block][3] expert, first pair, pairs; n_block of them, by
+                              * expert.  NULL: one expert takes rows 0..n_row, a plain MLP */
     const int32_t *n_block;  /* on the device */
     int            max_block;
     int            n_row;      /* without a block list */
-    int            block_rows; /* 8, 16, 32, 64, and 128 for bf16 */
+    int            block_rows; /* 8, 16, 32, 64, 128 */
+    int weight_rows; /* of a task: 256 beside 128, else 128; bf16 beside 8 also 32.  0: chosen */
 
     int D, I;
     int n_sm; /* multiprocessors of the device */
@@ -61,36 +62,11 @@ typedef struct {
 
 /* The block width for n_pair pairs over n_expert experts: a function of host
  * numbers, hence fixed per graph. */
-int fm_cuda_experts_block_rows(int n_pair, int n_expert, int e4m3);
+int fm_cuda_experts_block_rows(int n_pair, int n_expert);
 
 fm_status fm_cuda_experts_init(void); /* once per process and device, outside capture */
 fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream);
 fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream);
-
-/* The same for very few rows, without sorting: every (row, slot) streams its
- * expert's rows, and the shared expert rides along.
- *
- *     up    middle[t] = [slot 0 | ... | slot k-1 | shared]     bf16
- *     down  y[t]      = sum over slots, in order, of weight * W2 middle  (+ shared)
- *
- * A row's bits do not depend on the others, but they are not those of the
- * tiles above: dot products are summed by lanes, not by tensor cores. */
-typedef struct {
-    fm_cuda_expert_matrix gate_up, down;
-    fm_cuda_expert_matrix shared_gate_up,
-        shared_down; /* as above with E = 1; unused if I_shared = 0 */
-
-    const uint16_t *h;      /* [T, D] bf16 */
-    const int32_t  *expert; /* [T, top_k]; < 0: no expert, adds nothing */
-    const float    *weight; /* [T, top_k] */
-    uint16_t       *middle; /* [T, top_k*I + I_shared] bf16 */
-    float          *y;      /* [T, D] */
-
-    int T, top_k, D, I, I_shared;
-} fm_cuda_experts_few_args;
-
-fm_status fm_cuda_experts_few_up(const fm_cuda_experts_few_args *a, fm_stream stream);
-fm_status fm_cuda_experts_few_down(const fm_cuda_experts_few_args *a, fm_stream stream);
 
 #ifdef __cplusplus
 }

@@ -3,10 +3,7 @@
 #include "llm/kernel/cuda/experts_internal.h"
 #include "llm/kernel/cuda/experts_shapes.cuh"
 
-fm_status fm__cuda_experts_init_down(void)
-{
-    return tile_family<OUT_F32>::init();
-}
+fm_status fm__cuda_experts_init_down(void) { return tile_family<OUT_F32>::init(); }
 
 fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
 {
@@ -24,6 +21,5 @@ fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
     t.k          = a->I;
     t.ldx        = a->I;
     t.ldy        = a->D;
-    if (most_blocks(a) == 0) return FM_OK;
-    return tile_family<OUT_F32>::launch(t, a->block_rows, most_blocks(a), a->n_sm, stream);
+    return launch_tiles<OUT_F32>(a, t, stream);
 }

@@ -3,10 +3,7 @@
 #include "llm/kernel/cuda/experts_internal.h"
 #include "llm/kernel/cuda/experts_shapes.cuh"
 
-fm_status fm__cuda_experts_init_up(void)
-{
-    return tile_family<OUT_SWIGLU>::init();
-}
+fm_status fm__cuda_experts_init_up(void) { return tile_family<OUT_SWIGLU>::init(); }
 
 fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream)
 {
@@ -25,6 +22,5 @@ fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream)
     t.k          = a->D;
     t.ldx        = a->D;
     t.ldy        = a->I;
-    if (most_blocks(a) == 0) return FM_OK;
-    return tile_family<OUT_SWIGLU>::launch(t, a->block_rows, most_blocks(a), a->n_sm, stream);
+    return launch_tiles<OUT_SWIGLU>(a, t, stream);
 }

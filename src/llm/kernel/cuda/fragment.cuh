@@ -64,7 +64,24 @@ FM_DEVICE void fm__weights_e4m3(uint32_t a[2][4], const uint8_t *tile, int row0,
     }
 }
 
-/* The tokens beside them: the n8 operand of k16 step `s`, k in the same disguise. */
+/* The same rows, k of chunk c, with every k in its own place: beside tokens that
+ * a warpgroup reads by itself. */
+template <int ROW_BYTES>
+FM_DEVICE void fm__weights_e4m3_plain(uint32_t a[4], const uint8_t *tile, int row0, int c)
+{
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *at =
+            tile + fm__chunk<ROW_BYTES>(row0 + 8 * i + (lane >> 2), c) + (lane & 3) * 2;
+        uint32_t v[2];
+        fm_bf16x4_of_e4m3x4(v, *(const uint16_t *)at | (uint32_t)*(const uint16_t *)(at + 8) << 16);
+        a[i]     = v[0];
+        a[i + 2] = v[1];
+    }
+}
+
+/* The tokens beside the others: the n8 operand of k16 step `s`, k in the same disguise. */
 template <int ROW_BYTES>
 FM_DEVICE void fm__tokens_e4m3(uint32_t b[2], const uint8_t *tile, int row0, int s)
 {

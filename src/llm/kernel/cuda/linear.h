@@ -3,10 +3,11 @@
  *
  *     y[b][i, j] = sum_k x[b][i, k] * w[b][j, k]       b < n_batch, f32 sums
  *
- * Our own kernel takes any m: a thread block has a few rows of w along all of
- * k, its four warps share every 128 k between them and add their sums in a fixed
- * order, so a row of y has the same bits whatever m is.  For many rows cuBLASLt
- * is faster, or the experts' tiles for E4M3 weights; they sum in another order.
+ * The sum of an output is one chain: tensor-core steps of 16 k, ascending, each
+ * added to what came before.  E4M3 weights: such a chain from zero for every 128
+ * k, then sum = fmaf(part, factor, sum).  Our tiles, the experts' tiles and
+ * cuBLASLt (without split k) all keep it, so a row of y has the same bits
+ * whatever m is and whoever computes it.
  *
  * Contract
  *   x        bf16, rows ldx apart
@@ -50,12 +51,14 @@ typedef struct {
     int n_sm;       /* multiprocessors of the device */
 } fm_cuda_linear_args;
 
-/* Our kernel. */
+/* Our tiles, for few rows: bound by the latency of small matrices. */
 fm_status fm_cuda_linear_init(void); /* once per process and device, outside capture */
 fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream);
 
-/* E4M3 weights and many rows: tiles of 128 x 64 without the split of k.  A row
- * has the same bits for every m here, too, but not those of the tiles above. */
+/* The same for bf16 [n, k], by wgmma for every shape. */
+fm_status fm_cuda_linear_wgmma(const fm_cuda_linear_args *a, fm_stream stream);
+
+/* E4M3 weights and many rows: the experts' tiles. */
 fm_status fm_cuda_linear_wide_init(void); /* called by fm_cuda_linear_init() */
 fm_status fm_cuda_linear_wide(const fm_cuda_linear_args *a, fm_stream stream);
 
@@ -76,7 +79,7 @@ void      fm_cuda_lt_destroy(fm_cuda_lt *lt); /* NULL is fine */
 fm_status fm_cuda_lt_plan(fm_cuda_lt *lt, const fm_cuda_linear_args *a);
 fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream);
 
-/* One of them, by m.  lt NULL: always the tiles, the deterministic choice. */
+/* The fastest of them for this m. */
 fm_status fm_cuda_linear(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream);
 
 /* Whether fm_cuda_linear would take cuBLASLt, given one. */

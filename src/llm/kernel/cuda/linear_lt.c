@@ -35,6 +35,7 @@ typedef struct {
     plan_key                   key;
     cublasLtMatmulDescOpaque_t product;
     cublasLtMatmulAlgo_t       algorithm;
+    int                        has_one; /* an algorithm: not every product does */
 } plan;
 
 struct fm_cuda_lt {
@@ -151,36 +152,41 @@ static fm_status describe(cublasLtMatmulDescOpaque_t *d, const fm_cuda_linear_ar
     return FM_OK;
 }
 
-/* A sum over k is one chain: nothing that would have to be reduced. */
+/* Tensor cores only: their chain is the definition.  Algorithms that split k are
+ * welcome here and made whole below: without them the library offers some that
+ * take ten times as long. */
 static fm_status prefer(cublasLtMatmulPreferenceOpaque_t *p, const fm_cuda_linear_args *a,
                         size_t workspace_bytes)
 {
-    const uint32_t                             scheme      = CUBLASLT_REDUCTION_SCHEME_NONE;
-    const uint32_t                             aligned     = ALIGNMENT;
+    const uint64_t tensor_cores = ~(uint64_t)CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA;
+    const uint32_t aligned      = ALIGNMENT;
     const cublasLtMatmulPreferenceAttributes_t alignment[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     LT(cublasLtMatmulPreferenceInit_internal(p, sizeof *p));
     LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                             &workspace_bytes, sizeof workspace_bytes));
-    LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme,
-                                            sizeof scheme));
+    LT(cublasLtMatmulPreferenceSetAttribute(p, CUBLASLT_MATMUL_PREF_IMPL_MASK, &tensor_cores,
+                                            sizeof tensor_cores));
     for (size_t i = 0; i < sizeof alignment / sizeof *alignment; i++)
         LT(cublasLtMatmulPreferenceSetAttribute(p, alignment[i], &aligned, sizeof aligned));
     return FM_OK;
 }
 
-static int splits_k(const cublasLtMatmulAlgo_t *algorithm)
+/* A sum over k is one chain: no parts, nothing to reduce. */
+static int make_whole(cublasLtMatmulAlgo_t *algorithm)
 {
-    int32_t              parts = 0;
-    size_t               got   = 0;
-    const cublasStatus_t s     = lt_calls->cublasLtMatmulAlgoConfigGetAttribute(
-        algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &got);
-    return s != CUBLAS_STATUS_SUCCESS || parts > 1;
+    const int32_t  parts  = 1;
+    const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
+    return lt_calls->cublasLtMatmulAlgoConfigSetAttribute(
+               algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts) ==
+               CUBLAS_STATUS_SUCCESS &&
+           lt_calls->cublasLtMatmulAlgoConfigSetAttribute(
+               algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme) ==
+               CUBLAS_STATUS_SUCCESS;
 }
 
-/* Whether an algorithm found for the top of a bucket also runs at its bottom
- * within the workspace. */
+/* Whether an algorithm runs with these layouts within the workspace. */
 static int fits(fm_cuda_lt *lt, plan *p, layouts *l, const cublasLtMatmulAlgo_t *algorithm)
 {
     cublasLtMatmulHeuristicResult_t r;
@@ -202,29 +208,37 @@ static fm_status choose(fm_cuda_lt *lt, plan *p, const fm_cuda_linear_args *a)
     LT(cublasLtMatmulAlgoGetHeuristic(lt->handle, &p->product, &top.w, &top.x, &top.y, &top.y,
                                       &preference, CANDIDATES, found, &n));
     for (int i = 0; i < n; i++) {
-        const cublasLtMatmulAlgo_t *algorithm = &found[i].algo;
-        if (found[i].state != CUBLAS_STATUS_SUCCESS || splits_k(algorithm) ||
-            !fits(lt, p, &bottom, algorithm))
+        cublasLtMatmulAlgo_t *algorithm = &found[i].algo;
+        if (found[i].state != CUBLAS_STATUS_SUCCESS || !make_whole(algorithm) ||
+            !fits(lt, p, &top, algorithm) || !fits(lt, p, &bottom, algorithm))
             continue;
         p->algorithm = *algorithm;
+        p->has_one   = 1;
         return FM_OK;
     }
-    return fm_fail(FM_E_NOSUP, "cuBLASLt has no algorithm for m <= %d, n = %d, k = %d",
-                   p->key.bucket, a->n, a->k);
+    return FM_OK;
+}
+
+static fm_status usable(const plan *p)
+{
+    return p->has_one ? FM_OK
+                      : fm_fail(FM_E_NOSUP, "cuBLASLt has no algorithm for m <= %d, n %d, k %d",
+                                p->key.bucket, p->key.n, p->key.k);
 }
 
 fm_status fm_cuda_lt_plan(fm_cuda_lt *lt, const fm_cuda_linear_args *a)
 {
     const plan_key k = key_of(a);
     if (a->scale) return fm_fail(FM_E_NOSUP, "cuBLASLt: e4m3 weights");
-    if (find(lt, &k)) return FM_OK;
+    plan *p = find(lt, &k);
+    if (p) return usable(p);
     if (lt->n_plan == MAX_PLANS)
         return fm_fail(FM_E_FULL, "cuBLASLt: more than %d kinds of product", MAX_PLANS);
-    plan *p = &lt->plan[lt->n_plan];
-    p->key  = k;
+    p      = &lt->plan[lt->n_plan];
+    p->key = k;
     FM_TRY(choose(lt, p, a));
     lt->n_plan++;
-    return FM_OK;
+    return usable(p);
 }
 
 fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dense product for few rows of x.
+/* What the dense kernels for few rows of x share: shapes, copies, stores.
  *
  *     thread block = 16 * M16 rows of w  x  NT rows of x  x  all of k
  *
- *     ring of stages of 128 k:   w [16 M16][128 k]   x [NT][128 k]
- *     warp i multiplies k 32i..32i+31 of every stage
- *     ((warp 0 + warp 1) + warp 2) + warp 3, through shared memory
+ *     ring of stages of BLOCKS blocks:    w [16 M16][128 k]   x [NT][128 k]
+ *
+ * With SwiGLU a tile of 16 rows is 8 of gate and the 8 of up for the same
+ * channels: both sums of a channel end in the same lane.
  *
  * A small weight matrix is bound by latency: many thread blocks with little to
  * do each, all of it requested at once, and w requested before the kernel that
@@ -16,10 +17,18 @@
 #include "llm/kernel/cuda/fragment.cuh"
 #include "llm/kernel/cuda/linear.h"
 
-enum { LINEAR_THREADS = 128, LINEAR_K = 128, X_ROW = 2 * LINEAR_K };
+enum {
+    LINEAR_THREADS = 128,
+    LINEAR_K       = 128,
+    X_ROW          = 2 * LINEAR_K,
+    X_CHUNKS       = X_ROW / 16,
+    X_STEP         = LINEAR_THREADS / X_CHUNKS, /* tokens copied at once */
+};
 
-typedef enum { W_BF16, W_BF16_BY_K, W_E4M3 } weight_kind;
+typedef enum { W_BF16, W_BF16_BY_K, W_E4M3, W_BF16_MMA } weight_kind;
 
+/* Warp w has the tile of 16 rows w % M16; with E4M3 the other warps share that
+ * tile's blocks of 128 k with it, with bf16 they only copy. */
 template <weight_kind KIND_, int M16_, int NT_, int STAGES_> struct linear_shape {
     static constexpr weight_kind KIND = KIND_;
     enum {
@@ -28,15 +37,23 @@ template <weight_kind KIND_, int M16_, int NT_, int STAGES_> struct linear_shape
         STAGES      = STAGES_,
         ROWS        = 16 * M16,
         N8          = NT / 8,
+        SHARERS     = KIND == W_E4M3 || KIND == W_BF16_MMA ? 4 / M16 : 1,
+        BLOCKS      = KIND == W_E4M3 ? SHARERS : 1, /* of a stage */
+        OWN         = (N8 + SHARERS - 1) / SHARERS, /* m16n8 sums of a warp, at most */
         W_WIDTH     = KIND == W_E4M3 ? 1 : 2,
-        W_LINES     = KIND == W_BF16_BY_K ? LINEAR_K : ROWS, /* of the tile, as it lies in memory */
+        W_LINES     = KIND == W_BF16_BY_K ? LINEAR_K : ROWS, /* of a block, as it lies in memory */
         W_LINE      = (KIND == W_BF16_BY_K ? ROWS : LINEAR_K) * W_WIDTH,
         W_CHUNKS    = W_LINE / 16,
+        W_PER_CHUNK = 16 / W_WIDTH,
+        W_STEP      = LINEAR_THREADS / W_CHUNKS, /* lines copied at once */
+        W_COPIES    = W_LINES / W_STEP,
+        X_COPIES    = NT / X_STEP,
         W_BYTES     = W_LINES * W_LINE,
-        STAGE_BYTES = W_BYTES + NT * X_ROW,
+        BLOCK_BYTES = W_BYTES + NT * X_ROW,
+        STAGE_BYTES = BLOCKS * BLOCK_BYTES,
         RING_BYTES  = STAGES * STAGE_BYTES,
-        SUM_BYTES   = 4 * M16 * N8 * 512,
-        BYTES       = RING_BYTES > SUM_BYTES ? RING_BYTES : SUM_BYTES,
+        PART_BYTES  = BLOCKS > 1 ? 4 * N8 * 512 : 0, /* sums of one stage, by sharer */
+        BYTES       = RING_BYTES + 2 * PART_BYTES,
     };
 };
 
@@ -45,124 +62,186 @@ typedef struct {
     int row0, token0, batch;
 } linear_place;
 
+template <class S> FM_DEVICE linear_place place_of_block()
+{
+    const linear_place p = {(int)blockIdx.x * S::ROWS, (int)blockIdx.y * S::NT, (int)blockIdx.z};
+    return p;
+}
+
+/* Which tile of rows a warp has, and which of those who share it the warp is. */
+template <class S> FM_DEVICE int warp_tile()
+{
+    return threadIdx.x / 32 % S::M16;
+}
+
+template <class S> FM_DEVICE int warp_sharer()
+{
+    return threadIdx.x / 32 / S::M16;
+}
+
+/* --- copies ------------------------------------------------------------------ */
+
+/* Which row of w line `line` of all tiles is; in w, gate and up take turns of 16. */
+FM_DEVICE int row_of_line(const fm_cuda_linear_args &a, int line)
+{
+    const int channel = line / 16 * 8 + line % 8;
+    return a.swiglu ? channel / 16 * 32 + channel % 16 + (line & 8) * 2 : line;
+}
+
+/* Byte of chunk c of token r.  For wgmma, a block of x is two tiles of 64 k. */
+template <class S> FM_DEVICE int x_place(int r, int c)
+{
+    if (S::KIND == W_E4M3) return S::W_BYTES + fm__chunk_pair<X_ROW>(r, c);
+    return S::W_BYTES + c / 8 * S::NT * 128 + fm__chunk<128>(r, c % 8);
+}
+
+/* What this thread copies of every block: bytes from the beginning of w and x at
+ * k = 0, places in the block, and which of its lines there are. */
+template <class S> struct linear_source {
+    const uint8_t *w, *x;
+    int            w_at[S::W_COPIES], x_at[S::X_COPIES];
+    uint32_t       w_in, x_in; /* a bit for each copy */
+    int            w_to, x_to;
+};
+
 template <class S>
-FM_DEVICE void copy_w(uint8_t *stage, const fm_cuda_linear_args &a, const linear_place &p, int step)
+FM_DEVICE void source_w(linear_source<S> &s, const fm_cuda_linear_args &a, const linear_place &p)
+{
+    const int tid = threadIdx.x, c = tid % S::W_CHUNKS, el = c * S::W_PER_CHUNK;
+    s.w    = (const uint8_t *)a.w + p.batch * a.w_stride * S::W_WIDTH;
+    s.w_in = 0;
+    s.w_to = fm__chunk<S::W_LINE>(tid / S::W_CHUNKS, c);
+#pragma unroll
+    for (int i = 0; i < S::W_COPIES; i++) {
+        const int line = tid / S::W_CHUNKS + i * S::W_STEP;
+        if (S::KIND == W_BF16_BY_K) {
+            s.w_at[i] = (line * a.ldw + p.row0 + el) * S::W_WIDTH;
+            s.w_in |= (uint32_t)(p.row0 + el < a.n) << i;
+        } else {
+            const int row0 = row_of_line(a, p.row0), row = row_of_line(a, p.row0 + line);
+            s.w_at[i]      = ((row - row0) * a.ldw + el) * S::W_WIDTH;
+            s.w_in |= (uint32_t)(p.row0 + line < a.n) << i;
+        }
+    }
+    if (S::KIND != W_BF16_BY_K) s.w += (int64_t)row_of_line(a, p.row0) * a.ldw * S::W_WIDTH;
+}
+
+template <class S>
+FM_DEVICE void source_x(linear_source<S> &s, const fm_cuda_linear_args &a, const linear_place &p)
+{
+    const int tid = threadIdx.x, c = tid % X_CHUNKS;
+    s.x    = (const uint8_t *)(a.x + p.batch * a.x_stride + (int64_t)p.token0 * a.ldx);
+    s.x_in = 0;
+    s.x_to = x_place<S>(tid / X_CHUNKS, c);
+#pragma unroll
+    for (int i = 0; i < S::X_COPIES; i++) {
+        const int token = tid / X_CHUNKS + i * X_STEP;
+        s.x_at[i]       = (token * a.ldx + c * 8) * 2;
+        s.x_in |= (uint32_t)(p.token0 + token < a.m) << i;
+    }
+}
+
+template <class S>
+FM_DEVICE void copy_w(uint8_t *block, const linear_source<S> &s, const fm_cuda_linear_args &a,
+                      int at_k)
 {
     const bool     by_k = S::KIND == W_BF16_BY_K;
-    const uint8_t *w    = (const uint8_t *)a.w + p.batch * a.w_stride * S::W_WIDTH;
-    const int line0 = by_k ? step * LINEAR_K : p.row0, along0 = by_k ? p.row0 : step * LINEAR_K;
-    const int lines = by_k ? a.k : a.n, along = by_k ? a.n : a.k;
+    const int      tid = threadIdx.x, left = a.k - at_k;
+    const uint8_t *w = s.w + (int64_t)at_k * (by_k ? a.ldw : 1) * S::W_WIDTH;
 #pragma unroll
-    for (int i = 0; i < S::W_LINES * S::W_CHUNKS; i += LINEAR_THREADS) {
-        const int  at = i + threadIdx.x, r = at / S::W_CHUNKS, c = at % S::W_CHUNKS;
-        const int  el = along0 + c * (16 / S::W_WIDTH);
-        const bool in = line0 + r < lines && el < along;
-        fm_cp_async16(stage + fm__chunk<S::W_LINE>(r, c),
-                      w + (in ? ((int64_t)(line0 + r) * a.ldw + el) * S::W_WIDTH : 0), in);
+    for (int i = 0; i < S::W_COPIES; i++) {
+        const int k = by_k ? tid / S::W_CHUNKS + i * S::W_STEP : tid % S::W_CHUNKS * S::W_PER_CHUNK;
+        fm_cp_async16(block + s.w_to + i * S::W_STEP * S::W_LINE, w + s.w_at[i],
+                      k < left && (s.w_in >> i & 1));
     }
 }
 
 template <class S>
-FM_DEVICE void copy_x(uint8_t *stage, const fm_cuda_linear_args &a, const linear_place &p, int step)
+FM_DEVICE void copy_x(uint8_t *block, const linear_source<S> &s, const fm_cuda_linear_args &a,
+                      int at_k)
 {
-    const uint16_t *x = a.x + p.batch * a.x_stride;
+    const bool     in = at_k + (int)threadIdx.x % X_CHUNKS * 8 < a.k;
+    const uint8_t *x  = s.x + 2 * at_k;
 #pragma unroll
-    for (int i = 0; i < S::NT * X_ROW / 16; i += LINEAR_THREADS) {
-        const int  at = i + threadIdx.x, r = at / (X_ROW / 16), c = at % (X_ROW / 16);
-        const int  el = step * LINEAR_K + c * 8;
-        const bool in = p.token0 + r < a.m && el < a.k;
-        uint8_t   *to = stage + S::W_BYTES +
-                      (S::KIND == W_E4M3 ? fm__chunk_pair<X_ROW>(r, c) : fm__chunk<X_ROW>(r, c));
-        fm_cp_async16(to, x + (in ? (int64_t)(p.token0 + r) * a.ldx + el : 0), in);
+    for (int i = 0; i < S::X_COPIES; i++)
+        fm_cp_async16(block + s.x_to + i * X_STEP * (S::KIND == W_E4M3 ? X_ROW : 128),
+                      x + s.x_at[i], in && (s.x_in >> i & 1));
+}
+
+template <class S>
+FM_DEVICE void copy_stage_w(uint8_t *stage, const linear_source<S> &s, const fm_cuda_linear_args &a,
+                            int step)
+{
+#pragma unroll
+    for (int b = 0; b < S::BLOCKS; b++)
+        copy_w<S>(stage + b * S::BLOCK_BYTES, s, a, (step * S::BLOCKS + b) * LINEAR_K);
+}
+
+template <class S>
+FM_DEVICE void copy_stage_x(uint8_t *stage, const linear_source<S> &s, const fm_cuda_linear_args &a,
+                            int step)
+{
+#pragma unroll
+    for (int b = 0; b < S::BLOCKS; b++)
+        copy_x<S>(stage + b * S::BLOCK_BYTES, s, a, (step * S::BLOCKS + b) * LINEAR_K);
+}
+
+template <class S> FM_DEVICE int count_steps(const fm_cuda_linear_args &a)
+{
+    return (a.k + S::BLOCKS * LINEAR_K - 1) / (S::BLOCKS * LINEAR_K);
+}
+
+/* The first `ahead` stages: w at once, x when it is there. */
+template <class S>
+FM_DEVICE void copy_first(uint8_t *ring, linear_source<S> &s, const fm_cuda_linear_args &a,
+                          const linear_place &p, int ahead)
+{
+    const int n_step = count_steps<S>(a);
+    source_w<S>(s, a, p);
+    for (int i = 0; i < ahead && i < n_step; i++)
+        copy_stage_w<S>(ring + i * S::STAGE_BYTES, s, a, i);
+    source_x<S>(s, a, p);
+    fm_grid_wait();
+    fm_grid_release();
+    for (int i = 0; i < ahead; i++) {
+        if (i < n_step) copy_stage_x<S>(ring + i * S::STAGE_BYTES, s, a, i);
+        fm_cp_async_commit();
     }
 }
 
+template <class S>
+FM_DEVICE void copy_next(uint8_t *ring, const linear_source<S> &s, const fm_cuda_linear_args &a,
+                         int step)
+{
+    uint8_t *stage = ring + step % S::STAGES * S::STAGE_BYTES;
+    if (step < count_steps<S>(a)) {
+        copy_stage_w<S>(stage, s, a, step);
+        copy_stage_x<S>(stage, s, a, step);
+    }
+    fm_cp_async_commit();
+}
+
+/* --- sums -------------------------------------------------------------------- */
+
+/* d[4i..4i+3]: the m16n8 sums of the warp's tile and tokens 8j, j = sum_column(i). */
 template <class S> struct linear_sums {
-    float d[S::M16][S::N8][4];
+    float d[S::OWN * 4];
 };
 
 template <class S> FM_DEVICE void clear(linear_sums<S> &c)
 {
 #pragma unroll
-    for (int i = 0; i < S::M16 * S::N8 * 4; i++) (&c.d[0][0][0])[i] = 0;
+    for (int i = 0; i < S::OWN * 4; i++) c.d[i] = 0;
 }
 
-/* Weights [k][n]: rows row0..row0+15, k k0..k0+15, as one m16k16 operand. */
-template <int ROW_BYTES>
-FM_DEVICE void weights_by_k(uint32_t a[4], const uint8_t *tile, int row0, int k0)
+template <class S> FM_DEVICE int sum_column(int i)
 {
-    const int lane = threadIdx.x & 31;
-    fm_ldmatrix_x4_trans(a, tile + fm__chunk<ROW_BYTES>(k0 + (lane & 7) + (lane >> 4) * 8,
-                                                        row0 / 8 + (lane >> 3 & 1)));
+    return warp_sharer<S>() + i * S::SHARERS;
 }
 
-/* This warp's 32 k of a stage, bf16. */
-template <class S> FM_DEVICE void multiply_bf16(linear_sums<S> &c, const uint8_t *stage)
+template <class S> FM_DEVICE bool has_sum(int i)
 {
-    const int warp = threadIdx.x / 32;
-    uint32_t  b[S::N8][4];
-#pragma unroll
-    for (int j = 0; j < S::N8; j++)
-        fm__tokens_bf16<X_ROW>(b[j], stage + S::W_BYTES, 8 * j, 4 * warp);
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int i = 0; i < S::M16; i++) {
-            uint32_t w[4];
-            if (S::KIND == W_BF16_BY_K)
-                weights_by_k<S::W_LINE>(w, stage, 16 * i, 32 * warp + 16 * half);
-            else
-                fm__weights_bf16<S::W_LINE>(w, stage, 16 * i, 4 * warp + 2 * half);
-#pragma unroll
-            for (int j = 0; j < S::N8; j++) fm_mma_bf16_16816(c.d[i][j], w, b[j] + 2 * half);
-        }
-}
-
-/* Of each m16 tile, for one stage: a block of 128 rows may end between tiles. */
-template <class S> struct linear_factors {
-    float of[S::M16];
-};
-
-/* The same for e4m3: a stage is the extent of a factor, so it is scaled at once. */
-template <class S>
-FM_DEVICE void multiply_e4m3(linear_sums<S> &c, const uint8_t *stage,
-                             const linear_factors<S> &factor)
-{
-    const int warp = threadIdx.x / 32;
-#pragma unroll
-    for (int i = 0; i < S::M16; i++) {
-        uint32_t w[2][4];
-        fm__weights_e4m3<S::W_LINE>(w, stage, 16 * i, 2 * warp);
-#pragma unroll
-        for (int j = 0; j < S::N8; j++) {
-            float part[4] = {0, 0, 0, 0};
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                uint32_t b[2];
-                fm__tokens_e4m3<X_ROW>(b, stage + S::W_BYTES, 8 * j, 2 * warp + half);
-                fm_mma_bf16_16816(part, w[half], b);
-            }
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                c.d[i][j][e] = fmaf(part[e], factor.of[i], c.d[i][j][e]);
-        }
-    }
-}
-
-/* The four warps' sums of fragment f, in the order of the warps. */
-template <class S> FM_DEVICE void add_warps(float d[4], const float4 *part, int f)
-{
-    const int lane = threadIdx.x & 31;
-    float4    sum  = part[f * 32 + lane];
-#pragma unroll
-    for (int warp = 1; warp < 4; warp++) {
-        const float4 p = part[(warp * S::M16 * S::N8 + f) * 32 + lane];
-        sum            = make_float4(sum.x + p.x, sum.y + p.y, sum.z + p.z, sum.w + p.w);
-    }
-    d[0] = sum.x;
-    d[1] = sum.y;
-    d[2] = sum.z;
-    d[3] = sum.w;
+    return warp_sharer<S>() < S::SHARERS && sum_column<S>(i) < S::N8;
 }
 
 /* Two neighbouring outputs of one row of y. */
@@ -179,135 +258,48 @@ FM_DEVICE void store_pair(const fm_cuda_linear_args &a, int batch, int token, in
 }
 
 template <class S>
-FM_DEVICE void store_sums(const fm_cuda_linear_args &a, const linear_place &p, const float4 *part)
+FM_DEVICE void store_sums(const fm_cuda_linear_args &a, const linear_place &p,
+                          const linear_sums<S> &c)
 {
-    for (int f = threadIdx.x / 32; f < S::M16 * S::N8; f += 4) {
-        float  d[4];
+#pragma unroll
+    for (int i = 0; i < S::OWN; i++) {
         float2 pair[2];
-        add_warps<S>(d, part, f);
-        fm__pair_rows(pair, d);
-        const int token = p.token0 + f % S::N8 * 8 + fm__pair_token();
-        const int row   = p.row0 + f / S::N8 * 16 + fm__pair_row();
+        if (!has_sum<S>(i)) continue;
+        fm__pair_rows(pair, c.d + 4 * i);
+        const int token = p.token0 + sum_column<S>(i) * 8 + fm__pair_token();
+        const int row   = p.row0 + warp_tile<S>() * 16 + fm__pair_row();
         store_pair(a, p.batch, token, row, pair[0]);
         store_pair(a, p.batch, token, row + 8, pair[1]);
     }
 }
 
-/* Gate and up are neighbouring fragments. */
+/* d has gate in its first two, up in its last two: two tokens of one channel. */
 template <class S>
-FM_DEVICE void store_swiglu(const fm_cuda_linear_args &a, const linear_place &p, const float4 *part)
+FM_DEVICE void store_gated(const fm_cuda_linear_args &a, const linear_place &p,
+                           const linear_sums<S> &c)
 {
-    for (int f = threadIdx.x / 32; f < S::M16 / 2 * S::N8; f += 4) {
-        const int i = f / S::N8 * 2, j = f % S::N8;
-        float     gate[4], up[4];
-        float2    pair[2];
-        add_warps<S>(gate, part, i * S::N8 + j);
-        add_warps<S>(up, part, (i + 1) * S::N8 + j);
 #pragma unroll
-        for (int e = 0; e < 4; e++) gate[e] = fm__gated(gate[e], up[e]);
-        fm__pair_rows(pair, gate);
-        const int token   = p.token0 + 8 * j + fm__pair_token();
-        const int channel = (p.row0 + 16 * i) / 2 + fm__pair_row();
-        uint16_t *y       = (uint16_t *)a.y + (int64_t)token * a.ldy + channel;
-        if (token < a.m && channel < a.n / 2) {
-            *(uint32_t *)y       = fm_bf16x2_of_f32(pair[0].x, pair[0].y);
-            *(uint32_t *)(y + 8) = fm_bf16x2_of_f32(pair[1].x, pair[1].y);
-        }
+    for (int i = 0; i < S::OWN; i++) {
+        const float *d    = c.d + 4 * i;
+        const float  y[4] = {fm__gated(d[0], d[2]), fm__gated(d[1], d[3]), 0, 0};
+        float2       pair[2];
+        if (!has_sum<S>(i)) continue;
+        fm__pair_rows(pair, y);
+        const int token   = p.token0 + sum_column<S>(i) * 8 + fm__pair_token();
+        const int channel = p.row0 / 2 + warp_tile<S>() * 8 + fm__pair_row();
+        if (token < a.m && channel < a.n / 2)
+            *(uint32_t *)((uint16_t *)a.y + (int64_t)token * a.ldy + channel) =
+                fm_bf16x2_of_f32(pair[0].x, pair[0].y);
     }
 }
 
 template <class S>
-FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const linear_sums<S> &c,
-                     float4 *part)
+FM_DEVICE void store(const fm_cuda_linear_args &a, const linear_place &p, const linear_sums<S> &c)
 {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-#pragma unroll
-    for (int f = 0; f < S::M16 * S::N8; f++) {
-        const float *d = c.d[f / S::N8][f % S::N8];
-
-        part[(warp * S::M16 * S::N8 + f) * 32 + lane] = make_float4(d[0], d[1], d[2], d[3]);
-    }
-    __syncthreads();
-    if (S::M16 > 1 && a.swiglu)
-        store_swiglu<S>(a, p, part);
+    if (a.swiglu)
+        store_gated<S>(a, p, c);
     else
-        store_sums<S>(a, p, part);
+        store_sums<S>(a, p, c);
 }
-
-/* Gate and up have their own factors, by turns. */
-template <class S>
-FM_DEVICE void factors_at(linear_factors<S> &f, const fm_cuda_linear_args &a, const linear_place &p,
-                          int step, int n_step)
-{
-    if (S::KIND != W_E4M3 || step >= n_step) return;
-    const int parts = a.swiglu ? 2 : 1, n = a.n / parts;
-    const int deep = (a.scale_row0 + n + 127) / 128;
-#pragma unroll
-    for (int i = 0; i < S::M16; i++) {
-        const int row = min(p.row0 / parts + i / parts * 16, n - 1);
-        const int at  = i % parts * deep + (a.scale_row0 + row) / 128;
-        f.of[i]       = a.scale[(int64_t)at * n_step + step];
-    }
-}
-
-template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_tiles(const fm_cuda_linear_args a)
-{
-    FM_SHARED_BYTES(ring);
-    const int          n_step = (a.k + LINEAR_K - 1) / LINEAR_K;
-    const linear_place p = {(int)blockIdx.x * S::ROWS, (int)blockIdx.y * S::NT, (int)blockIdx.z};
-
-    for (int s = 0; s < S::STAGES - 1 && s < n_step; s++)
-        copy_w<S>(ring + s * S::STAGE_BYTES, a, p, s);
-    fm_grid_wait();
-    fm_grid_release();
-    for (int s = 0; s < S::STAGES - 1; s++) {
-        if (s < n_step) copy_x<S>(ring + s * S::STAGE_BYTES, a, p, s);
-        fm_cp_async_commit();
-    }
-
-    linear_sums<S> c;
-    clear<S>(c);
-    linear_factors<S> factor;
-    factors_at<S>(factor, a, p, 0, n_step);
-    int slot = 0, free = S::STAGES - 1;
-    for (int step = 0; step < n_step; step++) {
-        fm_cp_async_wait<S::STAGES - 2>();
-        __syncthreads(); /* this stage has landed, and the one before it is free */
-        if (step + S::STAGES - 1 < n_step) {
-            copy_w<S>(ring + free * S::STAGE_BYTES, a, p, step + S::STAGES - 1);
-            copy_x<S>(ring + free * S::STAGE_BYTES, a, p, step + S::STAGES - 1);
-        }
-        fm_cp_async_commit();
-        const linear_factors<S> now = factor;
-        factors_at<S>(factor, a, p, step + 1, n_step);
-        if (S::KIND == W_E4M3)
-            multiply_e4m3<S>(c, ring + slot * S::STAGE_BYTES, now);
-        else
-            multiply_bf16<S>(c, ring + slot * S::STAGE_BYTES);
-        if (++slot == S::STAGES) slot = 0;
-        if (++free == S::STAGES) free = 0;
-    }
-    __syncthreads(); /* the ring becomes the place where warps meet */
-    store<S>(a, p, c, (float4 *)ring);
-}
-
-template <class S> struct linear_kernel {
-    static cudaError_t init() { return fm_allow_shared(linear_tiles<S>, S::BYTES); }
-    static dim3        grid_of(const fm_cuda_linear_args &a)
-    {
-        return dim3((unsigned)(a.n + S::ROWS - 1) / S::ROWS, (unsigned)(a.m + S::NT - 1) / S::NT,
-                    (unsigned)a.n_batch);
-    }
-    static int64_t blocks(const fm_cuda_linear_args &a)
-    {
-        const dim3 g = grid_of(a);
-        return (int64_t)g.x * g.y * g.z;
-    }
-    static void launch(const fm_cuda_linear_args &a, fm_stream stream)
-    {
-        const dim3 grid = grid_of(a);
-        FM_LAUNCH_EARLY(linear_tiles<S>, grid, LINEAR_THREADS, S::BYTES, stream, a);
-    }
-};
 
 #endif

@@ -33,9 +33,10 @@ extern "C" {
 #endif
 
 enum {
-    FM_MLA_LATENT_KEYS = 32,  /* keys of a block in the absorbed form; a part has whole blocks */
+    FM_MLA_LATENT_KEYS = 64,  /* keys of a block in the absorbed form; a part has whole blocks */
     FM_MLA_PART_MAX    = 512, /* most keys of a part */
     FM_MLA_LATENT_MAX  = 512, /* widest kv_lora */
+    FM_MLA_SLICES      = 8,   /* of 64 columns in it */
     FM_MLA_WIDTH_MAX   = 576, /* widest cached token */
     FM_MLA_TILE_ROWS   = 128, /* rows of a tile in the expanded form */
     FM_MLA_BLOCK_KEYS  = 64,  /* keys of a block there; a pass begins and ends between blocks */
@@ -63,24 +64,28 @@ typedef struct {
 
 typedef struct {
     int32_t row, part;
+    int32_t n_key, table; /* of the row */
 } fm_mla_unit;
 
 /* The generated rows of a step, numbered 0 .. *n_row-1, and the plan made of
  * them once for all layers.  max_unit >= n_row + sum of n_key / part: what is
  * beyond it is not computed.
  *
- * The length of a part moves bits, so it is chosen once, not per step.  A part
- * is one block's work, 32 keys after the other: short ones serve a lone row,
- * but a row of several parts writes and reads each of them in f32, with 16
- * heads as many bytes as 57 cached bf16 tokens. */
+ * The length of a part moves bits, so it is chosen once, not per step.  Short
+ * ones divide a row among more blocks, but a row of several parts writes and
+ * reads each of them in f32, with 16 heads as many bytes as 57 cached bf16
+ * tokens. */
 typedef struct {
     int            max_row, max_unit;
-    int            part;   /* keys of a part: a multiple of 32, at most 512 */
+    int            part;   /* keys of a part: a multiple of 64, at most 512 */
     const int32_t *n_row;  /* [1] */
     const int32_t *n_key;  /* [max_row] keys the row sees, position + 1; 0: the row is not there */
     const int32_t *table;  /* [max_row] its page table */
-    int32_t       *unit0;  /* [max_row+1] out: first unit of each row; [*n_row]: their number */
+    int32_t       *unit0;  /* [max_row+2] out: first unit of each row; [*n_row]: their number;
+                            * behind it: how many rows have several */
     fm_mla_unit   *unit;   /* [max_unit] out */
+    int32_t       *done;   /* [n_done] out: zeros, by which blocks count what they have done */
+    int            n_done; /* few_unit * FM_MLA_SLICES * (n_head / 16, rounded up) */
 } fm_mla_rows;
 
 fm_status fm_cuda_mla_plan(const fm_mla_rows *rows, fm_stream stream);
@@ -93,6 +98,8 @@ typedef struct {
     const uint16_t *q;        /* [max_row, n_head, width] bf16, zeros behind rope */
     float          *part_z;   /* [max_unit, n_head, kv_lora] scratch */
     float          *part_sum; /* [max_unit, n_head, 2] scratch: max in powers of two, sum */
+    int             few_unit; /* up to these, units are divided among blocks; moves no bit */
+    float          *score;    /* [few_unit, n_head, part] scratch */
     uint16_t       *z;        /* [max_row, n_head, kv_lora] bf16 out: mean of the latents */
     int             n_sm;     /* multiprocessors of the device: the size of the grid, no bits */
 } fm_mla_absorbed_args;

@@ -1,85 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel takes which shape, and the merge of the parts. */
-#include "llm/kernel/cuda/mla_absorbed.cuh"
-
+/* Two kernels for each shape: the parts, then their end.  Which way they take is
+ * decided on the device by the number of parts, since a recorded step serves
+ * texts of all lengths:
+ *
+ *     few       scores of all keys        ->  values, and the merge
+ *     many      parts through the ring    ->  the merge of rows with several */
+#include "llm/kernel/cuda/mla_absorbed_few.cuh"
+#include "llm/kernel/cuda/mla_absorbed_ring.cuh"
+#include "llm/kernel/cuda/mla_absorbed_wide.cuh"
 #include "llm/kernel/cuda/mla_internal.h"
 
-enum { MERGE_THREADS = 128 };
+enum {
+    MERGE_THREADS = FM_MLA_LATENT_MAX / 4,
+    RING_HEADS    = 32, /* up to these, reading the keys once for each 16 is no loss */
+};
 
-/* z[row, head] from its parts, ascending; a row of one part is there already. */
-FM_KERNEL(MERGE_THREADS) merge_parts(const fm_mla_absorbed_args a)
+template <bool FIXED> FM_DEVICE place place_of(const fm_mla_absorbed_args &a, int heads)
 {
-    fm_grid_wait();
-    const int row = blockIdx.x, head = blockIdx.y;
-    if (row >= min(*a.rows.n_row, a.rows.max_row)) return;
-    const int first = a.rows.unit0[row], end = a.rows.unit0[row + 1];
-    if (end - first < 2 || end > a.rows.max_unit) return;
+    place u;
+    u.lane    = threadIdx.x & 31;
+    u.warp    = threadIdx.x >> 5;
+    u.width   = FIXED ? FM_MLA_WIDTH_MAX : a.cache.width;
+    u.kv_lora = FIXED ? FM_MLA_LATENT_MAX : a.kv_lora;
+    u.n_group = (a.n_head + heads - 1) / heads;
+    u.n_work  = min(a.rows.unit0[min(*a.rows.n_row, a.rows.max_row)], a.rows.max_unit) * u.n_group;
+    return u;
+}
 
-    float max = -INFINITY;
-    for (int i = first; i < end; i++)
-        max = fmaxf(max, a.part_sum[((int64_t)i * a.n_head + head) * 2]);
-    for (int col = threadIdx.x * 4; col < a.kv_lora; col += MERGE_THREADS * 4) {
-        float4 z   = make_float4(0, 0, 0, 0);
-        float  sum = 0;
-        for (int i = first; i < end; i++) {
-            const int64_t at   = (int64_t)i * a.n_head + head;
-            const float4  part = *(const float4 *)(a.part_z + at * a.kv_lora + col);
-            const float   w    = fm_exp2_fast(a.part_sum[at * 2] - max);
-            sum                = fmaf(a.part_sum[at * 2 + 1], w, sum);
-            z.x = fmaf(part.x, w, z.x), z.y = fmaf(part.y, w, z.y);
-            z.z = fmaf(part.z, w, z.z), z.w = fmaf(part.w, w, z.w);
-        }
-        const float f = 1.0f / sum;
-        *(uint2 *)(a.z + ((int64_t)row * a.n_head + head) * a.kv_lora + col) =
-            make_uint2(fm_bf16x2_of_f32(z.x * f, z.y * f), fm_bf16x2_of_f32(z.z * f, z.w * f));
+FM_DEVICE bool is_few(const fm_mla_absorbed_args &a, const place &u)
+{
+    return u.n_work <= a.few_unit * u.n_group;
+}
+
+template <bool FIXED, bool E4M3>
+FM_KERNEL(THREADS, 1) attend_absorbed(const fm_mla_absorbed_args a)
+{
+    typedef shape<FIXED, E4M3> S;
+    FM_SHARED_BYTES(memory);
+    fm_grid_wait();
+    fm_grid_release(); /* the end may line up */
+    const place     u = place_of<FIXED>(a, TILE_HEADS);
+    const layout<S> m(memory, u.width);
+    if (is_few(a, u)) run_scores(a, m, u);
+    else              run_ring(a, m, u);
+}
+
+/* The same of many heads. */
+template <bool E4M3> FM_KERNEL(THREADS, 1) attend_wide(const fm_mla_absorbed_args a)
+{
+    FM_SHARED_BYTES(memory);
+    fm_grid_wait();
+    fm_grid_release();
+    const place u = place_of<true>(a, TILE_HEADS);
+    if (is_few(a, u)) run_scores(a, layout<shape<true, E4M3>>(memory, u.width), u);
+    else run_wide(a, wide_layout<wide_shape<E4M3>>(memory), place_of<true>(a, WIDE_HEADS));
+}
+
+/* Rows of several parts; half a block takes one head. */
+FM_DEVICE void merge_rows(const fm_mla_absorbed_args &a)
+{
+    const int n_row = min(*a.rows.n_row, a.rows.max_row);
+    const int half = threadIdx.x / MERGE_THREADS, col = threadIdx.x % MERGE_THREADS * 4;
+    if (a.rows.unit0[n_row + 1] == 0 || col >= a.kv_lora) return;
+    for (int i = 2 * blockIdx.x + half; i < n_row * a.n_head; i += 2 * gridDim.x) {
+        const int row = i / a.n_head, first = a.rows.unit0[row], end = a.rows.unit0[row + 1];
+        if (end - first > 1 && end <= a.rows.max_unit)
+            merge_columns(a, row, first, end, i % a.n_head, col);
     }
 }
 
-template <class S> static int shared_bytes(int width, int part)
+template <bool E4M3> FM_KERNEL(THREADS, 2) end_absorbed(const fm_mla_absorbed_args a)
 {
-    unsigned char *const base = (unsigned char *)1024; /* any address: only the end counts */
-    const layout<S>      m(base, width, part);
-    return (int)(m.end(part) - base);
+    FM_SHARED_BYTES(memory);
+    const place              u = place_of<false>(a, TILE_HEADS);
+    const slice_layout<E4M3> m(memory, a.rows.part);
+    if (is_few(a, u)) {
+        run_values(a, m, u);
+    } else {
+        fm_grid_wait();
+        fm_grid_release();
+        merge_rows(a);
+    }
 }
 
-template <int TILES, bool FIXED, bool E4M3> static fm_status allow(void)
+template <class M, class... A> static int bytes_of(A... arg)
 {
-    typedef shape<TILES, FIXED, E4M3> S;
-    FM_CUDA(fm_allow_shared(attend_absorbed<TILES, FIXED, E4M3>,
-                            shared_bytes<S>(FM_MLA_WIDTH_MAX, FM_MLA_PART_MAX)));
+    unsigned char *const base = (unsigned char *)1024; /* any address: only the end counts */
+    return (int)(M(base, arg...).end() - base);
+}
+
+template <bool E4M3> static int wide_bytes(void)
+{
+    const int few = bytes_of<layout<shape<true, E4M3>>>(FM_MLA_WIDTH_MAX);
+    const int all = bytes_of<wide_layout<wide_shape<E4M3>>>();
+    return few < all ? all : few;
+}
+
+template <bool FIXED, bool E4M3> static fm_status allow(void)
+{
+    FM_CUDA(fm_allow_shared(attend_absorbed<FIXED, E4M3>,
+                            (bytes_of<layout<shape<FIXED, E4M3>>>(FM_MLA_WIDTH_MAX))));
     return FM_OK;
 }
 
 fm_status fm__mla_absorbed_init(void)
 {
-    FM_TRY((allow<1, true, false>()));
-    FM_TRY((allow<1, true, true>()));
-    FM_TRY((allow<1, false, false>()));
-    FM_TRY((allow<1, false, true>()));
-    FM_TRY((allow<4, true, false>()));
-    FM_TRY((allow<4, true, true>()));
-    FM_TRY((allow<4, false, false>()));
-    return allow<4, false, true>();
+    FM_TRY((allow<true, false>()));
+    FM_TRY((allow<true, true>()));
+    FM_TRY((allow<false, false>()));
+    FM_TRY((allow<false, true>()));
+    FM_CUDA(fm_allow_shared(attend_wide<false>, wide_bytes<false>()));
+    FM_CUDA(fm_allow_shared(attend_wide<true>, wide_bytes<true>()));
+    FM_CUDA(fm_allow_shared(end_absorbed<false>, bytes_of<slice_layout<false>>(FM_MLA_PART_MAX)));
+    FM_CUDA(fm_allow_shared(end_absorbed<true>, bytes_of<slice_layout<true>>(FM_MLA_PART_MAX)));
+    return FM_OK;
 }
 
-template <int TILES, bool FIXED, bool E4M3>
+template <bool FIXED, bool E4M3>
 static void launch(const fm_mla_absorbed_args *a, fm_stream stream)
 {
-    typedef shape<TILES, FIXED, E4M3> S;
-    const int groups = (a->n_head + S::heads - 1) / S::heads;
-    const int places = (a->n_sm * S::per_sm + groups - 1) / groups;
-    const int deep   = a->rows.max_unit < places ? a->rows.max_unit : places;
-    FM_LAUNCH((attend_absorbed<TILES, FIXED, E4M3>), dim3((unsigned)groups, (unsigned)deep),
-              S::threads, shared_bytes<S>(a->cache.width, a->rows.part), stream, *a);
+    typedef layout<shape<FIXED, E4M3>> L;
+    FM_LAUNCH_EARLY((attend_absorbed<FIXED, E4M3>), (unsigned)a->n_sm, THREADS,
+                    bytes_of<L>(a->cache.width), stream, *a);
 }
 
-template <int TILES> static void launch_shape(const fm_mla_absorbed_args *a, fm_stream stream)
+template <bool E4M3> static void launch_wide(const fm_mla_absorbed_args *a, fm_stream stream)
+{
+    FM_LAUNCH_EARLY(attend_wide<E4M3>, (unsigned)a->n_sm, THREADS, wide_bytes<E4M3>(), stream, *a);
+}
+
+static void launch_shape(const fm_mla_absorbed_args *a, fm_stream stream)
 {
     const bool fixed = a->cache.width == FM_MLA_WIDTH_MAX && a->kv_lora == FM_MLA_LATENT_MAX;
-    if (fixed && a->cache.e4m3) launch<TILES, true, true>(a, stream);
-    else if (fixed)             launch<TILES, true, false>(a, stream);
-    else if (a->cache.e4m3)     launch<TILES, false, true>(a, stream);
-    else                        launch<TILES, false, false>(a, stream);
+    if (fixed && a->n_head > RING_HEADS)
+        return a->cache.e4m3 ? launch_wide<true>(a, stream) : launch_wide<false>(a, stream);
+    if (fixed && a->cache.e4m3) launch<true, true>(a, stream);
+    else if (fixed)             launch<true, false>(a, stream);
+    else if (a->cache.e4m3)     launch<false, true>(a, stream);
+    else                        launch<false, false>(a, stream);
+}
+
+template <bool E4M3> static void launch_end(const fm_mla_absorbed_args *a, fm_stream stream)
+{
+    FM_LAUNCH_EARLY(end_absorbed<E4M3>, (unsigned)(2 * a->n_sm), THREADS,
+                    bytes_of<slice_layout<E4M3>>(a->rows.part), stream, *a);
 }
 
 static fm_status check(const fm_mla_absorbed_args *a)
@@ -104,10 +168,9 @@ extern "C" fm_status fm_cuda_mla_absorbed(const fm_mla_absorbed_args *a, fm_stre
 {
     FM_TRY(check(a));
     if (a->rows.max_row < 1 || a->rows.max_unit < 1) return FM_OK;
-    if (a->n_head > 32) launch_shape<4>(a, stream);
-    else                launch_shape<1>(a, stream);
+    launch_shape(a, stream);
     FM_TRY(fm_cuda_launched("mla absorbed"));
-    FM_LAUNCH_EARLY(merge_parts, dim3((unsigned)a->rows.max_row, (unsigned)a->n_head),
-                    MERGE_THREADS, 0, stream, *a);
-    return fm_cuda_launched("mla merge");
+    if (a->cache.e4m3) launch_end<true>(a, stream);
+    else               launch_end<false>(a, stream);
+    return fm_cuda_launched("mla end");
 }

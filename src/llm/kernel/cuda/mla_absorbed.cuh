@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The absorbed form: one block takes a part of a row's keys for 16 or 64 heads.
+/* What the kernels of the absorbed form share: where a part's tokens lie, the
+ * queries and keys in shared memory, and their products.
  *
- *     ring      blocks of 32 cached tokens, brought by cp.async; each is the key
- *               (all columns) and the value (the first kv_lora)
- *     scores    [heads, 32]: a warp has 16 heads and 8 or 16 of the keys
- *     weights   bf16 in shared memory, their maximum agreed on by all warps
- *     z         [heads, kv_lora] in registers: a warp has every head and a share
- *               of the columns, 16 at a time
+ * A head's answer over one part is defined key block by key block, 64 keys each:
  *
- * With 16 heads two blocks share a multiprocessor; a bf16 cache then leaves no
- * room for the queries, so they stay in registers, every warp the same ones.
- * Both shapes take the same steps for a head: the same bits.
+ *     score     two chains of k16 products, even and odd steps, added
+ *     maximum   over this block and those before; what was summed shrinks to it
+ *     weights   powers of two, rounded to bf16; their sums stay apart by the
+ *               key's number modulo 64 (in pairs), eights are added at the end
+ *     z         one chain of k16 products over all keys of the part
+ *
+ * Every kernel keeps to it, so which one takes a row is a matter of speed.
  *
  * FIXED: the widths are 512 + 64; else they are read from the arguments. */
 #ifndef FM_LLM_KERNEL_CUDA_MLA_ABSORBED_CUH
@@ -19,98 +19,127 @@
 #include "llm/kernel/cuda/mla.h"
 #include "llm/kernel/cuda/mla_tile.cuh"
 
-enum { KEYS = FM_MLA_LATENT_KEYS, STEPS = FM_MLA_WIDTH_MAX / 32, WEIGHT_BYTES = KEYS * 2 };
+enum {
+    KEYS         = FM_MLA_LATENT_KEYS,
+    TILE_HEADS   = 16,                    /* heads of an mma */
+    WARPS        = KEYS / 8,              /* a warp has eight keys of a block */
+    THREADS      = WARPS * 32,
+    STEPS        = FM_MLA_WIDTH_MAX / 32, /* pairs of k16 steps */
+    WEIGHT_BYTES = KEYS * 2,
+};
 
-template <int TILES, bool FIXED, bool E4M3> struct shape { /* TILES of 16 heads */
-    static const int  tiles     = TILES;
-    static const bool fixed     = FIXED; /* all columns are there: no branch between products */
-    static const bool bytes     = E4M3;  /* the cache is */
-    static const int  warps     = TILES == 1 ? 4 : 8;
-    static const int  threads   = warps * 32;
-    static const int  heads     = TILES * 16;
-    static const int  key_warps = warps / TILES; /* that share the keys of a block */
-    static const int  key_tiles = KEYS / 8 / key_warps;
-    static const int  pairs     = FM_MLA_LATENT_MAX / 16 / warps; /* of 8 columns of z, per warp */
-    static const int  per_sm    = TILES == 1 ? 2 : 1;
-    static const bool held      = TILES == 1 && FIXED && !E4M3; /* queries in registers */
-    static const int  stages    = E4M3 ? TILES == 1 ? 2 : 3 : TILES == 1 ? 3 : 4;
+template <bool FIXED, bool E4M3> struct shape {
+    static const bool fixed  = FIXED; /* all columns are there: no branch between products */
+    static const bool bytes  = E4M3;  /* the cache is */
+    static const bool tiled  = false;
+    static const int  heads  = TILE_HEADS;
+    static const int  stages = 3;
     /* Bytes leave the ring when they are widened, bf16 blocks when they have been used. */
-    static const int  ahead     = E4M3 ? stages : stages - 1;
+    static const int  ahead  = E4M3 ? stages : stages - 1;
 };
 
 /* Shared memory of a block, in order; rows are row_bytes apart. */
 template <class S> struct layout {
-    unsigned char *q, *ring, *tile, *weight;
-    float         *peak, *alpha; /* [KEYS/8][heads] maxima or sums of eight keys each, [heads] */
-    int           *slot;         /* [part] */
-    float         *slot_scale;   /* [part] */
+    unsigned char *ring, *tile, *weight;
+    float         *peak, *alpha; /* [16][WARPS] maxima or sums of eight keys each, [16] */
     int            row_bytes, stage_bytes;
 
-    __host__ __device__ layout(unsigned char *base, int width, int part)
+    __host__ __device__ layout(unsigned char *base, int width)
     {
         row_bytes   = (width * 2 + 127) / 128 * 128;
         stage_bytes = KEYS * row_bytes / (S::bytes ? 2 : 1);
-        q           = base;
-        ring        = q + (S::held ? 0 : S::heads * row_bytes);
+        ring        = base;
         tile        = ring + S::stages * stage_bytes;
         weight      = tile + (S::bytes ? KEYS * row_bytes : 0);
-        peak        = (float *)(weight + S::heads * WEIGHT_BYTES);
-        alpha       = peak + KEYS / 8 * S::heads;
-        slot        = (int *)(alpha + S::heads);
-        slot_scale  = (float *)(slot + part);
+        peak        = (float *)(weight + TILE_HEADS * WEIGHT_BYTES);
+        alpha       = peak + TILE_HEADS * WARPS;
     }
 
-    __host__ __device__ unsigned char *end(int part) const
-    {
-        return (unsigned char *)(slot_scale + (S::bytes ? part : 0));
-    }
+    __host__ __device__ unsigned char *end() const { return (unsigned char *)(alpha + TILE_HEADS); }
 };
 
-/* The weights' tile has rows of 64 bytes: two of them share the banks. */
-FM_DEVICE unsigned char *weight_chunk(unsigned char *weight, int row, int chunk)
-{
-    return weight + row * WEIGHT_BYTES + ((chunk ^ (row >> 1 & 3)) << 4);
-}
-
-/* What a thread knows of its unit of work. */
-struct unit {
-    int row, part, n_key;  /* keys of this part */
-    int head0, n_head;     /* of the block */
+/* What a thread knows of its block: work is a group of heads of a unit. */
+struct place {
+    int warp, lane;
     int width, kv_lora;
-    int warp, head_tile, key_warp, lane;
+    int n_group; /* of 16 or 64 heads */
+    int n_work;
 };
 
-template <class S>
-FM_DEVICE void find_slots(const fm_mla_absorbed_args &a, const layout<S> &m, const unit &u)
+/* An item of work: its queries are item -1, then come the blocks of keys. */
+struct cursor {
+    int         work, item, n_key; /* keys of the part */
+    fm_mla_unit unit;
+};
+
+FM_DEVICE int part_keys(const fm_mla_rows &rows, const fm_mla_unit &unit)
 {
-    const int32_t *table = a.cache.page + (int64_t)a.rows.table[u.row] * a.cache.max_page;
-    for (int k = threadIdx.x; k < u.n_key; k += S::threads) {
-        const int slot = fm__slot(table, a.cache.page_size, u.part * a.rows.part + k);
-        m.slot[k]      = slot;
-        if (S::bytes)
-            m.slot_scale[k] = a.cache.slot_scale ? a.cache.slot_scale[slot] : a.cache.scale;
-    }
+    return min(unit.n_key - unit.part * rows.part, rows.part);
 }
 
-/* The block's queries, zeros for heads that are not there. */
+FM_DEVICE fm_mla_unit unit_at(const fm_mla_rows &rows, int i)
+{
+    const int4 v = *(const int4 *)(rows.unit + i);
+    return {v.x, v.y, v.z, v.w};
+}
+
+FM_DEVICE cursor begin_work(const fm_mla_absorbed_args &a, const place &u, int work)
+{
+    cursor at = {work, -1, 0, {}};
+    if (work >= u.n_work) return at;
+    at.unit  = unit_at(a.rows, work / u.n_group);
+    at.n_key = part_keys(a.rows, at.unit);
+    return at;
+}
+
+FM_DEVICE bool is_last_item(const cursor &at)
+{
+    return (at.item + 1) * KEYS >= at.n_key;
+}
+
+FM_DEVICE void advance(const fm_mla_absorbed_args &a, const place &u, cursor &at)
+{
+    if (is_last_item(at)) at = begin_work(a, u, at.work + gridDim.x);
+    else                  at.item++;
+}
+
+/* Lane k < 8 finds key 8 * warp + k of the item; -1: behind the last. */
+FM_DEVICE int find_slot(const fm_mla_absorbed_args &a, const place &u, const cursor &at)
+{
+    const int key = at.item * KEYS + u.warp * 8 + (u.lane & 7);
+    if (at.item < 0 || key >= at.n_key) return -1;
+    const int32_t *table = a.cache.page + (int64_t)at.unit.table * a.cache.max_page;
+    return fm__slot(table, a.cache.page_size, at.unit.part * a.rows.part + key);
+}
+
+FM_DEVICE float scale_of_slot(const fm_mla_cache &cache, int slot)
+{
+    if (slot < 0) return 0;
+    return cache.slot_scale ? cache.slot_scale[slot] : cache.scale;
+}
+
+/* Chunk of a row of bf16 numbers: rows lie one behind the other, or in tiles of
+ * 64 rows and 128 bytes for wgmma. */
+template <class S>
+FM_DEVICE unsigned char *chunk_at(unsigned char *tile, int row_bytes, int row, int chunk)
+{
+    return S::tiled ? fm__chunk(tile + chunk / 8 * (KEYS * 128), 128, row, chunk % 8)
+                    : fm__chunk(tile, row_bytes, row, chunk);
+}
+
+/* A group's queries, zeros for heads that are not there. */
 template <class S>
 FM_DEVICE void fetch_queries(const fm_mla_absorbed_args &a, unsigned char *to, int row_bytes,
-                             const unit &u)
+                             const place &u, const cursor &at)
 {
-    const int       chunks = u.width / 8;
-    const uint16_t *q = a.q + ((int64_t)u.row * a.n_head + u.head0) * u.width;
-    for (int i = threadIdx.x; i < S::heads * chunks; i += S::threads) {
+    const int       chunks = u.width / 8, head0 = at.work % u.n_group * S::heads;
+    const uint16_t *q = a.q + ((int64_t)at.unit.row * a.n_head + head0) * u.width;
+    for (int i = threadIdx.x; i < S::heads * chunks; i += THREADS) {
         const int  head = i / chunks, c = i % chunks;
-        const bool there = head < u.n_head;
-        fm_cp_async16(fm__chunk(to, row_bytes, head, c),
+        const bool there = head0 + head < a.n_head;
+        fm_cp_async16(chunk_at<S>(to, row_bytes, head, c),
                       there ? q + (int64_t)head * u.width + c * 8 : q, there);
     }
-    fm_cp_async_commit();
-}
-
-FM_DEVICE const unsigned char *cached_token(const fm_mla_absorbed_args &a, int slot, int chunks)
-{
-    return (const unsigned char *)a.cache.latent + (int64_t)slot * (chunks * 16);
 }
 
 /* Bytes wait in plain rows until they are widened. */
@@ -118,318 +147,149 @@ template <class S>
 FM_DEVICE unsigned char *ring_chunk(unsigned char *stage, int row_bytes, int row, int chunk)
 {
     return S::bytes ? stage + row * (row_bytes / 2) + chunk * 16
-                    : fm__chunk(stage, row_bytes, row, chunk);
+                    : chunk_at<S>(stage, row_bytes, row, chunk);
 }
 
-/* Block `i` of the part on its way into the ring; zeros behind the last key.  A
- * warp takes four tokens at a time: whole warps of 16-byte chunks of each, then
- * what is left of all four together. */
-template <class S>
-FM_DEVICE void fetch_keys(const fm_mla_absorbed_args &a, const layout<S> &m, const unit &u, int i)
+FM_DEVICE const unsigned char *cached_token(const fm_mla_absorbed_args &a, int slot, int chunks)
 {
-    const int      chunks = u.width / (S::bytes ? 16 : 8), even = chunks / 32 * 32;
-    const int      rest = chunks - even, left = u.n_key - i * KEYS;
-    unsigned char *to = m.ring + i % S::stages * m.stage_bytes;
-    for (int k = u.warp * 4; left > 0 && k < KEYS; k += S::warps * 4) {
-        const int *slot = m.slot + i * KEYS + k;
+    return (const unsigned char *)a.cache.latent + (int64_t)max(slot, 0) * (chunks * 16);
+}
+
+/* The warp's eight keys on their way, zeros behind the last.  Four tokens at a
+ * time: whole warps of 16-byte chunks of each, then what is left of all four. */
+template <class S>
+FM_DEVICE void fetch_keys(const fm_mla_absorbed_args &a, unsigned char *to, int row_bytes,
+                          const place &u, int slot)
+{
+    const int chunks = u.width / (S::bytes ? 16 : 8), even = chunks / 32 * 32;
+    const int rest = chunks - even;
+#pragma unroll
+    for (int k = 0; k < 8; k += 4) {
 #pragma unroll
         for (int t = 0; t < 4; t++) {
-            const unsigned char *from = cached_token(a, k + t < left ? slot[t] : 0, chunks);
+            const int            s    = __shfl_sync(FM_WARP, slot, k + t);
+            const unsigned char *from = cached_token(a, s, chunks);
             for (int c = u.lane; c < even; c += 32)
-                fm_cp_async16(ring_chunk<S>(to, m.row_bytes, k + t, c), from + c * 16,
-                              k + t < left);
+                fm_cp_async16(ring_chunk<S>(to, row_bytes, u.warp * 8 + k + t, c), from + c * 16,
+                              s >= 0);
         }
-        for (int c = u.lane; c < 4 * rest; c += 32) {
-            const int            t = c / rest, at = even + c % rest;
-            const unsigned char *from = cached_token(a, k + t < left ? slot[t] : 0, chunks);
-            fm_cp_async16(ring_chunk<S>(to, m.row_bytes, k + t, at), from + at * 16, k + t < left);
+        for (int i = 0; i < 4 * rest; i += 32) {
+            const int c = i + u.lane, t = min(c / rest, 3), s = __shfl_sync(FM_WARP, slot, k + t);
+            const int at = even + c - t * rest;
+            if (c < 4 * rest)
+                fm_cp_async16(ring_chunk<S>(to, row_bytes, u.warp * 8 + k + t, at),
+                              cached_token(a, s, chunks) + at * 16, s >= 0);
         }
     }
-    fm_cp_async_commit();
 }
 
-/* e4m3 bytes of the ring to the bf16 tile; the tokens' scales enter later. */
 template <class S>
-FM_DEVICE void widen_keys(const layout<S> &m, const unit &u, const unsigned char *from)
+FM_DEVICE void widen_chunk(unsigned char *tile, const unsigned char *from, int row_bytes, int k,
+                           int c)
 {
-    const int chunks = u.width / 8;
-    for (int j = threadIdx.x; j < KEYS * chunks; j += S::threads) {
-        const int   k = j / chunks, c = j % chunks;
-        const uint2 bytes = *(const uint2 *)(from + k * (m.row_bytes / 2) + c * 8);
-        uint32_t    v[4];
-        fm_bf16x4_of_e4m3x4(v, bytes.x);
-        fm_bf16x4_of_e4m3x4(v + 2, bytes.y);
-        *(uint4 *)fm__chunk(m.tile, m.row_bytes, k, c) = make_uint4(v[0], v[1], v[2], v[3]);
-    }
+    const uint2 bytes = *(const uint2 *)(from + k * (row_bytes / 2) + c * 8);
+    uint32_t    v[4];
+    fm_bf16x4_of_e4m3x4(v, bytes.x);
+    fm_bf16x4_of_e4m3x4(v + 2, bytes.y);
+    *(uint4 *)chunk_at<S>(tile, row_bytes, k, c) = make_uint4(v[0], v[1], v[2], v[3]);
 }
 
-/* s = q k for the warp's heads and keys.  Every fourth step of 16 columns goes
- * into the same sum, so that four products are under way. */
+/* The warp's eight keys from e4m3 bytes of the ring to the bf16 tile, divided
+ * among lanes as they were fetched; the tokens' scales enter later. */
 template <class S>
-FM_DEVICE void score(float s[][4], const uint32_t held[][4], unsigned char *q, unsigned char *tile,
-                     int row_bytes, const unit &u)
+FM_DEVICE void widen_keys(unsigned char *tile, const unsigned char *from, int row_bytes,
+                          const place &u)
 {
-    const int n = S::key_tiles;
-    float     sum[4][n][4] = {};
-#pragma unroll(S::bytes ? 6 : STEPS) /* e4m3 has no registers for more */
-    for (int k = 0; k < STEPS; k++) {
-        if (k * 32 >= u.width) break;
-        uint32_t a[2][4], b[4];
+    const int chunks = u.width / 8, even = chunks / 32 * 32, rest = chunks - even;
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            if (!S::held) fm__load_a(a[i], q, row_bytes, u.head_tile * 16, k * 4 + i * 2);
+    for (int k = 0; k < 8; k += 4) {
 #pragma unroll
-        for (int t = 0; t < n; t++) {
-            fm__load_keys8(b, tile, row_bytes, (u.key_warp * n + t) * 8, k * 4);
-            fm_mma_bf16_16816(sum[k % 2 * 2][t], S::held ? held[2 * k] : a[0], b);
-            fm_mma_bf16_16816(sum[k % 2 * 2 + 1][t], S::held ? held[2 * k + 1] : a[1], b + 2);
-        }
-    }
-#pragma unroll
-    for (int t = 0; t < n; t++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            s[t][i] = (sum[0][t][i] + sum[1][t][i]) + (sum[2][t][i] + sum[3][t][i]);
-}
-
-/* A warp's 16 heads over its own keys, eight at a time; lane/4 is the head, and
- * +8.  Sums of eights stay apart to the end, so that their order is the same
- * however many of them a warp has. */
-template <class S> struct sums {
-    float max[2], sum[2][S::key_tiles];
-};
-
-/* Scores as the softmax wants them, and the maximum of each head over the warp's
- * keys; scale[t][i] of the keys if they are e4m3. */
-template <class S>
-FM_DEVICE void find_peaks(float s[][4], float scale[][2], const layout<S> &m, const unit &u,
-                          int key0)
-{
-    const int n = S::key_tiles, first = key0 + u.key_warp * n * 8 + u.lane % 4 * 2;
-    float     peak[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-    for (int t = 0; t < n; t++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int key = first + t * 8 + (i & 1);
-            if (S::bytes && i < 2) scale[t][i] = key < u.n_key ? m.slot_scale[key] : 0;
-            if (S::bytes) s[t][i] *= scale[t][i & 1];
-            if (key >= u.n_key) s[t][i] = -INFINITY;
-            peak[i >> 1] = fmaxf(peak[i >> 1], s[t][i]);
-        }
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const float most = fm__quad_max(peak[r]);
-        const int   head = u.head_tile * 16 + u.lane / 4 + 8 * r;
-        if (u.lane % 4 == 0) m.peak[u.key_warp * S::heads + head] = most;
+        for (int t = 0; t < 4; t++)
+            for (int c = u.lane; c < even; c += 32)
+                widen_chunk<S>(tile, from, row_bytes, u.warp * 8 + k + t, c);
+        for (int c = u.lane; c < 4 * rest; c += 32)
+            widen_chunk<S>(tile, from, row_bytes, u.warp * 8 + k + c / rest, even + c % rest);
     }
 }
 
-/* Scores to weights, in shared memory, and the factor for what was summed before. */
-template <class S>
-FM_DEVICE void weigh(float s[][4], sums<S> &h, const layout<S> &m, const unit &u,
-                     int key0, float scale)
+/* The queries stay in registers, every warp the same ones. */
+FM_DEVICE void hold_queries(uint32_t held[][4], unsigned char *q, int row_bytes, const place &u)
 {
-    const int n = S::key_tiles, heads = S::heads;
-    float     key_scale[n][2];
-    find_peaks(s, key_scale, m, u, key0);
-    __syncthreads();
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int head = u.head_tile * 16 + u.lane / 4 + 8 * r;
-        float     max  = h.max[r];
-#pragma unroll
-        for (int w = 0; w < S::key_warps; w++) max = fmaxf(max, m.peak[w * heads + head]);
-        const float alpha = fm_exp2_fast((h.max[r] - max) * scale);
-        if (u.key_warp == 0 && u.lane % 4 == 0) m.alpha[head] = alpha;
-        h.max[r] = max;
-#pragma unroll
-        for (int t = 0; t < n; t++) {
-            const float x = fm_exp2_fast(fmaf(s[t][2 * r], scale, -max * scale));
-            const float y = fm_exp2_fast(fmaf(s[t][2 * r + 1], scale, -max * scale));
-            h.sum[r][t]   = fmaf(h.sum[r][t], alpha, x + y);
-            *(uint32_t *)(weight_chunk(m.weight, head, u.key_warp * n + t) + u.lane % 4 * 4) =
-                S::bytes ? fm_bf16x2_of_f32(x * key_scale[t][0], y * key_scale[t][1])
-                         : fm_bf16x2_of_f32(x, y);
-        }
-    }
-    __syncthreads();
-}
-
-/* z = z * alpha + weights * values, for the warp's columns. */
-template <class S>
-FM_DEVICE void add_values(float z[][2 * S::pairs][4], const layout<S> &m,
-                          unsigned char *tile, const unit &u)
-{
-    const int pairs = S::pairs, warps = S::warps;
-#pragma unroll
-    for (int h = 0; h < S::tiles; h++) {
-        const float low = m.alpha[h * 16 + u.lane / 4], high = m.alpha[h * 16 + u.lane / 4 + 8];
-#pragma unroll
-        for (int j = 0; j < 2 * pairs; j++) {
-            z[h][j][0] *= low, z[h][j][1] *= low;
-            z[h][j][2] *= high, z[h][j][3] *= high;
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < KEYS / 16; k++) {
-        uint32_t p[S::tiles][4];
-#pragma unroll
-        for (int h = 0; h < S::tiles; h++)
-            fm_ldmatrix_x4(p[h], weight_chunk(m.weight, h * 16 + u.lane % 16, k * 2 + u.lane / 16));
-#pragma unroll
-        for (int j = 0; j < pairs; j++) {
-            const int col = (j * warps + u.warp) * 16;
-            if (!S::fixed && col >= u.kv_lora) break;
-            uint32_t v[4];
-            fm__load_values(v, tile, m.row_bytes, k * 16, col / 8);
-#pragma unroll
-            for (int h = 0; h < S::tiles; h++) {
-                fm_mma_bf16_16816(z[h][2 * j], p[h], v);
-                fm_mma_bf16_16816(z[h][2 * j + 1], p[h], v + 2);
-            }
-        }
-    }
-}
-
-/* Two neighbouring columns of one head: the answer if the row has one part, else a part. */
-template <bool WHOLE>
-FM_DEVICE void store_pair(const fm_mla_absorbed_args &a, const unit &u, int64_t index, int head,
-                          int col, float x, float y, float factor)
-{
-    if (head >= u.n_head) return;
-    const int64_t at = (index * a.n_head + u.head0 + head) * u.kv_lora + col;
-    if (WHOLE) *(uint32_t *)(a.z + at) = fm_bf16x2_of_f32(x * factor, y * factor);
-    else       *(float2 *)(a.part_z + at) = make_float2(x, y);
-}
-
-template <class S, bool WHOLE>
-FM_DEVICE void store_columns(const fm_mla_absorbed_args &a, const layout<S> &m, const unit &u,
-                             int64_t index, const float z[][2 * S::pairs][4])
-{
-#pragma unroll
-    for (int h = 0; h < S::tiles; h++) {
-        const int   head = h * 16 + u.lane / 4;
-        const float low = 1.0f / m.alpha[head], high = 1.0f / m.alpha[head + 8];
-#pragma unroll
-        for (int j = 0; j < 2 * S::pairs; j++) {
-            const int col = (j / 2 * S::warps + u.warp) * 16 + j % 2 * 8 + u.lane % 4 * 2;
-            if (!S::fixed && col >= u.kv_lora) break;
-            store_pair<WHOLE>(a, u, index, head, col, z[h][j][0], z[h][j][1], low);
-            store_pair<WHOLE>(a, u, index, head + 8, col, z[h][j][2], z[h][j][3], high);
-        }
-    }
-}
-
-/* Each head's sum over all keys, ascending, to alpha; sums and maxima of a part to memory. */
-template <class S>
-FM_DEVICE void join_sums(const fm_mla_absorbed_args &a, const layout<S> &m, const unit &u,
-                         const sums<S> &h, int64_t index, bool whole)
-{
-    const int n = S::key_tiles, heads = S::heads;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int head = u.head_tile * 16 + u.lane / 4 + 8 * r;
-#pragma unroll
-        for (int t = 0; t < n; t++) {
-            const float sum = fm__quad_sum(h.sum[r][t]);
-            if (u.lane % 4 == 0) m.peak[(u.key_warp * n + t) * heads + head] = sum;
-        }
-    }
-    __syncthreads();
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int head = u.head_tile * 16 + u.lane / 4 + 8 * r;
-        if (u.key_warp || u.lane % 4) continue;
-        float sum = 0;
-#pragma unroll
-        for (int i = 0; i < KEYS / 8; i++) sum += m.peak[i * heads + head];
-        m.alpha[head] = sum;
-        if (whole || head >= u.n_head) continue;
-        float *to = a.part_sum + (index * a.n_head + u.head0 + head) * 2;
-        to[0]     = h.max[r] * (a.scale * fm__log2_e);
-        to[1]     = sum;
-    }
-    __syncthreads();
-}
-
-/* The queries, the page table, and the first blocks of keys. */
-template <class S>
-FM_DEVICE void begin_unit(const fm_mla_absorbed_args &a, const layout<S> &m, const unit &u,
-                          uint32_t held[][4])
-{
-    const int      ahead = S::ahead;
-    unsigned char *q     = S::held ? m.ring + ahead * m.stage_bytes : m.q;
-    fetch_queries<S>(a, q, m.row_bytes, u);
-    find_slots(a, m, u);
-    __syncthreads();
-#pragma unroll 1
-    for (int i = 0; i < ahead; i++) fetch_keys(a, m, u, i);
-    if (!S::held) return;
-    fm_cp_async_wait<S::ahead>();
-    __syncthreads();
 #pragma unroll
     for (int k = 0; k < 2 * STEPS; k++) {
         if (k * 16 >= u.width) break;
-        fm__load_a(held[k], q, m.row_bytes, 0, k * 2);
+        fm__load_a(held[k], q, row_bytes, 0, k * 2);
     }
 }
 
+/* s = q k for 16 heads and the warp's eight keys. */
+FM_DEVICE void score(float s[4], const uint32_t held[][4], unsigned char *tile, int row_bytes,
+                     const place &u)
+{
+    float even[4] = {}, odd[4] = {};
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+        if (k * 32 >= u.width) break;
+        uint32_t b[4];
+        fm__load_keys8(b, tile, row_bytes, u.warp * 8, k * 4);
+        fm_mma_bf16_16816(even, held[2 * k], b);
+        fm_mma_bf16_16816(odd, held[2 * k + 1], b + 2);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) s[i] = even[i] + odd[i];
+}
+
+/* Scores of keys that are not there are -inf; of e4m3 keys they are scaled,
+ * lane k has the scale of the warp's key k. */
 template <class S>
-FM_DEVICE void run_unit(const fm_mla_absorbed_args &a, const layout<S> &m, const unit &u,
-                        int64_t index, bool whole)
+FM_DEVICE void mask_scores(float s[4], float key_scale[2], float scale, const place &u, int key0,
+                           int n_key)
 {
-    uint32_t held[S::held ? 2 * STEPS : 1][4];
-    float    z[S::tiles][2 * S::pairs][4] = {};
-    sums<S>  h = {{-INFINITY, -INFINITY}, {}};
-    begin_unit(a, m, u, held);
-    for (int i = 0; i * KEYS < u.n_key; i++) {
-        fm_cp_async_wait<S::ahead - 1>();
-        __syncthreads(); /* block i is here, and block i-1 has been used by all */
-        unsigned char *tile = m.ring + i % S::stages * m.stage_bytes;
-        if (S::bytes) {
-            widen_keys(m, u, tile);
-            tile = m.tile;
-            __syncthreads();
-        }
-        fetch_keys(a, m, u, i + S::ahead);
-        float s[S::key_tiles][4];
-        score<S>(s, held, m.q, tile, m.row_bytes, u);
-        weigh(s, h, m, u, i * KEYS, a.scale * fm__log2_e);
-        add_values(z, m, tile, u);
+    const int mine = u.lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (S::bytes && i < 2) key_scale[i] = __shfl_sync(FM_WARP, scale, mine + i);
+        if (S::bytes) s[i] *= key_scale[i & 1];
+        if (key0 + u.warp * 8 + mine + (i & 1) >= n_key) s[i] = -INFINITY;
     }
-    join_sums(a, m, u, h, index, whole);
-    if (whole) store_columns<S, true>(a, m, u, u.row, z);
-    else       store_columns<S, false>(a, m, u, index, z);
 }
 
-template <int TILES, bool FIXED, bool E4M3>
-FM_KERNEL((shape<TILES, FIXED, E4M3>::threads), (shape<TILES, FIXED, E4M3>::per_sm))
-attend_absorbed(const fm_mla_absorbed_args a)
+/* z[row, head], four columns from `col`, from the row's parts, ascending. */
+FM_DEVICE void merge_columns(const fm_mla_absorbed_args &a, int row, int first, int end, int head,
+                             int col)
 {
-    typedef shape<TILES, FIXED, E4M3> S;
-    FM_SHARED_BYTES(memory);
-    unit u;
-    u.width   = FIXED ? FM_MLA_WIDTH_MAX : a.cache.width;
-    u.kv_lora = FIXED ? FM_MLA_LATENT_MAX : a.kv_lora;
-    u.lane    = threadIdx.x & 31;
-    u.warp    = threadIdx.x >> 5;
-    u.head0   = blockIdx.x * S::heads;
-    u.n_head  = min(a.n_head - u.head0, S::heads);
-    u.head_tile = u.warp % S::tiles;
-    u.key_warp  = u.warp / S::tiles;
-    const layout<S> m(memory, u.width, a.rows.part);
-    fm_grid_wait();
-    fm_grid_release(); /* the merge may line up */
-    const int n_row = min(*a.rows.n_row, a.rows.max_row);
-    const int n     = min(a.rows.unit0[n_row], a.rows.max_unit);
-    for (int i = blockIdx.y; i < n; i += gridDim.y) {
-        u.row           = a.rows.unit[i].row;
-        u.part          = a.rows.unit[i].part;
-        const int n_key = a.rows.n_key[u.row];
-        u.n_key         = min(n_key - u.part * a.rows.part, a.rows.part);
-        run_unit<S>(a, m, u, i, n_key <= a.rows.part);
+    float max = -INFINITY, sum = 0;
+    for (int i = first; i < end; i++)
+        max = fmaxf(max, a.part_sum[((int64_t)i * a.n_head + head) * 2]);
+    float4 z = make_float4(0, 0, 0, 0);
+    for (int i = first; i < end; i++) {
+        const int64_t at   = (int64_t)i * a.n_head + head;
+        const float4  part = *(const float4 *)(a.part_z + at * a.kv_lora + col);
+        const float   w    = fm_exp2_fast(a.part_sum[at * 2] - max);
+        sum                = fmaf(a.part_sum[at * 2 + 1], w, sum);
+        z.x = fmaf(part.x, w, z.x), z.y = fmaf(part.y, w, z.y);
+        z.z = fmaf(part.z, w, z.z), z.w = fmaf(part.w, w, z.w);
     }
+    const float f = 1.0f / sum;
+    *(uint2 *)(a.z + ((int64_t)row * a.n_head + head) * a.kv_lora + col) =
+        make_uint2(fm_bf16x2_of_f32(z.x * f, z.y * f), fm_bf16x2_of_f32(z.z * f, z.w * f));
+}
+
+/* Two neighbouring columns of one head: the answer if the row has one part, else a part. */
+FM_DEVICE void store_pair(const fm_mla_absorbed_args &a, bool whole, int64_t index, int head,
+                          int col, float x, float y, float factor)
+{
+    if (head >= a.n_head) return;
+    const int64_t at = (index * a.n_head + head) * a.kv_lora + col;
+    if (whole) *(uint32_t *)(a.z + at) = fm_bf16x2_of_f32(x * factor, y * factor);
+    else       *(float2 *)(a.part_z + at) = make_float2(x, y);
+}
+
+FM_DEVICE void store_sum(const fm_mla_absorbed_args &a, int unit, int head, float max, float sum)
+{
+    float *to = a.part_sum + ((int64_t)unit * a.n_head + head) * 2;
+    to[0]     = max * (a.scale * fm__log2_e);
+    to[1]     = sum;
 }
 
 #endif

@@ -34,16 +34,22 @@ FM_KERNEL(THREADS) plan_units(const fm_mla_rows a)
 {
     fm_grid_wait();
     const int n_row = min(*a.n_row, a.max_row);
-    int       base  = 0, total;
+    int       base = 0, several = 0, total;
+    for (int i = threadIdx.x; i < a.n_done; i += THREADS) a.done[i] = 0;
     for (int first = 0; first < n_row; first += THREADS) {
         const int row   = first + threadIdx.x;
-        const int n     = row < n_row ? divide_up(max(a.n_key[row], 0), a.part) : 0;
+        const int keys  = row < n_row ? max(a.n_key[row], 0) : 0;
+        const int table = row < n_row ? a.table[row] : 0;
+        const int n     = divide_up(keys, a.part);
         const int unit0 = base + scan(n, &total);
         if (row < n_row) a.unit0[row] = unit0;
-        for (int i = 0; i < n && unit0 + i < a.max_unit; i++) a.unit[unit0 + i] = {row, i};
+        for (int i = 0; i < n && unit0 + i < a.max_unit; i++)
+            a.unit[unit0 + i] = {row, i, keys, table};
         base += total;
+        scan(n > 1, &total);
+        several += total;
     }
-    if (threadIdx.x == 0) a.unit0[n_row] = base;
+    if (threadIdx.x == 0) a.unit0[n_row] = base, a.unit0[n_row + 1] = several;
 }
 
 FM_KERNEL(THREADS) plan_tiles(const fm_mla_spans a)

@@ -59,24 +59,37 @@ FM_DEVICE int winner(uint32_t key, int number)
     return (int)__reduce_min_sync(FM_WARP, key == most ? (uint32_t)number : (uint32_t)NOBODY);
 }
 
-/* A bit for each of the top_group best groups; `choice` [n_expert] is shared. */
-FM_DEVICE uint32_t best_groups(const fm_cuda_route_args &a, const float *choice, int lane)
+typedef struct {
+    float first, second;
+} two_best;
+
+FM_DEVICE two_best with(two_best b, float x)
 {
-    const int per   = a.n_expert / a.n_group;
-    float     first = -INFINITY, second = -INFINITY;
-    for (int i = 0; lane < a.n_group && i < per; i++) {
-        const float x = choice[lane * per + (i + lane) % per]; /* lanes in different banks */
-        if (x > first)
-            second = first, first = x;
-        else if (x > second)
-            second = x;
+    b.second = fmaxf(b.second, fminf(b.first, x));
+    b.first  = fmaxf(b.first, x);
+    return b;
+}
+
+/* A bit for each of the top_group best groups; `choice` [n_expert] is shared.
+ * `share` neighbouring lanes have a group. */
+FM_DEVICE uint32_t best_groups(const fm_cuda_route_args &a, const float *choice, int share,
+                               int lane)
+{
+    const int per = a.n_expert / a.n_group, mine = per / share, group = lane / share;
+    two_best  best = {-INFINITY, -INFINITY};
+    if (group < a.n_group)
+        for (int i = 0; i < mine; i++) best = with(best, choice[lane * mine + i]);
+    for (int lanes = 1; lanes < share; lanes *= 2) {
+        const float first  = fm_shfl_xor(best.first, lanes),
+                    second = fm_shfl_xor(best.second, lanes);
+        best               = with(with(best, first), second);
     }
-    const float score = a.method == FM_ROUTE_NOAUX_TC ? first + second : first;
-    uint32_t    key = lane < a.n_group ? key_of(score) : 0, kept = 0;
+    const float score = a.method == FM_ROUTE_NOAUX_TC ? best.first + best.second : best.first;
+    uint32_t    key = group < a.n_group ? key_of(score) : 0, kept = 0;
     for (int i = 0; i < a.top_group; i++) {
-        const int g = winner(key, lane);
+        const int g = winner(key, group);
         kept |= 1u << g;
-        if (lane == g) key = key_of_minus_inf;
+        if (group == g) key = key_of_minus_inf;
     }
     return kept;
 }
@@ -111,54 +124,72 @@ FM_DEVICE void leave_out(const fm_cuda_route_args &a, size_t at, int lane)
     }
 }
 
-template <int R> FM_KERNEL(WARPS * 32) route_rows(const fm_cuda_route_args a)
+/* What decides: the score, with its bias; of experts in lesser groups, nothing. */
+template <int R>
+FM_DEVICE void keys_of(const fm_cuda_route_args &a, uint32_t key[R], const float own[R],
+                       const float *choice, int share, int lane)
+{
+    const bool     in_groups = a.method != FM_ROUTE_GREEDY && a.n_group > 1;
+    const uint32_t kept      = in_groups ? best_groups(a, choice, share, lane) : ~0u;
+    const float    inverse   = in_groups ? (float)a.n_group / (float)a.n_expert : 0.0f;
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        const int e = lane + 32 * r, group = (int)(((float)e + 0.5f) * inverse);
+        key[r] = e >= a.n_expert ? 0 : kept >> group & 1 ? key_of(own[r]) : key_of_minus_inf;
+    }
+}
+
+template <int R> FM_KERNEL(WARPS * 32) route_rows(const fm_cuda_route_args a, int share)
 {
     __shared__ float p_of[WARPS][32 * R], choice_of[WARPS][32 * R],
         chosen_of[WARPS][FM_MAX_TOP_K + 1];
-    fm_grid_release();
-    fm_grid_wait();
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32,
               row = (int)blockIdx.x * WARPS + warp;
     float *p = p_of[warp], *choice = choice_of[warp], *chosen = chosen_of[warp];
+    float  x[R], own[R];
+    fm_grid_release();
+#pragma unroll
+    for (int r = 0; r < R; r++)
+        own[r] = a.bias && lane + 32 * r < a.n_expert ? a.bias[lane + 32 * r] : 0.0f;
+    fm_grid_wait();
     if (row >= a.n_row) return;
-    const size_t at = (size_t)row * (size_t)a.top_k;
-    if (a.n_live && row >= *a.n_live) return leave_out(a, at, lane);
-
-    float x[R];
+    const size_t at   = (size_t)row * (size_t)a.top_k;
+    const int    live = a.n_live ? *a.n_live : a.n_row;
 #pragma unroll
     for (int r = 0; r < R; r++) {
         const int e = lane + 32 * r;
         x[r]        = e < a.n_expert ? a.score[(size_t)row * (size_t)a.n_expert + (size_t)e] : 0.0f;
     }
+    if (row >= live) return leave_out(a, at, lane);
     if (a.func == FM_SCORE_SIGMOID)
         sigmoid<R>(x);
     else
         softmax<R>(x, lane, a.n_expert);
-
-    float own[R];
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        const int e = lane + 32 * r;
-        own[r]      = a.bias && e < a.n_expert ? x[r] + a.bias[e] : x[r];
-        p[e]        = x[r];
-        choice[e]   = own[r];
+        own[r]                = a.bias ? x[r] + own[r] : x[r];
+        p[lane + 32 * r]      = x[r];
+        choice[lane + 32 * r] = own[r];
     }
     __syncwarp();
-    const bool     in_groups = a.method != FM_ROUTE_GREEDY && a.n_group > 1;
-    const uint32_t kept      = in_groups ? best_groups(a, choice, lane) : ~0u;
-    const int      per       = in_groups ? a.n_expert / a.n_group : a.n_expert;
-    uint32_t       key[R];
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-        const int e = lane + 32 * r;
-        key[r]      = e >= a.n_expert ? 0 : kept >> e / per & 1 ? key_of(own[r]) : key_of_minus_inf;
-    }
+    uint32_t key[R];
+    keys_of<R>(a, key, own, choice, share, lane);
     choose<R>(a, key, p, chosen, a.expert + at, lane);
     for (int i = lane; i < a.top_k; i += 32) {
         const float w = chosen[i];
         a.weight[at + (size_t)i] =
             (a.norm_top_k ? w / (chosen[FM_MAX_TOP_K] + 1e-20f) : w) * a.routed_scale;
     }
+}
+
+/* How many lanes can share a group evenly. */
+static int lanes_of_group(const fm_cuda_route_args *a)
+{
+    int share = 1;
+    while (a->n_group > 1 && 2 * share * a->n_group <= 32 &&
+           a->n_expert / a->n_group % (2 * share) == 0)
+        share *= 2;
+    return share;
 }
 
 fm_status fm_cuda_route(const fm_cuda_route_args *a, fm_stream stream)
@@ -169,12 +200,13 @@ fm_status fm_cuda_route(const fm_cuda_route_args *a, fm_stream stream)
         return fm_fail(FM_E_NOSUP, "%d experts in %d groups: the GPU takes at most %d in %d",
                        a->n_expert, a->n_group, FM_CUDA_MAX_EXPERTS, FM_CUDA_MAX_GROUPS);
     if (a->n_row == 0) return FM_OK;
-    const unsigned grid = (unsigned)((a->n_row + WARPS - 1) / WARPS);
+    const unsigned grid  = (unsigned)((a->n_row + WARPS - 1) / WARPS);
+    const int      share = lanes_of_group(a);
     if (a->n_expert <= 64)
-        FM_LAUNCH_EARLY(route_rows<2>, grid, WARPS * 32, 0, stream, *a);
+        FM_LAUNCH_EARLY(route_rows<2>, grid, WARPS * 32, 0, stream, *a, share);
     else if (a->n_expert <= 256)
-        FM_LAUNCH_EARLY(route_rows<8>, grid, WARPS * 32, 0, stream, *a);
+        FM_LAUNCH_EARLY(route_rows<8>, grid, WARPS * 32, 0, stream, *a, share);
     else
-        FM_LAUNCH_EARLY(route_rows<16>, grid, WARPS * 32, 0, stream, *a);
+        FM_LAUNCH_EARLY(route_rows<16>, grid, WARPS * 32, 0, stream, *a, share);
     return fm_cuda_launched("route_rows");
 }

@@ -48,6 +48,7 @@ typedef struct {
     int32_t       *pair_of;  /* [n_row*top_k] pair of each (row, slot) */
     int32_t       *block;    /* [n_row*top_k/block_rows + n_expert][3] expert, first pair, pairs */
     int32_t       *n_block;  /* [1] */
+    int32_t       *scratch;  /* [n_row*top_k/1024 up][n_expert], or NULL: slower for many rows */
     int            n_row, top_k, n_expert, block_rows;
     int            first; /* experts first .. first+n_expert are sorted, as 0 .. n_expert */
 } fm_cuda_pairs_args;

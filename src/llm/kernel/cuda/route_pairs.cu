@@ -1,15 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stable counting sort of the (row, slot) pairs by expert, in one block: every
- * warp has a run of pairs, counts it, and after a scan over (expert, warp) puts
- * each pair in its place.
+/* A stable counting sort of the (row, slot) pairs by expert.  A chunk of pairs
+ * is a thread block's, a run of the chunk a warp's.
  *
- *     n[warp][expert] ──scan over warps, then experts──> first place of each */
+ *     rank    a pair's place among its expert's in the chunk, left in pair_of
+ *     scan    pairs of each expert, in earlier chunks and in all
+ *     place   first of the expert + those in earlier chunks + rank
+ *
+ * Few pairs are one chunk and one kernel.  Many are ranked by one kernel and
+ * placed by the next; the chunks' counts wait in between in `scratch`. */
 #include "llm/kernel/cuda/ptx.cuh"
 #include "llm/kernel/cuda/route.h"
 
-enum { MAX_WARPS = 32 };
+enum {
+    MAX_WARPS = 32,
+    BATCH     = 4,    /* pairs a lane asks for at once */
+    CHUNK     = 1024, /* pairs of a thread block where there are many */
+    ONE_CHUNK = 4096, /* up to these pairs they are one */
+};
 
-/* The scans of a warp over 32 numbers. */
+/* In shared memory, [E] each; `warp` is [n_warp][E]. */
+typedef struct {
+    int *warp, *count, *first_pair, *first_block;
+} tables;
+
+/* A run of pairs: of a chunk, or of a warp. */
+typedef struct {
+    int begin, end;
+} run;
+
+FM_DEVICE tables tables_at(void *memory, int n_expert)
+{
+    int *at = (int *)memory;
+    return {at + 3 * n_expert, at, at + n_expert, at + 2 * n_expert};
+}
+
+static size_t tables_bytes(int n_warp, int n_expert)
+{
+    return (size_t)(n_warp + 3) * (size_t)n_expert * sizeof(int);
+}
+
+FM_DEVICE run chunk_of_block(const fm_cuda_pairs_args &a)
+{
+    const int n = a.n_row * a.top_k, per = (n + (int)gridDim.x - 1) / (int)gridDim.x;
+    const int begin = min((int)blockIdx.x * per, n);
+    return {begin, min(begin + per, n)};
+}
+
+FM_DEVICE run run_of_warp(run chunk)
+{
+    const int n_warp = (int)blockDim.x / 32, n = chunk.end - chunk.begin;
+    const int per   = (n + n_warp * 32 - 1) / (n_warp * 32) * 32;
+    const int begin = min(chunk.begin + (int)threadIdx.x / 32 * per, chunk.end);
+    return {begin, min(begin + per, chunk.end)};
+}
+
+FM_DEVICE int own_expert(const fm_cuda_pairs_args &a, int i, int end)
+{
+    const int e = i < end ? a.expert[i] - a.first : -1;
+    return e < a.n_expert ? max(e, -1) : -1;
+}
+
+/* Lanes with the same expert find each other; the first of them counts for all. */
+FM_DEVICE int rank_in_run(int *n, int e, int lane)
+{
+    const unsigned same = __match_any_sync(FM_WARP, (unsigned)e), below = same & ((1u << lane) - 1);
+    const int      rank = e >= 0 ? n[e] + __popc(below) : -1;
+    __syncwarp();
+    if (e >= 0 && !below) n[e] += __popc(same);
+    __syncwarp();
+    return rank;
+}
+
+FM_DEVICE void rank_run(const fm_cuda_pairs_args &a, int *n, run r)
+{
+    const int lane = (int)threadIdx.x % 32;
+    for (int i0 = r.begin; i0 < r.end; i0 += 32 * BATCH) {
+        int e[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) e[b] = own_expert(a, i0 + 32 * b + lane, r.end);
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+            const int i = i0 + 32 * b + lane, rank = rank_in_run(n, e[b], lane);
+            if (i < r.end) a.pair_of[i] = rank;
+        }
+    }
+}
+
+/* warp[w][e] becomes how many pairs of e the warps before w have; count[e] their sum. */
+FM_DEVICE void scan_warps(const tables &t, int n_expert)
+{
+    for (int e = (int)threadIdx.x; e < n_expert; e += (int)blockDim.x) {
+        int sum = 0;
+#pragma unroll 8
+        for (int w = 0; w < (int)blockDim.x / 32; w++) {
+            const int here           = t.warp[w * n_expert + e];
+            t.warp[w * n_expert + e] = sum;
+            sum += here;
+        }
+        t.count[e] = sum;
+    }
+}
+
+/* pair_of becomes each pair's rank in the chunk but for its warp's share, which
+ * stays in warp[][]; count[] the chunk's. */
+FM_DEVICE void rank_chunk(const fm_cuda_pairs_args &a, const tables &t, run chunk)
+{
+    const int n_warp = (int)blockDim.x / 32;
+    for (int i = (int)threadIdx.x; i < n_warp * a.n_expert; i += (int)blockDim.x) t.warp[i] = 0;
+    __syncthreads();
+    rank_run(a, t.warp + (int)threadIdx.x / 32 * a.n_expert, run_of_warp(chunk));
+    __syncthreads();
+    scan_warps(t, a.n_expert);
+    __syncthreads();
+}
+
 FM_DEVICE int scan_before(int x, int lane)
 {
     int sum = x;
@@ -21,97 +125,120 @@ FM_DEVICE int scan_before(int x, int lane)
     return sum - x;
 }
 
-/* n[w][e] becomes how many pairs of e the warps before w have; count[e] their sum. */
-FM_DEVICE void scan_warps(const fm_cuda_pairs_args &a, int *n, int n_warp)
+/* Pairs and blocks before each expert, by the first warp, from count[] of all chunks. */
+FM_DEVICE void scan_experts(const fm_cuda_pairs_args &a, const tables &t)
 {
-    for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x) {
-        int sum = 0;
-        for (int w = 0; w < n_warp; w++) {
-            const int here        = n[w * a.n_expert + e];
-            n[w * a.n_expert + e] = sum;
-            sum += here;
+    const int lane  = (int)threadIdx.x;
+    int       pairs = 0, blocks = 0;
+    if (lane < 32)
+        for (int e0 = 0; e0 < a.n_expert; e0 += 32) {
+            const int e = e0 + lane, n = e < a.n_expert ? t.count[e] : 0;
+            const int b             = (n + a.block_rows - 1) / a.block_rows;
+            const int pairs_before  = pairs + scan_before(n, lane),
+                      blocks_before = blocks + scan_before(b, lane);
+            if (e < a.n_expert) t.first_pair[e] = pairs_before, t.first_block[e] = blocks_before;
+            pairs  = __shfl_sync(FM_WARP, pairs_before + n, 31);
+            blocks = __shfl_sync(FM_WARP, blocks_before + b, 31);
         }
-        a.count[e] = sum;
-    }
+    if (lane == 0 && blockIdx.x == 0) a.offset[a.n_expert] = pairs, *a.n_block = blocks;
+    __syncthreads();
 }
 
-/* Pairs and blocks before each expert, by the first warp. */
-FM_DEVICE void scan_experts(const fm_cuda_pairs_args &a, int *first_pair, int *first_block,
-                            int lane)
-{
-    int pairs = 0, blocks = 0;
-    for (int e0 = 0; e0 < a.n_expert; e0 += 32) {
-        const int e = e0 + lane, n = e < a.n_expert ? a.count[e] : 0;
-        const int b             = (n + a.block_rows - 1) / a.block_rows;
-        const int pairs_before  = pairs + scan_before(n, lane),
-                  blocks_before = blocks + scan_before(b, lane);
-        if (e < a.n_expert) {
-            a.offset[e]    = pairs_before;
-            first_pair[e]  = pairs_before;
-            first_block[e] = blocks_before;
-        }
-        pairs  = __shfl_sync(FM_WARP, pairs_before + n, 31);
-        blocks = __shfl_sync(FM_WARP, blocks_before + b, 31);
-    }
-    if (lane == 0) a.offset[a.n_expert] = pairs, *a.n_block = blocks;
-}
-
-FM_DEVICE void list_blocks(const fm_cuda_pairs_args &a, const int *first_pair,
-                           const int *first_block)
+FM_DEVICE void list_blocks(const fm_cuda_pairs_args &a, const tables &t)
 {
     for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x) {
-        int32_t *out = a.block + (size_t)first_block[e] * 3;
-        for (int i = 0; i < a.count[e]; i += a.block_rows, out += 3) {
+        int32_t  *out = a.block + (size_t)t.first_block[e] * 3;
+        const int n = t.count[e], first = t.first_pair[e];
+        a.count[e]  = n;
+        a.offset[e] = first;
+        for (int i = 0; i < n; i += a.block_rows, out += 3) {
             out[0] = e;
-            out[1] = first_pair[e] + i;
-            out[2] = min(a.count[e] - i, a.block_rows);
+            out[1] = first + i;
+            out[2] = min(n - i, a.block_rows);
         }
     }
 }
 
-/* 32 pairs of a warp's run.  Lanes with the same expert find each other; the
- * first of them counts for all. */
-FM_DEVICE void take_pairs(const fm_cuda_pairs_args &a, int *n, const int *first_pair, int i,
-                          int end, int lane)
+/* before: pairs of each expert in front of this warp's, counted from the first. */
+FM_DEVICE void place_run(const fm_cuda_pairs_args &a, const int *first, const int *before, run r)
 {
-    const int      e    = i < end ? a.expert[i] - a.first : -1;
-    const unsigned same = __match_any_sync(FM_WARP, (unsigned)e), below = same & ((1u << lane) - 1);
-    const bool     real = e >= 0 && e < a.n_expert;
-    if (real && first_pair) {
-        const int pair   = first_pair[e] + n[e] + __popc(below);
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll BATCH
+    for (int i = r.begin + lane; i < r.end; i += 32) {
+        const int e = own_expert(a, i, r.end);
+        if (e < 0) continue;
+        const int pair   = first[e] + before[e] + a.pair_of[i];
         a.pair_row[pair] = i / a.top_k;
         a.pair_of[i]     = pair;
-    } else if (first_pair && i < end) {
-        a.pair_of[i] = -1;
     }
-    __syncwarp();
-    if (real && !below) n[e] += __popc(same);
-    __syncwarp();
 }
 
 FM_KERNEL(MAX_WARPS * 32) sort_pairs(const fm_cuda_pairs_args a)
 {
-    FM_SHARED_BYTES(memory); /* [n_warp][E] counts, then [E] first pairs, [E] first blocks */
-    const int n_warp = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32,
-              lane = (int)threadIdx.x % 32;
-    int *n = (int *)memory, *first_pair = n + n_warp * a.n_expert,
-        *first_block = first_pair + a.n_expert;
+    FM_SHARED_BYTES(memory);
+    const tables t = tables_at(memory, a.n_expert);
     fm_grid_release();
     fm_grid_wait();
-    const int n_pair = a.n_row * a.top_k, per = (n_pair + n_warp * 32 - 1) / (n_warp * 32) * 32;
-    const int begin = min(warp * per, n_pair), end = min(begin + per, n_pair);
-    for (int i = (int)threadIdx.x; i < n_warp * a.n_expert; i += (int)blockDim.x) n[i] = 0;
+    const run all = chunk_of_block(a);
+    rank_chunk(a, t, all);
+    scan_experts(a, t);
+    list_blocks(a, t);
+    place_run(a, t.first_pair, t.warp + (int)threadIdx.x / 32 * a.n_expert, run_of_warp(all));
+}
+
+/* scratch[chunk][e] the chunk's pairs; pair_of ranks in the chunk */
+FM_KERNEL(MAX_WARPS * 32) rank_pairs(const fm_cuda_pairs_args a)
+{
+    FM_SHARED_BYTES(memory);
+    const tables t = tables_at(memory, a.n_expert);
+    fm_grid_release();
+    fm_grid_wait();
+    const run  chunk = chunk_of_block(a), own = run_of_warp(chunk);
+    const int *before = t.warp + (int)threadIdx.x / 32 * a.n_expert;
+    rank_chunk(a, t, chunk);
+    for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x)
+        a.scratch[(int)blockIdx.x * a.n_expert + e] = t.count[e];
+    for (int i = own.begin + (int)threadIdx.x % 32; i < own.end; i += 32) {
+        const int e = own_expert(a, i, own.end);
+        if (e >= 0) a.pair_of[i] += before[e];
+    }
+}
+
+/* warp[0][e] becomes the pairs of e in earlier chunks, count[e] those in all. */
+FM_DEVICE void scan_chunks(const fm_cuda_pairs_args &a, const tables &t)
+{
+    for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x) {
+        int sum = 0, before = 0;
+#pragma unroll 8
+        for (int c = 0; c < (int)gridDim.x; c++) {
+            const int here = a.scratch[c * a.n_expert + e];
+            if (c < (int)blockIdx.x) before += here;
+            sum += here;
+        }
+        t.warp[e]  = before;
+        t.count[e] = sum;
+    }
     __syncthreads();
-    for (int i = begin; i < end; i += 32)
-        take_pairs(a, n + warp * a.n_expert, NULL, i + lane, end, lane);
-    __syncthreads();
-    scan_warps(a, n, n_warp);
-    __syncthreads();
-    if (warp == 0) scan_experts(a, first_pair, first_block, lane);
-    __syncthreads();
-    list_blocks(a, first_pair, first_block);
-    for (int i = begin; i < end; i += 32)
-        take_pairs(a, n + warp * a.n_expert, first_pair, i + lane, end, lane);
+}
+
+FM_KERNEL(MAX_WARPS * 32) place_pairs(const fm_cuda_pairs_args a)
+{
+    FM_SHARED_BYTES(memory);
+    const tables t = tables_at(memory, a.n_expert);
+    fm_grid_release();
+    fm_grid_wait();
+    scan_chunks(a, t);
+    scan_experts(a, t);
+    if (blockIdx.x == 0) list_blocks(a, t);
+    place_run(a, t.first_pair, t.warp, run_of_warp(chunk_of_block(a)));
+}
+
+static void sort_many(const fm_cuda_pairs_args *a, int n_warp, fm_stream stream)
+{
+    const int n_chunk = (a->n_row * a->top_k + CHUNK - 1) / CHUNK;
+    FM_LAUNCH_EARLY(rank_pairs, n_chunk, n_warp * 32, tables_bytes(n_warp, a->n_expert), stream,
+                    *a);
+    FM_LAUNCH_EARLY(place_pairs, n_chunk, n_warp * 32, tables_bytes(1, a->n_expert), stream, *a);
 }
 
 fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream)
@@ -120,10 +247,12 @@ fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream)
     if (a->n_expert > FM_CUDA_MAX_EXPERTS)
         return fm_fail(FM_E_NOSUP, "%d experts: the GPU takes at most %d", a->n_expert,
                        FM_CUDA_MAX_EXPERTS);
-    const int wanted    = (a->n_row * a->top_k + 31) / 32,
-              fit       = a->n_expert <= 256 ? MAX_WARPS : MAX_WARPS / 2;
-    const int    n_warp = wanted < 1 ? 1 : wanted < fit ? wanted : fit;
-    const size_t bytes  = (size_t)(n_warp + 2) * (size_t)a->n_expert * sizeof(int);
-    FM_LAUNCH_EARLY(sort_pairs, 1, n_warp * 32, bytes, stream, *a);
+    const int n = a->n_row * a->top_k, wanted = (n + 31) / 32,
+              fit    = a->n_expert <= 256 ? MAX_WARPS : MAX_WARPS / 2;
+    const int n_warp = wanted < 1 ? 1 : wanted < fit ? wanted : fit;
+    if (a->scratch && n > ONE_CHUNK)
+        sort_many(a, n_warp, stream);
+    else
+        FM_LAUNCH_EARLY(sort_pairs, 1, n_warp * 32, tables_bytes(n_warp, a->n_expert), stream, *a);
     return fm_cuda_launched("sort_pairs");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPU does to one row at a time: embedding, norms, rotation, the cache
- * write, gating, the sum of a row's experts.  src/llm/op/cpu_rows.c is the
+ * write, the sum of a row's experts.  src/llm/op/cpu_rows.c is the
  * definition.  The arithmetic is rounded after each operation as there; only
  * the sums of norms have an order of their own, which the width decides.
  *
@@ -27,20 +27,36 @@ typedef struct {
     const uint16_t *table; /* [vocab, width] bf16 */
     const int32_t  *token; /* [n_row]; outside the vocabulary: zeros */
     int             n_row, width, vocab;
+    const int32_t  *chosen; /* NULL, or where token t < 0 is found: chosen[-1 - t] */
 } fm_cuda_embed_args;
 fm_status fm_cuda_embed(const fm_cuda_embed_args *a, fm_stream stream);
 
+/* y[i] = sum over slots, in order, of weight[i, slot] * pair_out[pair_of[i, slot]],
+ * then, if asked, plus what y had.  A pair of -1 adds nothing. */
+typedef struct {
+    float         *y;        /* [n_row, width] */
+    const float   *pair_out; /* [n_pair, width] */
+    const int32_t *pair_of;  /* [n_row, top_k] */
+    const float   *weight;   /* [n_row, top_k] */
+    int            accumulate;
+    int            n_row, top_k, width;
+} fm_cuda_combine_args;
+fm_status fm_cuda_combine(const fm_cuda_combine_args *a, fm_stream stream);
+
 /* y[i] = w * x[r] / sqrt(mean(x[r]^2) + eps) with r = gather[i], or i.  If `add`
- * is there, x[r] += add[r] happens first; not together with gather. */
+ * is there, it is the norm of x[r] + add[r], and without gather x becomes that sum.
+ * With experts, add[r] is what fm_cuda_combine would make of it; it stays as it is. */
 typedef struct {
     uint16_t      *y;      /* [n_row, width] bf16 */
-    float         *x;      /* [, width]; written only if `add` is there */
-    const float   *add;    /* [n_row, width] or NULL */
+    float         *x;      /* [, width] */
+    const float   *add;    /* [, width] or NULL */
     const int32_t *gather; /* [n_row] or NULL */
     const float   *w;      /* [width] */
     float          eps;
-    int            n_row, width;
+    int            n_row, width; /* <= FM_CUDA_NORM_MAX */
+    fm_cuda_combine_args experts; /* y is `add`; top_k 0: none; width <= FM_CUDA_NORM_EXPERTS */
 } fm_cuda_rmsnorm_args;
+enum { FM_CUDA_NORM_MAX = 16384, FM_CUDA_NORM_EXPERTS = 2048 };
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream);
 
 /* x += y */
@@ -51,23 +67,19 @@ typedef struct {
 } fm_cuda_add_args;
 fm_status fm_cuda_add(const fm_cuda_add_args *a, fm_stream stream);
 
-/* Rotates the last `rope` of each head's nope + rope columns, in place. */
+/* Rotates the last `rope` of each head's nope + rope columns, in place.  For the
+ * first n_latent rows this also ends the query in the latent space:
+ * latent[i, h, kv_lora ..) = the rotated part, then zeros. */
 typedef struct {
-    uint16_t      *q;        /* [n_row, n_head, nope + rope] bf16 */
+    uint16_t      *q;         /* [n_row, n_head, nope + rope] bf16 */
     const float   *cos, *sin; /* [max_context, rope/2] */
-    const int32_t *pos;      /* [n_row] */
+    const int32_t *pos;       /* [n_row] */
     int            n_row, n_head, nope, rope; /* nope, rope even */
     int            interleaved; /* pairs (2i, 2i+1); otherwise (i, i + rope/2) */
+    uint16_t      *latent;      /* [n_latent, n_head, width] bf16 */
+    int            n_latent, kv_lora, width;
 } fm_cuda_rope_args;
 fm_status fm_cuda_rope(const fm_cuda_rope_args *a, fm_stream stream);
-
-/* latent[i, h, kv_lora ..) = the rotated part of q[i, h], then zeros. */
-typedef struct {
-    uint16_t       *latent; /* [n_row, n_head, width] bf16 */
-    const uint16_t *q;      /* [n_row, n_head, nope + rope] bf16 */
-    int             n_row, n_head, nope, rope, kv_lora, width;
-} fm_cuda_query_end_args;
-fm_status fm_cuda_query_end(const fm_cuda_query_end_args *a, fm_stream stream);
 
 /* page[t][i] = list[begin[t] + i]; a table without pages gets -1 for its first. */
 typedef struct {
@@ -107,28 +119,9 @@ typedef struct {
     int            interleaved;
 } fm_cuda_store_kv_args;
 enum { FM_CUDA_KV_MAX = 2048 };
-fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, fm_stream stream);
-
-/* y[i, 16g+j] = silu(c[i, 32g+j]) * c[i, 32g+16+j] */
-typedef struct {
-    uint16_t   *y;    /* [n_row, inter] bf16 */
-    const void *c;    /* [n_row, 2*inter] f32, or bf16 */
-    int         c_is_bf16;
-    int         n_row, inter; /* a multiple of 16 */
-} fm_cuda_swiglu_args;
-fm_status fm_cuda_swiglu(const fm_cuda_swiglu_args *a, fm_stream stream);
-
-/* y[i] = sum over slots, in order, of weight[i, slot] * pair_out[pair_of[i, slot]],
- * then, if asked, plus what y had.  A pair of -1 adds nothing. */
-typedef struct {
-    float         *y;        /* [n_row, width] */
-    const float   *pair_out; /* [n_pair, width] */
-    const int32_t *pair_of;  /* [n_row, top_k] */
-    const float   *weight;   /* [n_row, top_k] */
-    int            accumulate;
-    int            n_row, top_k, width;
-} fm_cuda_combine_args;
-fm_status fm_cuda_combine(const fm_cuda_combine_args *a, fm_stream stream);
+/* `queries` are rotated by the same launch; NULL: none. */
+fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, const fm_cuda_rope_args *queries,
+                           fm_stream stream);
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,10 @@
 FM_KERNEL(FM__ROW_THREADS) embed_rows(const fm_cuda_embed_args a)
 {
     fm__row_begin();
-    const int col = fm__column4(), token = a.token[blockIdx.x];
+    const int col = fm__column4();
+    int       token = a.token[blockIdx.x];
     if (col >= a.width) return;
+    if (token < 0 && a.chosen) token = a.chosen[-1 - token];
     float *x = a.x + (size_t)blockIdx.x * (size_t)a.width + col;
     if (token < 0 || token >= a.vocab)
         fm__store4(x, make_float4(0, 0, 0, 0));

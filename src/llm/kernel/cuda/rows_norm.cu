@@ -1,47 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One block per row: thread t takes columns 4t, 4t + 1024, …, so the order of
- * the sum follows from the width alone. */
-#include "llm/kernel/cuda/rows.h"
-#include "llm/kernel/cuda/rows_block.cuh"
+/* One block per row: thread t takes columns 4t, 4t + 1024, … and keeps them, so
+ * the row is read once and the order of the sum follows from the width alone. */
+#include "llm/kernel/cuda/rows_combine.cuh"
 
-enum { STRIDE = 4 * FM__ROW_THREADS };
+enum { STRIDE = 4 * FM__ROW_THREADS, EARLY = 8 }; /* so many weights come before the wait */
 
-/* Four values of the row, after the residual sum if there is one. */
-FM_DEVICE float4 take(const fm_cuda_rmsnorm_args &a, float *x, size_t row, int col)
+FM_DEVICE int column(int i)
 {
-    float4 v = fm__load4(x + col);
-    if (!a.add) return v;
-    const float4 y = fm__load4(a.add + row * (size_t)a.width + col);
-    v              = make_float4(v.x + y.x, v.y + y.y, v.z + y.z, v.w + y.w);
-    fm__store4(x + col, v);
-    return v;
+    return 4 * (int)threadIdx.x + i * STRIDE;
 }
 
-FM_KERNEL(FM__ROW_THREADS) norm_rows(const fm_cuda_rmsnorm_args a)
+/* The thread's columns, after the residual sum if there is one. */
+template <int V, bool EXPERTS>
+FM_DEVICE void take(float4 v[V], const fm_cuda_rmsnorm_args &a, size_t row)
+{
+    float *x = a.x + row * (size_t)a.width;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        v[i] = column(i) < a.width ? fm__load4(x + column(i)) : make_float4(0, 0, 0, 0);
+    if (!a.add) return;
+    const float *y = a.add + row * (size_t)a.width;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width)
+            v[i] = fm__sum4(v[i], EXPERTS ? fm__combined(a.experts, row, column(i))
+                                          : fm__load4(y + column(i)));
+    if (a.gather) return;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width) fm__store4(x + column(i), v[i]);
+}
+
+template <int V> FM_DEVICE void take_weights(float4 w[V], const fm_cuda_rmsnorm_args &a)
+{
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        w[i] = column(i) < a.width ? fm__load4(a.w + column(i)) : make_float4(0, 0, 0, 0);
+}
+
+template <int V, bool EXPERTS> FM_KERNEL(FM__ROW_THREADS) norm_rows(const fm_cuda_rmsnorm_args a)
 {
     __shared__ float part[FM__ROW_WARPS];
-    fm__row_begin();
-    const size_t row = a.gather ? (size_t)a.gather[blockIdx.x] : blockIdx.x;
-    float       *x   = a.x + row * (size_t)a.width;
-    uint16_t    *y   = a.y + (size_t)blockIdx.x * (size_t)a.width;
-    float        sum = 0;
-    for (int col = 4 * (int)threadIdx.x; col < a.width; col += STRIDE) {
-        const float4 v = take(a, x, row, col);
-        sum += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
-    }
+    float4           v[V], w[V];
+    float            sum = 0;
+    fm_grid_release();
+    if (V <= EARLY) take_weights<V>(w, a);
+    fm_grid_wait();
+    take<V, EXPERTS>(v, a, a.gather ? (size_t)a.gather[blockIdx.x] : blockIdx.x);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        sum += (v[i].x * v[i].x + v[i].y * v[i].y) + (v[i].z * v[i].z + v[i].w * v[i].w);
     const float s = 1.0f / sqrtf(fm__block_sum(sum, part) / (float)a.width + a.eps);
-    for (int col = 4 * (int)threadIdx.x; col < a.width; col += STRIDE) {
-        const float4 v = fm__load4(x + col), w = fm__load4(a.w + col);
-        fm__store4_bf16(y + col,
-                        make_float4(v.x * s * w.x, v.y * s * w.y, v.z * s * w.z, v.w * s * w.w));
-    }
+    if (V > EARLY) take_weights<V>(w, a);
+    uint16_t *y = a.y + (size_t)blockIdx.x * (size_t)a.width;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width)
+            fm__store4_bf16(y + column(i), make_float4(v[i].x * s * w[i].x, v[i].y * s * w[i].y,
+                                                       v[i].z * s * w[i].z, v[i].w * s * w[i].w));
+}
+
+template <int V, bool EXPERTS> static void launch(const fm_cuda_rmsnorm_args *a, fm_stream stream)
+{
+    FM_LAUNCH_EARLY((norm_rows<V, EXPERTS>), (unsigned)a->n_row, FM__ROW_THREADS, 0, stream, *a);
 }
 
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
 {
+    const fm_cuda_combine_args *e = &a->experts;
     FM_BUG_UNLESS(a->width > 0 && a->width % 4 == 0);
-    FM_BUG_UNLESS(!(a->add && a->gather));
+    FM_BUG_UNLESS(!e->top_k ||
+                  (e->y == a->add && e->width == a->width && a->width <= FM_CUDA_NORM_EXPERTS));
+    if (a->width > FM_CUDA_NORM_MAX)
+        return fm_fail(FM_E_NOSUP, "rows of %d elements: the GPU takes at most %d", a->width,
+                       FM_CUDA_NORM_MAX);
     if (a->n_row == 0) return FM_OK;
-    FM_LAUNCH_EARLY(norm_rows, (unsigned)a->n_row, FM__ROW_THREADS, 0, stream, *a);
+    if (a->width <= STRIDE)
+        e->top_k ? launch<1, true>(a, stream) : launch<1, false>(a, stream);
+    else if (a->width <= 2 * STRIDE)
+        e->top_k ? launch<2, true>(a, stream) : launch<2, false>(a, stream);
+    else if (a->width <= 8 * STRIDE)
+        launch<8, false>(a, stream);
+    else
+        launch<FM_CUDA_NORM_MAX / STRIDE, false>(a, stream);
     return fm_cuda_launched("norm_rows");
 }

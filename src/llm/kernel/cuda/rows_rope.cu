@@ -1,33 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotation of queries, and where a step's tokens go in the cache. */
-#include "base/number.h"
-#include "llm/kernel/cuda/rows.h"
-#include "llm/kernel/cuda/rows_block.cuh"
+/* Rotation of queries alone, and where a step's tokens go in the cache. */
+#include "llm/kernel/cuda/rows_turn.cuh"
 
-FM_DEVICE void rotate(float *x, float *y, float c, float s)
-{
-    const float a = *x, b = *y;
-    *x = a * c - b * s;
-    *y = a * s + b * c;
-}
-
-/* One thread per pair; blocks along y share a row. */
-FM_KERNEL(FM__ROW_THREADS) rope_rows(const fm_cuda_rope_args a)
+template <int PAIRS> FM_KERNEL(FM__ROW_THREADS) turn_queries(const fm_cuda_rope_args a)
 {
     fm__row_begin();
-    const int half = a.rope / 2, n = (int)blockIdx.y * FM__ROW_THREADS + (int)threadIdx.x;
-    if (n >= a.n_head * half) return;
-    const int head = n / half, i = n % half, width = a.nope + a.rope;
-    uint16_t *part =
-        a.q + ((size_t)blockIdx.x * (size_t)a.n_head + (size_t)head) * (size_t)width + a.nope;
-    const size_t at    = (size_t)a.pos[blockIdx.x] * (size_t)half + (size_t)i;
-    uint16_t    *first = part + (a.interleaved ? 2 * i : i),
-             *second   = first + (a.interleaved ? 1 : half);
-    float x = fm_f32_of_bf16(*first), y = fm_f32_of_bf16(*second);
-    rotate(&x, &y, a.cos[at], a.sin[at]);
-    const uint32_t both = fm_bf16x2_of_f32(x, y);
-    *first              = (uint16_t)both;
-    *second             = (uint16_t)(both >> 16);
+    fm__turn_query<PAIRS>(a, (int)(blockIdx.x * FM__ROW_THREADS + threadIdx.x));
 }
 
 FM_KERNEL(FM__ROW_THREADS) find_slots(const fm_cuda_slots_args a)
@@ -45,10 +23,13 @@ FM_KERNEL(FM__ROW_THREADS) find_slots(const fm_cuda_slots_args a)
 fm_status fm_cuda_rope(const fm_cuda_rope_args *a, fm_stream stream)
 {
     FM_BUG_UNLESS(a->rope > 0 && a->rope % 2 == 0 && a->n_head > 0);
+    FM_BUG_UNLESS(a->n_latent == 0 || a->width >= a->kv_lora + a->rope);
     if (a->n_row == 0) return FM_OK;
-    const dim3 grid((unsigned)a->n_row, fm__row_blocks(a->n_head * (a->rope / 2)));
-    FM_LAUNCH_EARLY(rope_rows, grid, FM__ROW_THREADS, 0, stream, *a);
-    return fm_cuda_launched("rope_rows");
+    if (fm__turn_pairs(a) == 4)
+        FM_LAUNCH_EARLY(turn_queries<4>, fm__turn_blocks(a), FM__ROW_THREADS, 0, stream, *a);
+    else
+        FM_LAUNCH_EARLY(turn_queries<1>, fm__turn_blocks(a), FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("turn_queries");
 }
 
 fm_status fm_cuda_slots(const fm_cuda_slots_args *a, fm_stream stream)

@@ -4,13 +4,13 @@
  * CPU's.  Sums of weights are taken in fixed point (2^-45), where the order does
  * not matter: they differ from the CPU's by less than 1e-9 of the total.
  *
- *     logits ──best──> largest of each part of the row
- *            ──measure──> distances, Z        ──cut──> last token kept
- *            ──race──> best draw of each part ──finish──> id, log-probability
+ *     logits ──scan──> largest of each part of the row, runners that may have won
+ *            ──weigh──> Z, and how many tokens are near the best
+ *            ──choose──> last token kept, id, log-probability
  *
- * A row's answer depends on the row alone.  Nothing is read back by the host;
- * rows that need less leave the middle kernels at once, and `only_greedy` leaves
- * those out.  All pointers are borrowed device memory. */
+ * A row's answer depends on the row alone, and nothing is read back by the host.
+ * Rows that are greedy or drawn from all tokens are read once.  All pointers are
+ * borrowed device memory. */
 #ifndef FM_LLM_KERNEL_CUDA_SAMPLE_H
 #define FM_LLM_KERNEL_CUDA_SAMPLE_H
 
@@ -33,6 +33,7 @@ typedef struct {
     int32_t  position;    /* tokens generated so far */
     int32_t  logprob;     /* is the log-probability wanted? */
     int32_t  n_top;       /* best tokens to report, at most FM_MAX_TOP_LOGPROBS */
+    int32_t  mask;        /* 1 + row of `allowed`; 0: every token is allowed */
     uint64_t seed;
 } fm_cuda_sampling;
 
@@ -45,11 +46,12 @@ typedef struct {
 } fm_cuda_logit_edit;
 
 typedef struct {
-    float                    *logits; /* [n_row, vocab]; overwritten */
+    float                    *logits; /* [n_row, vocab]; edits and masks change them */
     const fm_cuda_sampling   *how;    /* [n_row] */
     const fm_cuda_logit_edit *edit;   /* [max_edit] one per (row, id); NULL: none */
     const int32_t            *n_edit; /* [1] on the device */
     int                       max_edit;
+    const uint32_t           *allowed; /* [, (vocab+31)/32] a bit per token; NULL: no row has any */
     int                       n_row, vocab; /* vocab <= FM_CUDA_MAX_VOCAB */
     int                       only_greedy;  /* no row draws, none wants log-probabilities */
     int                       any_top;      /* some row has n_top > 0 */

@@ -106,8 +106,9 @@ static inline float fm_emu_half_of(uint32_t v, int half)
     return fm_f32_of_bf16((fm_bf16)(v >> 16 * half));
 }
 
-/* Order of the sum: k = 0, 1, … 15 added to d one by one, each sum rounded to
- * f32.  (The hardware adds several products at once; its order is not published.) */
+/* The 16 products of a step are summed in double, which bf16 of like size leaves
+ * exact, and added to d at once: as on the hardware, the order of k within a step
+ * does not matter.  (How the hardware cuts that sum is not published.) */
 static void fm_emu_multiply(void *const *all, unsigned)
 {
     float a[16][16], b[16][8], d[16][8];
@@ -121,9 +122,12 @@ static void fm_emu_multiply(void *const *all, unsigned)
             for (int i = 0; i < 2; i++) d[g + i * 8][t + h] = p->d[2 * i + h];
         }
     }
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
+        double sum[8] = {};
         for (int k = 0; k < 16; k++)
-            for (int j = 0; j < 8; j++) d[i][j] += a[i][k] * b[k][j];
+            for (int j = 0; j < 8; j++) sum[j] += (double)a[i][k] * b[k][j];
+        for (int j = 0; j < 8; j++) d[i][j] = (float)(d[i][j] + sum[j]);
+    }
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < 4; i++)
             ((fm_emu_product *)all[l])->d[i] = d[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One stage of a grouped product, by warps (mma.sync) or by a warpgroup (wgmma).
+ * Both leave the same sums in the same registers: an output is one chain of k16
+ * steps, k ascending.
+ *
+ * A product of E4M3 weights is summed for 128 k, the extent of a factor, then
+ * scaled and added. */
+#ifndef FM_LLM_KERNEL_CUDA_EXPERTS_PRODUCT_CUH
+#define FM_LLM_KERNEL_CUDA_EXPERTS_PRODUCT_CUH
+
+#include "llm/kernel/cuda/experts_ring.cuh"
+
+/* Of each m16 tile of the warp: d[i][4j..] are tokens 8j..8j+7. */
+template <class S> struct tile_sums {
+    float d[S::M16][S::NT / 2];
+};
+
+template <class S> FM_DEVICE void clear(tile_sums<S> &c)
+{
+#pragma unroll
+    for (int i = 0; i < S::M16 * S::NT / 2; i++) (&c.d[0][0])[i] = 0;
+}
+
+/* The warp's first row of the task. */
+FM_DEVICE int warp_row() { return threadIdx.x / 32 * 32; }
+
+template <class S> FM_DEVICE void multiply_bf16(tile_sums<S> &c, const uint8_t *stage)
+{
+#pragma unroll
+    for (int k32 = 0; k32 < S::K / 32; k32++) {
+        uint32_t b[S::N8][4];
+#pragma unroll
+        for (int j = 0; j < S::N8; j++)
+            fm__tokens_bf16<S::X_BYTES>(b[j], stage + S::WEIGHT_BYTES, 8 * j, 4 * k32);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int i = 0; i < S::M16; i++) {
+                uint32_t w[4];
+                fm__weights_bf16<K_BYTES>(w, stage, warp_row() + 16 * i, 4 * k32 + 2 * half);
+#pragma unroll
+                for (int j = 0; j < S::N8; j++)
+                    fm_mma_bf16_16816(c.d[i] + 4 * j, w, b[j] + 2 * half);
+            }
+    }
+}
+
+template <class S> FM_DEVICE void multiply_e4m3(tile_sums<S> &c, const uint8_t *stage)
+{
+#pragma unroll
+    for (int k32 = 0; k32 < S::K / 32; k32++) {
+        uint32_t w[S::M16][2][4];
+#pragma unroll
+        for (int i = 0; i < S::M16; i++)
+            fm__weights_e4m3<K_BYTES>(w[i], stage, warp_row() + 16 * i, 2 * k32);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int j = 0; j < S::N8; j++) {
+                uint32_t b[2];
+                fm__tokens_e4m3<S::X_BYTES>(b, stage + S::WEIGHT_BYTES, 8 * j, 2 * k32 + half);
+#pragma unroll
+                for (int i = 0; i < S::M16; i++) fm_mma_bf16_16816(c.d[i] + 4 * j, w[i][half], b);
+            }
+    }
+}
+
+/* The first N of NT tokens; asynchronous until fm_wgmma_wait(). */
+template <class S, int N> FM_DEVICE void start_bf16_wide(tile_sums<S> &c, const uint8_t *stage)
+{
+    const uint8_t *w = stage + threadIdx.x / 128 * 128 * K_BYTES;
+    const fm_tile  x = fm_tile_by_row(stage + S::WEIGHT_BYTES);
+    fm_wgmma_fence();
+#pragma unroll
+    for (int k16 = 0; k16 < S::K / 16; k16++)
+#pragma unroll
+        for (int i = 0; i < S::M16; i++)
+            fm_wgmma_ss<N>((float(&)[N / 2]) c.d[i],
+                           fm_tile_at(fm_tile_by_row(w + i * 64 * K_BYTES), 32 * k16),
+                           fm_tile_at(x, 32 * k16));
+    fm_wgmma_commit();
+}
+
+/* Two k16 steps of an m16 tile, bytes made bf16. */
+template <class S>
+FM_DEVICE void convert_pair(uint32_t (&w)[2][4], const uint8_t *stage, int row0, int pair)
+{
+#pragma unroll
+    for (int s = 0; s < 2; s++) fm__weights_e4m3_plain<K_BYTES>(w[s], stage, row0, 2 * pair + s);
+}
+
+/* part = the product of one m16 tile and N tokens for 128 k.  While two steps are
+ * multiplied, the next two are converted. */
+template <class S, int N>
+FM_DEVICE void multiply_e4m3_wide(float (&part)[N / 2], const uint8_t *stage, int row0)
+{
+    uint32_t w[2][2][4];
+    convert_pair<S>(w[0], stage, row0, 0);
+#pragma unroll
+    for (int pair = 0; pair < 4; pair++) {
+        const uint8_t *x = stage + S::WEIGHT_BYTES + pair / 2 * S::NT * 128;
+        fm_wgmma_fence();
+#pragma unroll
+        for (int s = 0; s < 2; s++)
+            fm_wgmma_rs<N>(part, w[pair % 2][s],
+                           fm_tile_at(fm_tile_by_row(x), 64 * (pair % 2) + 32 * s), pair + s > 0);
+        fm_wgmma_commit();
+        if (pair == 3) break;
+        fm_wgmma_wait<1>();
+        convert_pair<S>(w[(pair + 1) % 2], stage, row0, pair + 1);
+    }
+    fm_wgmma_wait<0>();
+    fm_wgmma_hold(part);
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks of a grouped product, and how their bytes come into shared memory.
+ *
+ *     task = ROWS rows of one expert's weights  x  one block of its tokens
+ *
+ *              weights [ROWS][128 bytes of k]    tokens [NT][the same k]
+ *                 cp.async │ ring of STAGES           │ rows gathered by index
+ *                          v                          v
+ *                     stage 0 | stage 1 | ...     AHEAD of them under way
+ *
+ * The ring does not end with a task: while the last steps of one are multiplied,
+ * the first bytes of the next are on their way. */
+#ifndef FM_LLM_KERNEL_CUDA_EXPERTS_RING_CUH
+#define FM_LLM_KERNEL_CUDA_EXPERTS_RING_CUH
+
+#include "llm/kernel/cuda/experts.h"
+#include "llm/kernel/cuda/fragment.cuh"
+#include "llm/kernel/cuda/wgmma.cuh"
+
+enum {
+    K_BYTES    = 128, /* of a weight row in one stage */
+    TASK_GROUP = 8,   /* token blocks that go round together */
+};
+
+/* What a product looks like to the kernel. */
+typedef struct {
+    const uint8_t *w;
+    const float   *scale;
+    const uint8_t *x;
+    const int32_t *x_row;
+    void          *y; /* [n_pair, n] f32 or bf16; SwiGLU: [n_pair, n/2] bf16 */
+    const int32_t *block, *n_block;
+    int            n_row, n, k;
+    int            ldx, ldy;   /* elements between rows */
+    int            accumulate; /* OUT_F32: y += */
+    int            scale_row0; /* rows before w that share its first factors; a multiple of 16 */
+} tile_args;
+
+/* Who multiplies: each warp for itself; a warpgroup together, 128 rows of weights
+ * by all tokens; or a warpgroup, 64 tokens by all rows of weights. */
+typedef enum { BY_WARP, BY_WARPGROUP, BY_TOKENS } tile_way;
+
+/* Everything a shape implies.  A thread for each row of weights, so a warp has
+ * two m16 tiles.  FLIGHT: products of earlier steps that may still run while the
+ * next is begun. */
+template <int FP8_, int NT_, int ROWS_, int STAGES_, tile_way WAY_ = BY_WARP, int FLIGHT_ = 0>
+struct tile_shape {
+    static constexpr tile_way WAY = WAY_;
+    enum {
+        FP8          = FP8_,
+        NT           = NT_,
+        ROWS         = ROWS_,
+        STAGES       = STAGES_,
+        FLIGHT       = FLIGHT_,
+        AHEAD        = STAGES - 1 - FLIGHT,
+        THREADS      = ROWS,
+        IS_FINE      = ROWS < 128,
+        M16          = 2,
+        N8           = NT / 8,
+        K            = FP8 ? K_BYTES : K_BYTES / 2,
+        WEIGHT_BYTES = ROWS * K_BYTES,
+        X_BYTES      = 2 * K, /* of a token row in one stage */
+        X_CHUNKS     = X_BYTES / 16,
+        X_STEP       = THREADS / X_CHUNKS, /* token rows copied at once */
+        X_COPIES     = (NT + X_STEP - 1) / X_STEP,
+        STAGE_BYTES  = WEIGHT_BYTES + NT * X_BYTES,
+        BYTES        = STAGES * STAGE_BYTES,
+    };
+};
+
+typedef struct {
+    int expert, row0, pair0, n_pair;
+} tile_task;
+
+template <class S> FM_DEVICE int count_blocks(const tile_args &a)
+{
+    return a.block ? *a.n_block : (a.n_row + S::NT - 1) / S::NT;
+}
+
+template <class S> FM_DEVICE int row_tiles(const tile_args &a)
+{
+    return (a.n + S::ROWS - 1) / S::ROWS;
+}
+
+/* Token block and first row of weights of task t.  Tasks go round by eight token
+ * blocks at a time, so that blocks of one expert meet its weights in L2; tasks of
+ * few rows are for few blocks, and do not wait to hear how many there are. */
+template <class S> FM_DEVICE int block_of_task(const tile_args &a, int t, int n_block, int &row0)
+{
+    const int tiles = row_tiles<S>(a), per_group = TASK_GROUP * tiles;
+    const int group = t / per_group, in = t - group * per_group;
+    if (S::IS_FINE) {
+        row0 = t % tiles * S::ROWS;
+        return t / tiles;
+    }
+    const int width = min((int)TASK_GROUP, n_block - group * TASK_GROUP);
+    row0            = in / width * S::ROWS;
+    return group * TASK_GROUP + in % width;
+}
+
+template <class S> FM_DEVICE tile_task task_at(const tile_args &a, int t, int n_block)
+{
+    tile_task k;
+    const int b = block_of_task<S>(a, t, n_block, k.row0);
+    k.expert    = 0;
+    k.pair0     = b * S::NT;
+    if (a.block) {
+        k.expert = a.block[3 * b];
+        k.pair0  = a.block[3 * b + 1];
+        k.n_pair = a.block[3 * b + 2];
+    } else {
+        k.n_pair = min((int)S::NT, a.n_row - k.pair0);
+    }
+    return k;
+}
+
+/* Where this thread's copies of a task begin. */
+template <class S> struct tile_source {
+    const uint8_t *w;
+    int            n_w;                /* rows of w from there on */
+    int            x_row[S::X_COPIES]; /* -1: none */
+};
+
+template <class S>
+FM_DEVICE void source_begin(tile_source<S> &s, const tile_args &a, const tile_task &task)
+{
+    const int     tid   = threadIdx.x;
+    const int64_t pitch = (int64_t)a.k * (S::FP8 ? 1 : 2);
+    const int64_t row   = (int64_t)task.expert * a.n + task.row0 + tid / 8;
+    s.w                 = a.w + row * pitch + tid % 8 * 16;
+    s.n_w               = a.n - task.row0 - tid / 8;
+#pragma unroll
+    for (int i = 0; i < S::X_COPIES; i++) {
+        const int r  = tid / S::X_CHUNKS + i * S::X_STEP;
+        const int at = task.pair0 + r;
+        s.x_row[i]   = r >= task.n_pair ? -1 : a.x_row ? a.x_row[at] : at;
+    }
+}
+
+/* The place in the stage of a row of weights.  A warpgroup reads two tiles of 64
+ * rows, of which a warp has 16 each: rows change places by sixteens, so that it
+ * has the same 32 rows as a warp that multiplies for itself. */
+template <class S> FM_DEVICE int weight_place(int row)
+{
+    if (S::WAY != BY_WARPGROUP || S::FP8) return row;
+    return row / 128 * 128 + row / 16 % 2 * 64 + row % 128 / 32 * 16 + row % 16;
+}
+
+/* The byte of a token's chunk in the stage. */
+template <class S> FM_DEVICE int token_place(int r, int c)
+{
+    if (S::WAY != BY_WARP) return c / 8 * S::NT * 128 + fm__chunk<128>(r, c % 8);
+    return S::FP8 ? fm__chunk_pair<S::X_BYTES>(r, c) : fm__chunk<S::X_BYTES>(r, c);
+}
+
+template <class S>
+FM_DEVICE void copy_stage(uint8_t *stage, const tile_source<S> &s, const tile_args &a, int step)
+{
+    const int     tid   = threadIdx.x;
+    const int64_t pitch = (int64_t)a.k * (S::FP8 ? 1 : 2);
+    const bool    in_w  = step * K_BYTES + tid % 8 * 16 < pitch;
+    const int     rows  = S::THREADS / 8;
+#pragma unroll
+    for (int i = 0; i < S::ROWS / rows; i++)
+        fm_cp_async16(stage + fm__chunk<K_BYTES>(weight_place<S>(tid / 8 + rows * i), tid % 8),
+                      s.w + rows * i * pitch + step * K_BYTES, in_w && rows * i < s.n_w);
+
+    const int  c = tid % S::X_CHUNKS, at = step * S::X_BYTES + c * 16;
+    const bool in_x = at < 2 * a.k;
+#pragma unroll
+    for (int i = 0; i < S::X_COPIES; i++) {
+        const int r = tid / S::X_CHUNKS + i * S::X_STEP;
+        if (S::NT % S::X_STEP && r >= S::NT) break;
+        fm_cp_async16(stage + S::WEIGHT_BYTES + token_place<S>(r, c),
+                      a.x + (int64_t)max(s.x_row[i], 0) * a.ldx * 2 + at, in_x && s.x_row[i] >= 0);
+    }
+}
+
+/* The ring, and the walk of this thread block through its tasks: the filling
+ * end runs AHEAD steps ahead of the product. */
+template <class S> struct tile_ring {
+    uint8_t       *bytes;
+    int            n_block, n_task, n_step;
+    int            task, step, fill; /* what is asked for next, and into which stage */
+    int            read;             /* the stage that is multiplied next */
+    tile_source<S> from;
+};
+
+template <class S> FM_DEVICE void copy_next(tile_ring<S> &r, const tile_args &a)
+{
+    if (r.task < r.n_task) {
+        if (r.step == 0 && !S::IS_FINE)
+            source_begin<S>(r.from, a, task_at<S>(a, r.task, r.n_block));
+        copy_stage<S>(r.bytes + r.fill * S::STAGE_BYTES, r.from, a, r.step);
+        if (++r.step == r.n_step) {
+            r.step = 0;
+            r.task += gridDim.x;
+        }
+    }
+    if (++r.fill == S::STAGES) r.fill = 0;
+    fm_cp_async_commit();
+}
+
+template <class S> FM_DEVICE void ring_begin(tile_ring<S> &r, const tile_args &a, uint8_t *bytes)
+{
+    /* A fine task is the only one of its thread block; its place in the list is asked
+     * for together with the list's length. */
+    const tile_task only = S::IS_FINE ? task_at<S>(a, blockIdx.x, 0) : tile_task();
+    r.bytes              = bytes;
+    r.n_block            = count_blocks<S>(a);
+    r.n_task             = r.n_block * row_tiles<S>(a);
+    r.n_step             = (a.k + S::K - 1) / S::K;
+    r.task               = blockIdx.x;
+    r.step = r.fill = r.read = 0;
+    if (S::IS_FINE && r.task < r.n_task) source_begin<S>(r.from, a, only);
+    for (int i = 0; i < S::AHEAD; i++) copy_next<S>(r, a);
+}
+
+/* The stage that is multiplied next.  It has landed, and the one that copy_next()
+ * fills is free: each thread waited for its own part of the product there. */
+template <class S> FM_DEVICE const uint8_t *ring_next(tile_ring<S> &r)
+{
+    fm_cp_async_wait<S::AHEAD - 1>();
+    if (S::WAY != BY_WARP) fm_tile_fence();
+    __syncthreads();
+    const uint8_t *stage = r.bytes + r.read * S::STAGE_BYTES;
+    if (++r.read == S::STAGES) r.read = 0;
+    return stage;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sum of a row's experts, by any launch. */
+#ifndef FM_LLM_KERNEL_CUDA_ROWS_COMBINE_CUH
+#define FM_LLM_KERNEL_CUDA_ROWS_COMBINE_CUH
+
+#include "llm/kernel/cuda/rows.h"
+#include "llm/kernel/cuda/rows_block.cuh"
+
+enum { FM__AT_ONCE = 8 };
+
+FM_DEVICE float4 fm__sum4(float4 a, float4 b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+FM_DEVICE float4 fm__add_scaled(float4 sum, float w, float4 v)
+{
+    return make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
+}
+
+/* Slots first .. first + FM__AT_ONCE of a row: all are asked for before any is added. */
+FM_DEVICE float4 fm__add_slots(const fm_cuda_combine_args &a, float4 sum, size_t row, int first,
+                               int col)
+{
+    const size_t at = row * (size_t)a.top_k;
+    int          pair[FM__AT_ONCE];
+    float        w[FM__AT_ONCE];
+    float4       v[FM__AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < FM__AT_ONCE; i++) {
+        const bool there = first + i < a.top_k;
+        pair[i]          = there ? a.pair_of[at + (size_t)(first + i)] : -1;
+        w[i]             = there ? a.weight[at + (size_t)(first + i)] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < FM__AT_ONCE; i++)
+        if (pair[i] >= 0) v[i] = fm__load4(a.pair_out + (size_t)pair[i] * (size_t)a.width + col);
+#pragma unroll
+    for (int i = 0; i < FM__AT_ONCE; i++)
+        if (pair[i] >= 0) sum = fm__add_scaled(sum, w[i], v[i]);
+    return sum;
+}
+
+/* Four columns of a row; the sum of the slots is complete before it meets y. */
+FM_DEVICE float4 fm__combined(const fm_cuda_combine_args &a, size_t row, int col)
+{
+    float4 had = make_float4(0, 0, 0, 0), sum = had;
+    if (a.accumulate) had = fm__load4(a.y + row * (size_t)a.width + col);
+    for (int first = 0; first < a.top_k; first += FM__AT_ONCE)
+        sum = fm__add_slots(a, sum, row, first, col);
+    return a.accumulate ? fm__sum4(had, sum) : sum;
+}
+
+#endif
