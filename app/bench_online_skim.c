@@ -25,7 +25,8 @@ static piece after_space(piece p)
 static piece value_of(piece in, const char *quoted)
 {
     const size_t n = strlen(quoted);
-    for (const char *at; (at = memmem(in.at, (size_t)(in.end - in.at), quoted, n)); in.at = at + n) {
+    for (const char *at; (at = memmem(in.at, (size_t)(in.end - in.at), quoted, n));
+         in.at = at + n) {
         const piece rest   = after_space((piece){at + n, in.end});
         const int   is_key = at[-1] == ',' || at[-1] == '{' || at[-1] == ' ';
         if (is_key && rest.at < rest.end && *rest.at == ':')

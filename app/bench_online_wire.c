@@ -231,7 +231,8 @@ static int skim(const fm_wire *w, fm_online_answer *a, const char *json, size_t 
     return 1;
 }
 
-static void read_whole(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now)
+static void read_whole(const fm_wire *w, fm_online_answer *a, const char *json, size_t len,
+                       double now)
 {
     json_t *event = NULL;
     if (fm_json_parse(&event, json, len, "the server's reply") != FM_OK) {

@@ -34,7 +34,13 @@ static inline fm_matrix_case fm_turned(const fm_linear_case &c)
 
 static const float fm_before = 0.25f; /* what y holds before: exact in bf16 */
 
-typedef enum { FM_BY_CHOICE, FM_BY_TILES, FM_BY_WGMMA, FM_BY_WIDE_TILES, FM_BY_LIBRARY } fm_linear_way;
+typedef enum {
+    FM_BY_CHOICE,
+    FM_BY_TILES,
+    FM_BY_WGMMA,
+    FM_BY_WIDE_TILES,
+    FM_BY_LIBRARY
+} fm_linear_way;
 
 /* cuBLASLt, made once and kept; over the emulator a stand-in. */
 static inline fm_cuda_lt *fm_the_library()

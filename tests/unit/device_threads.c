@@ -220,7 +220,7 @@ static void a_dismissed_team_is_gone_and_a_new_one_works(void **state)
     assert_int_equal(team_size(3), 3);
     const int before = n_living();
     fm_threads_dismiss();
-    for (int i = 0; i < 1000 && n_living() > before - 2; i++) usleep(1000); /* they leave on their own */
+    for (int i = 0; i < 1000 && n_living() > before - 2; i++) usleep(1000);
     assert_int_equal(n_living(), before - 2);
     assert_int_equal(team_size(3), 3);
 }

@@ -12,7 +12,7 @@
  * Contract
  *   x        bf16, rows ldx apart
  *   w        bf16 [n, k], or e4m3 [n, k] with one f32 factor for every 128 x 128,
- *            rows ldw apart; by_k: bf16 [k, n], rows of k.  Our kernel reads w
+ *            rows ldw apart; by_k: bf16 [k, n], rows of k.  Our tiles read w
  *            before the stream's earlier kernels have finished: w is a constant.
  *   shapes   n even, k and ld's multiples of 8 (e4m3: k and ldw of 16; by_k: n of 8);
  *            pointers 16-byte aligned

@@ -5,10 +5,9 @@
  *     warp i < M16: ldmatrix of its 16 rows     the others: zeros, or nothing but copies
  *     d[64, NT] += w[64, 16] x[16, NT], eight times per stage
  *
- * A chain of wgmma waits for its own sums about half as long as one of
- * mma.sync, and the chain is what a small product spends its time on.  While
- * one stage is multiplied, the operands of the next are loaded: two sets of
- * registers, and a stage is free two steps later. */
+ * For many rows of w at a time, and for weights [k][n].  While one stage is
+ * multiplied, the operands of the next are loaded: two sets of registers, and a
+ * stage is free two steps later. */
 #ifndef FM_LLM_KERNEL_CUDA_LINEAR_CHAIN_CUH
 #define FM_LLM_KERNEL_CUDA_LINEAR_CHAIN_CUH
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes of our dense kernel that are compiled, and the choice among them:
- * as many rows of x as there are, up to 32, and as few rows of w as it takes to
- * give every multiprocessor two thread blocks, but no second round of them.  Neither moves a sum. */
+/* The shapes of our dense kernels that are compiled, and the choice among them: as
+ * many rows of x as there are, up to 32, and as few rows of w as it takes to give
+ * every multiprocessor two thread blocks, but no second round of them.  None of
+ * this moves a sum. */
 #include "llm/kernel/cuda/linear_chain.cuh"
 #include "llm/kernel/cuda/linear_e4m3.cuh"
 #include "llm/kernel/cuda/linear_mma.cuh"
@@ -27,6 +28,12 @@ template <class S> struct linear_kernel {
         const dim3 g = grid_of(a);
         return (int64_t)g.x * g.y * g.z;
     }
+    /* All thread blocks run at once. */
+    static bool is_one_round(const fm_cuda_linear_args &a)
+    {
+        const int shared_bytes = 228 << 10, own_bytes = S::BYTES + (1 << 10);
+        return blocks(a) <= shared_bytes / own_bytes * a.n_sm;
+    }
     static void launch(const fm_cuda_linear_args &a, fm_stream stream)
     {
         const dim3 grid = grid_of(a);
@@ -34,8 +41,8 @@ template <class S> struct linear_kernel {
     }
 };
 
-/* narrow: 16 rows of w and most of k under way, three thread blocks for each
- * multiprocessor.  middle: 32, two of them.  wide: fewer readings of x. */
+/* narrow: 16 rows of w and most of k under way, two or three thread blocks for
+ * each multiprocessor.  middle: 32, two of them.  wide: fewer readings of x. */
 template <weight_kind KIND, int NT> struct linear_choice;
 
 template <> struct linear_choice<W_BF16, 8> {
@@ -69,7 +76,7 @@ template <> struct linear_choice<W_BF16_MMA, 32> {
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 32, 4>>;
 };
 template <> struct linear_choice<W_E4M3, 8> {
-    using narrow = linear_kernel<linear_shape<W_E4M3, 1, 8, 4>>;
+    using narrow = linear_kernel<linear_shape<W_E4M3, 1, 8, 6>>;
     using middle = linear_kernel<linear_shape<W_E4M3, 2, 8, 8>>;
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 8, 7>>;
 };
@@ -111,10 +118,10 @@ static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
     using choice = linear_choice<KIND, NT>;
     if (choice::wide::blocks(a) >= 2 * a.n_sm)
         choice::wide::launch(a, stream);
-    else if (choice::narrow::blocks(a) > 3 * a.n_sm)
-        choice::middle::launch(a, stream);
-    else
+    else if (choice::narrow::is_one_round(a))
         choice::narrow::launch(a, stream);
+    else
+        choice::middle::launch(a, stream);
     return fm_cuda_launched("linear");
 }
 
