@@ -191,8 +191,10 @@ static void time_shape(replay *r, const model_shape *s, int T, int rows, int wid
 static void time_tokens(replay *r, const model_shape *s, int T)
 {
     const int width = fm_cuda_experts_block_rows(T * s->top_k, s->E);
-    if (width == 8 && !s->e4m3) time_shape(r, s, T, 32, 8);
     time_shape(r, s, T, width == 128 ? 256 : 128, width);
+    if (width == 8) time_shape(r, s, T, 64, 8);
+    if (width == 8 && !s->e4m3) time_shape(r, s, T, 32, 8);
+    if (width == 16 && s->e4m3) time_shape(r, s, T, 256, 16);
     if (width >= 32) time_shape(r, s, T, 128, width == 128 ? 64 : width == 64 ? 32 : 64);
 }
 

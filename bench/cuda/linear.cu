@@ -48,16 +48,11 @@ static fm_status tiles(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream s
     return fm_cuda_linear_tiles(a, stream);
 }
 
-static fm_status wgmma(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
-{
-    (void)lt;
-    return fm_cuda_linear_wgmma(a, stream);
-}
-
+template <fm_cuda_wide SHAPE>
 static fm_status wide(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
 {
     (void)lt;
-    return fm_cuda_linear_wide(a, stream);
+    return fm_cuda_linear_wide(a, SHAPE, stream);
 }
 
 /* Gate and up of many rows, as an FFN has them. */
@@ -143,6 +138,12 @@ static void time_one(replay *r, const product_shape *s, const char *kernel,
                                             (double)r->bytes + acts, flop);
 }
 
+static void time_wide(replay *r, const product_shape *s)
+{
+    time_one(r, s, "wide 64x128", wide<FM_CUDA_WIDE_64X128>);
+    time_one(r, s, "wide 128x256", wide<FM_CUDA_WIDE_128X256>);
+}
+
 static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
 {
     replay r = {};
@@ -150,11 +151,10 @@ static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
     take(&r, s, m);
     r.lt = lt;
     time_one(&r, s, "tiles", tiles);
-    if (!s->e4m3 && !s->by_k) time_one(&r, s, "wgmma", wgmma);
     if (s->swiglu)
         time_one(&r, s, "experts", by_experts);
     else if (s->e4m3)
-        time_one(&r, s, "wide", wide);
+        time_wide(&r, s);
     else if (fm_cuda_lt_plan(lt, &r.a) == FM_OK)
         time_one(&r, s, "cuBLASLt", fm_cuda_lt_run);
     give_back(&r);

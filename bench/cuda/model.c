@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole models on dummy weights: decode and prefill against the roofline,
- * recorded and not, deterministic and not, and where the time goes. */
+ * recorded and not, and where the time goes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -215,20 +215,6 @@ static void measure_launched(fm_gpu_stand *s)
     if (!stand_is_over()) profile(s, "op by op, prefill", &shape);
 }
 
-static void measure_deterministic(fm_gpu_stand *s)
-{
-    const fm_run_cuda_options o = {.deterministic = 1, .pads = 1, .records = !s->sizes.no_graphs};
-    if (stand_is_over()) return;
-    new_run(s, "deterministic", &o);
-    for (size_t i = 0; i < sizeof some_batches / sizeof *some_batches && !stand_is_over(); i++) {
-        const fm_shape shape = decode_of(s, some_batches[i]);
-        if (shape.n_seq > s->sizes.batch) continue;
-        time_forward(s, "decode", "deterministic, recorded", &shape);
-    }
-    const fm_shape shape = prefill_of(s->sizes.prompt);
-    if (!stand_is_over()) time_forward(s, "prefill", "deterministic", &shape);
-}
-
 void fm_gpu_measure_model(const char *shape, const char *json, const fm_gpu_sizes *sizes)
 {
     fm_gpu_stand s;
@@ -239,7 +225,6 @@ void fm_gpu_measure_model(const char *shape, const char *json, const fm_gpu_size
     stand_number("weights", "", (double)s.slab_bytes * 1e-9, "GB");
     measure_recorded(&s);
     measure_launched(&s);
-    measure_deterministic(&s);
     fm_gpu_stand_close(&s);
 }
 

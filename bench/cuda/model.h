@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One model from its weights to its tables: decode and prefill, recorded and
- * not, deterministic and not, op by op.  Results go to the stand. */
+ * not, op by op.  Results go to the stand. */
 #ifndef FM_BENCH_CUDA_MODEL_H
 #define FM_BENCH_CUDA_MODEL_H
 

@@ -325,6 +325,11 @@ const fm_tokenizer *fm_engine_tokenizer(const fm_engine *e)
     return e->tokenizer;
 }
 
+int fm_engine_max_running(const fm_engine *e)
+{
+    return e->max_running;
+}
+
 int fm_engine_context(const fm_engine *e)
 {
     return e->limits.max_context;

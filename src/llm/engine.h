@@ -40,6 +40,7 @@ fm_engine_info         fm_engine_get_info(const fm_engine *e);
 const fm_model_config *fm_engine_config(const fm_engine *e);
 const fm_tokenizer    *fm_engine_tokenizer(const fm_engine *e); /* NULL: ids alone */
 int                    fm_engine_context(const fm_engine *e);   /* tokens of one sequence */
+int                    fm_engine_max_running(const fm_engine *e); /* sequences in one step */
 fm_grammars           *fm_engine_grammars(fm_engine *e); /* any thread may use them; NULL: ids alone */
 void                   fm_engine_flush_cache(fm_engine *e);
 

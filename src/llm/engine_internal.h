@@ -104,6 +104,7 @@ struct fm_engine {
     fm_beside       beside; /* of backend->also */
     fm_threads     *threads; /* the team and its cores */
     fm_run_limits   limits;
+    int             max_running; /* sequences in one step, all seats together */
     fm_run         *run;
 
     fm_world   *world;

@@ -12,7 +12,9 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 
-enum { DEFAULT_RUNNING = 256 };
+/* Sequences in one step if nobody says how many; a GPU is faster with more of
+ * them, as long as their workspace leaves most of its memory to the cache. */
+enum { RUNNING_ON_CPU = 256, RUNNING_ON_GPU = 1024, WORKSPACE_PART = 8 };
 
 fm_status fm__open_together(fm_engine *e, fm_status rc)
 {
@@ -98,12 +100,14 @@ static fm_status find_device(opening *p)
     int               index = 0;
     const int         n     = fm_world_on_host(e->world, &index);
     FM_TRY(fm_backend_find(&e->backend, o->device, p->act, p->has_gpu, o->shadow));
-    p->device = (fm_backend_options){.device        = index,
-                                     .n_rank        = n,
-                                     .deterministic = o->deterministic,
-                                     .no_graphs     = o->disable_cuda_graph,
-                                     .kv_e4m3       = !strcmp(o->kv_cache_dtype, "fp8_e4m3"),
-                                     .beside        = &e->beside.weights};
+    e->max_running = o->max_running_requests ? (int)o->max_running_requests
+                     : e->backend->is_host   ? RUNNING_ON_CPU
+                                             : RUNNING_ON_GPU;
+    p->device = (fm_backend_options){.device    = index,
+                                     .n_rank    = n,
+                                     .no_graphs = o->disable_cuda_graph,
+                                     .kv_e4m3   = !strcmp(o->kv_cache_dtype, "fp8_e4m3"),
+                                     .beside    = &e->beside.weights};
     if (p->device.kv_e4m3 && e->backend->is_host)
         return fm_fail(FM_E_NOSUP, "--kv-cache-dtype fp8_e4m3: on the CPU the cache is bfloat16");
     if (e->backend->also && fm__n_rank(e) > 1)
@@ -161,10 +165,9 @@ static fm_status set_limits(opening *p)
     fm_engine        *e       = p->e;
     const int         most    = e->config.max_position;
     const int         n_group = e->layout.n_group, n_lane = e->layout.size.pp;
-    const int64_t     running = o->max_running_requests ? o->max_running_requests : DEFAULT_RUNNING;
     fm_sched_options *s       = &p->sched;
     s->max_context = o->context_length && o->context_length < most ? (int)o->context_length : most;
-    s->max_running = fm__part_of(running, n_lane * n_group);
+    s->max_running = fm__part_of(e->max_running, n_lane * n_group);
     s->chunk       = o->chunked_prefill_size > 0 ? fm__part_of(o->chunked_prefill_size, n_group) : 0;
     s->max_prefill = fm__part_of(o->max_prefill_tokens, n_group);
     s->page_size   = (int)o->page_size;
@@ -188,12 +191,11 @@ static fm_status price_layers(opening *p)
 {
     fm_engine    *e       = p->e;
     const int     seats   = e->layout.size.pp * e->layout.n_group;
-    const int64_t running = p->o->max_running_requests ? p->o->max_running_requests : DEFAULT_RUNNING;
     fm_status     rc      = FM_OK;
     p->price              = fm__prices_of_bytes();
     if (e->layout.size.pp == 1 || p->o->pp_layer_partition || !e->backend->is_host) return FM_OK;
     if (fm_world_comm(e->world)->rank == 0)
-        rc = fm__prices_measure(&p->price, &e->config, p->act, fm__part_of(running, seats));
+        rc = fm__prices_measure(&p->price, &e->config, p->act, fm__part_of(e->max_running, seats));
     FM_TRY(fm__agree_all_well(e->world, rc));
     return fm_broadcast(fm_world_comm(e->world), &p->price, sizeof p->price, 0);
 }
@@ -253,6 +255,32 @@ static fm_status divide(opening *p)
     return measure_weights(p);
 }
 
+static int is_crowded(const opening *p)
+{
+    const fm_engine *e     = p->e;
+    const size_t     taken = e->slab.bytes + p->memory.reserve;
+    const size_t     left  = p->memory.available > taken ? p->memory.available - taken : 0;
+    const fm_run_bytes need =
+        e->backend->bytes(&e->config, &e->layout.shard, p->act, &e->limits, &p->device);
+    return need.workspace > left / WORKSPACE_PART;
+}
+
+/* A number that nobody asked for is lowered until it suits the memory of every
+ * rank. */
+static fm_status fit_running(opening *p)
+{
+    fm_engine *e = p->e;
+    if (p->o->max_running_requests || e->backend->is_host) return FM_OK;
+    while (e->max_running > RUNNING_ON_CPU && is_crowded(p)) {
+        e->max_running /= 2;
+        FM_TRY(set_limits(p));
+    }
+    int64_t least = e->max_running;
+    FM_TRY(fm__agree_least(e->world, &least));
+    e->max_running = (int)least;
+    return set_limits(p);
+}
+
 /* --- allocate -------------------------------------------------------------- */
 
 static fm_status build_leader(opening *p)
@@ -301,6 +329,7 @@ static fm_status open_all(opening *p)
     FM_TRY(fm__open_together(e, fm_groups_make(&e->groups, &e->layout, fm_world_comm(e->world))));
     FM_TRY(price_layers(p));
     FM_TRY(fm__agree_all_well(e->world, divide(p)));
+    FM_TRY(fit_running(p));
     FM_TRY(fm__open_plan(p));
     fm_world_doing(e->world, "loading");
     FM_TRY(fm__open_load(p));

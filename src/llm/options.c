@@ -29,7 +29,7 @@ const fm_knob fm_engine_knobs[] = {
     K(FLAG, disable_radix_cache, "disable-radix-cache", NULL, 0, 0, NULL, "share no prefixes between requests"),
     K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL, "never reuse another request's generated tokens"),
 
-    K(INT, max_running_requests, "max-running-requests", "0", 0, 65536, "N", "sequences in one step; 0: 256, less if memory is short"),
+    K(INT, max_running_requests, "max-running-requests", "0", 0, 65536, "N", "sequences in one step; 0: 256, on a GPU 1024 or what suits its memory"),
     K(INT, chunked_prefill_size, "chunked-prefill-size", "2048", -1, 1 << 20, "N", "prompt tokens per step; -1: no chunking"),
     K(INT, max_prefill_tokens, "max-prefill-tokens", "16384", 1, 1 << 24, "N", "prompt tokens of one prefill, when not chunked"),
     K(WORD, schedule_policy, "schedule-policy", "fcfs", 0, 0, "P", "fcfs, or lpm (longest cached prefix first)"),

@@ -69,7 +69,7 @@ struct rank_of {
     fm_device<int32_t> d_first, d_expert, key, count, key_first, row, place, block, n_block;
     ints               counts; /* [group][set] */
 
-    rank_of(const stage &s, int me, int most, bool sums)
+    rank_of(const stage &s, int me, int most, bool rows)
         : d_first(s.first), d_expert(pass_of(s)), key(slots(s)),
           count((size_t)(s.n_group * s.n_set)), key_first((size_t)(s.n_group * s.n_set + 1)),
           row(slots(s)), place(slots(s)), block((slots(s) + 64) * 3), n_block(1)
@@ -79,7 +79,7 @@ struct rank_of {
         t.n_group = s.n_group, t.n_set = s.n_set, t.n_channel = s.n_channel, t.n_attn = s.n_attn;
         t.group = me / s.n_attn, t.attn = me % s.n_attn;
         t.set = me / s.n_channel, t.channel = me % s.n_channel;
-        t.most_items = most, t.as_sums = sums;
+        t.most_items = most, t.as_rows = rows;
         t.key_first = key_first.data(), t.key_place = place.data();
         FM_CHECK(fm_cuda_answer_keys(&t, key.data(), NULL) == FM_OK);
         fm_cuda_pairs_args a = {};
@@ -106,7 +106,7 @@ struct rank_of {
     int items(int group, int set, const stage &s) const
     {
         const int rows = rows_of(group, s).len();
-        return t.as_sums      ? rows
+        return t.as_rows      ? rows
                : t.most_items ? rows * t.most_items
                               : counts[(size_t)(group * s.n_set + set)];
     }
@@ -160,25 +160,15 @@ static float weighed(const stage &s, int row, int k, int col)
     return s.expert[at] < 0 ? 0 : s.weight[at] * s.answer[at * (size_t)s.D + (size_t)col];
 }
 
-/* As pairs: slot after slot.  As sums: each set's slots, then set after set. */
-static float right(const stage &s, int row, int col, bool sums)
+/* Slot after slot, whichever way they came. */
+static float right(const stage &s, int row, int col)
 {
     float total = 0;
-    if (!sums)
-        for (int k = 0; k < s.K; k++) total += weighed(s, row, k, col);
-    for (int set = 0; sums && set < s.n_set; set++) {
-        const span own = part(set, s.n_set, s.E, 1);
-        float      sum = 0;
-        for (int k = 0; k < s.K; k++) {
-            const int e = s.expert[(size_t)(row * s.K + k)];
-            if (e >= own.begin && e < own.end) sum += weighed(s, row, k, col);
-        }
-        total += sum;
-    }
+    for (int k = 0; k < s.K; k++) total += weighed(s, row, k, col);
     return total;
 }
 
-static void receive(const stage &s, const rank_of &r, const floats &in, bool sums, bool more)
+static void receive(const stage &s, const rank_of &r, const floats &in, bool more)
 {
     const span              own = r.rows_of(r.t.group, s), mine = part(r.t.attn, s.n_attn, s.D, 32);
     const int               skipped = s.row0 + own.begin - s.first[(size_t)r.t.group];
@@ -192,18 +182,18 @@ static void receive(const stage &s, const rank_of &r, const floats &in, bool sum
     floats want((size_t)(skipped * mine.len()), 0.5f);
     for (int i = 0; i < own.len(); i++)
         for (int c = mine.begin; c < mine.end; c++) {
-            const float sum = right(s, s.row0 + own.begin + i, c, sums);
+            const float sum = right(s, s.row0 + own.begin + i, c);
             want.push_back(more ? 0.5f + sum : sum);
         }
     FM_CHECK_EQUAL(y.host(), want);
 }
 
-static void carry(const stage &s, int most, bool sums, bool more)
+static void carry(const stage &s, int most, bool rows, bool more)
 {
     std::vector<rank_of *> rank;
     std::vector<floats>    sent;
     for (int i = 0; i < s.ranks(); i++) {
-        rank.push_back(new rank_of(s, i, most, sums));
+        rank.push_back(new rank_of(s, i, most, rows));
         sent.push_back(send(s, *rank.back()));
     }
     for (int to = 0; to < s.ranks(); to++) {
@@ -213,7 +203,7 @@ static void carry(const stage &s, int most, bool sums, bool more)
             in.insert(in.end(), m.begin(), m.end());
         }
         in.resize(in.size() + 4);
-        receive(s, *rank[(size_t)to], in, sums, more);
+        receive(s, *rank[(size_t)to], in, more);
     }
     for (rank_of *r : rank) delete r;
 }
@@ -226,7 +216,7 @@ static void every_way(int groups, int attn, int sets, const ints &rows)
     for (const stage *s : {&whole, &later}) {
         carry(*s, 0, false, false);
         carry(*s, s->items_most(), false, true);
-        carry(*s, 0, true, true);
+        if (sets == 1) carry(*s, 0, true, true);
     }
 }
 

@@ -74,8 +74,7 @@ static void make_up_texts(fm_both *b, const fm_both_options *o)
 
 static fm_status open_all(fm_both *b, const fm_both_options *o)
 {
-    const fm_run_cuda_options gpu = {
-        .deterministic = o->deterministic, .pads = o->pads, .kv_e4m3 = o->kv_e4m3};
+    const fm_run_cuda_options gpu = {.pads = o->pads, .kv_e4m3 = o->kv_e4m3};
     fm_cuda_device            device;
     FM_TRY(fm_cuda_open(&device, 0));
     FM_TRY(read_shape(b, o));

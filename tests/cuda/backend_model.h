@@ -11,7 +11,7 @@ typedef struct {
     const char *dir;           /* a checkpoint; NULL: dummy weights */
     const char *shape, *json;  /* built-in shape and overrides, without dir */
     int         page_size;
-    int         deterministic, pads, kv_e4m3;
+    int         pads, kv_e4m3;
     int         first_word; /* texts begin here: elsewhere two experts may nearly tie */
 } fm_both_options;
 

@@ -109,8 +109,7 @@ FM_TEST(bench_times_every_step_of_a_model)
         FM_CHECK(count("decode step", "recorded", B) == 1);
     }
     FM_CHECK(count("decode", "not recorded", 1) == 1);
-    FM_CHECK(count("decode", "deterministic", 1) == 1);
-    FM_CHECK(count("prefill", "", FM_TINY_PROMPT) == 2); /* as fast as can be, and deterministic */
+    FM_CHECK(count("prefill", "", FM_TINY_PROMPT) == 1);
     FM_CHECK(count("prefill", "", FM_TINY_PROMPT / 4) == 1);
     FM_CHECK(count("all ops", "op by op, batch 1", 1) == 1);
     FM_CHECK(count("all ops", "op by op, prefill", FM_TINY_PROMPT) == 1);

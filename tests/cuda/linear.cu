@@ -166,6 +166,62 @@ FM_TEST(linear_takes_the_library_for_many_rows_of_bf16)
     FM_CHECK(!fm_cuda_linear_wants_lt(&a));
 }
 
+static fm_cuda_linear_args product_of(int m, int n, int k, int n_batch)
+{
+    fm_cuda_linear_args a = {};
+    a.m = m, a.n = n, a.k = k, a.n_batch = n_batch, a.n_sm = 132;
+    return a;
+}
+
+static void check_library(int most_tiles, int n, int k, int n_batch)
+{
+    const fm_cuda_linear_args few  = product_of(most_tiles, n, k, n_batch);
+    const fm_cuda_linear_args more = product_of(most_tiles + 1, n, k, n_batch);
+    FM_CHECK(!fm_cuda_linear_wants_lt(&few) && fm_cuda_linear_wants_lt(&more));
+}
+
+/* Shapes of V2-Lite and R1, and what was faster on an H200. */
+FM_TEST(linear_takes_the_library_where_it_is_faster)
+{
+    check_library(64, 64, 2048, 1);  /* router */
+    check_library(64, 576, 2048, 1); /* kv_a */
+    check_library(64, 128, 512, 16); /* absorb v */
+    check_library(32, 2048, 2048, 1);
+    check_library(32, 2048, 2816, 1);
+    check_library(32, 102400, 2048, 1);
+    check_library(32, 129280, 7168, 1);
+    check_library(16, 3648, 2048, 1);
+    check_library(16, 2112, 7168, 1);
+    check_library(16, 256, 7168, 1);
+    check_library(16, 7168, 16384, 1);
+    check_library(16, 128, 512, 128);
+}
+
+enum { BY_TILES = -1 };
+
+static void check_wide(int want, int m, int n, int k)
+{
+    const float         scale = 1;
+    fm_cuda_wide        shape;
+    fm_cuda_linear_args a = product_of(m, n, k, 1);
+    a.scale               = &scale;
+    FM_CHECK((fm_cuda_linear_wants_wide(&a, &shape) ? (int)shape : (int)BY_TILES) == want);
+}
+
+FM_TEST(linear_takes_the_tiles_of_e4m3_that_are_faster)
+{
+    for (int n : {2112, 7168, 24576}) check_wide(BY_TILES, 32, n, 1536);
+    for (int m : {64, 128, 256, 512}) check_wide(BY_TILES, m, 2112, 7168);
+    check_wide(FM_CUDA_WIDE_128X256, 4096, 2112, 7168);
+    check_wide(BY_TILES, 64, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_64X128, 128, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_64X128, 256, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_128X256, 512, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_128X256, 4096, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_64X128, 64, 24576, 1536);
+    check_wide(FM_CUDA_WIDE_128X256, 256, 24576, 1536);
+}
+
 FM_TEST(linear_of_many_e4m3_rows)
 {
     fm_numbers     r(9);

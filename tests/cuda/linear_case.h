@@ -37,8 +37,8 @@ static const float fm_before = 0.25f; /* what y holds before: exact in bf16 */
 typedef enum {
     FM_BY_CHOICE,
     FM_BY_TILES,
-    FM_BY_WGMMA,
-    FM_BY_WIDE_TILES,
+    FM_BY_64X128,
+    FM_BY_128X256,
     FM_BY_LIBRARY
 } fm_linear_way;
 
@@ -58,8 +58,8 @@ static inline fm_status fm_linear_by(fm_linear_way way, const fm_cuda_linear_arg
 {
     switch (way) {
     case FM_BY_TILES: return fm_cuda_linear_tiles(a, NULL);
-    case FM_BY_WGMMA: return fm_cuda_linear_wgmma(a, NULL);
-    case FM_BY_WIDE_TILES: return fm_cuda_linear_wide(a, NULL);
+    case FM_BY_64X128: return fm_cuda_linear_wide(a, FM_CUDA_WIDE_64X128, NULL);
+    case FM_BY_128X256: return fm_cuda_linear_wide(a, FM_CUDA_WIDE_128X256, NULL);
     case FM_BY_LIBRARY: return fm_cuda_lt_run(fm_the_library(), a, NULL);
     default: return fm_cuda_linear(fm_the_library(), a, NULL);
     }

@@ -220,9 +220,28 @@ FM_TEST(absorbed_8_bit_cache)
             s.e4m3 = 1, s.slot_scales = slot_scales, s.scale = 0.02f;
             CHECK_SCENE(s, "e4m3");
         }
-    absorbed_scene s(2, 96, 32, 7, 64, {40});
-    s.e4m3 = 1;
-    CHECK_SCENE(s, "e4m3 of another width");
+}
+
+/* Queries follow keys in the ring, behind as many blocks as a part has. */
+FM_TEST(absorbed_8_bit_cache_one_block_takes_all)
+{
+    for (int part : {64, 128, 192, 256, 512})
+        for (int heads : {2, 40}) {
+            absorbed_scene s(heads, 512, 64, 16, part, {129, part + 70});
+            s.e4m3 = 1, s.scale = 0.02f, s.n_sm = 1;
+            CHECK_SCENE(s, "parts one after the other");
+        }
+}
+
+FM_TEST(absorbed_8_bit_cache_of_other_widths)
+{
+    const int shape[][2] = {{96, 32}, {32, 0}, {480, 96}, {512, 32}};
+    for (auto &w : shape)
+        for (int heads : {2, 40}) {
+            absorbed_scene s(heads, w[0], w[1], 7, 128, {40, 300, 1, 65});
+            s.e4m3 = 1, s.slot_scales = heads > 16, s.scale = 0.02f, s.n_sm = heads > 16 ? 3 : 1;
+            CHECK_SCENE(s, "e4m3 of another width");
+        }
 }
 
 /* --- a row's bits are its own -------------------------------------------------- */

@@ -65,7 +65,8 @@ static std::vector<T> linear(const matrix &m, const bf16s &x, int rows, int swig
     a.x = dx.data(), a.w = m.w.data(), a.scale = m.scale.data(), a.scale_row0 = m.row0;
     a.y = y.data(), a.m = rows, a.n = m.n, a.k = K, a.ldx = a.ldw = K, a.ldy = n;
     a.n_batch = 1, a.swiglu = swiglu, a.n_sm = 3;
-    FM_CHECK((wide ? fm_cuda_linear_wide(&a, NULL) : fm_cuda_linear_tiles(&a, NULL)) == FM_OK);
+    FM_CHECK((wide ? fm_cuda_linear_wide(&a, FM_CUDA_WIDE_64X128, NULL)
+                   : fm_cuda_linear_tiles(&a, NULL)) == FM_OK);
     return y.host();
 }
 

@@ -43,7 +43,7 @@ answer()
     timeout -k 5 "$left" $launch "$fathom" bench --model-path models/fathom-tiny \
         --skip-warmup --dataset-name random --random-input-len 96 --random-output-len 10 \
         --random-range-ratio 1 --num-prompts 6 --chunked-prefill-size 256 --max-running-requests 16 \
-        --max-total-tokens 4096 --mem-fraction-static 0.1 --deterministic --return-logprob \
+        --max-total-tokens 4096 --mem-fraction-static 0.1 --return-logprob \
         --output-details "$work/$name.jsonl" "$@" >>"$log" 2>&1 </dev/null
 }
 

@@ -8,12 +8,11 @@
 #include "llm/op/run.h"
 
 typedef struct {
-    int device;        /* this rank's place on its host: GPUs are taken in turn */
-    int n_rank;        /* ranks on this host */
-    int deterministic; /* a row's bits never depend on its batch; on the CPU they never do */
-    int no_graphs;     /* GPU: decode steps are not recorded */
-    int kv_e4m3;       /* GPU: KV in 8 bits */
-    int apart;         /* GPU: every op is done when it returns */
+    int device;    /* this rank's place on its host: GPUs are taken in turn */
+    int n_rank;    /* ranks on this host */
+    int no_graphs; /* GPU: decode steps are not recorded */
+    int kv_e4m3;   /* GPU: KV in 8 bits */
+    int apart;     /* GPU: every op is done when it returns */
     const fm_weights *beside; /* shadow: the weights of `also` */
 } fm_backend_options;
 

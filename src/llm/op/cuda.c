@@ -168,7 +168,6 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
         free(g);
         return fm_fail(FM_E_OOM, "run");
     }
-    g->deterministic = o->deterministic;
     fm__cuda_set_bounds(g, lim);
     g->apart   = o->apart;
     g->pads    = o->pads;

@@ -10,14 +10,12 @@
 typedef enum { FM_MEET_BY_HOST, FM_MEET_BY_NCCL } fm_gpu_meeting;
 
 typedef struct {
-    int device;        /* which GPU */
-    int deterministic; /* a row's bits do not depend on the ranks: answers of experts travel one
-                        * by one.  On its batch they never depend */
-    int pads;          /* decode steps are padded to a few sizes */
-    int records;       /* and each size is recorded once and replayed; not with FM_MEET_BY_HOST */
-    int kv_e4m3;       /* KV as bytes with a scale per token */
-    int apart;         /* every op is done when it returns, so that it can be looked at; the same
-                        * bits with more launches */
+    int device;  /* which GPU */
+    int pads;    /* decode steps are padded to a few sizes */
+    int records; /* and each size is recorded once and replayed; not with FM_MEET_BY_HOST */
+    int kv_e4m3; /* KV as bytes with a scale per token */
+    int apart;   /* every op is done when it returns, so that it can be looked at; the same
+                  * bits with more launches */
     const fm_ranks *ranks; /* the groups are borrowed; NULL: one rank */
     fm_gpu_meeting  meeting;
 } fm_run_cuda_options;

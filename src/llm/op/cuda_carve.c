@@ -145,10 +145,10 @@ static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard
     x->most_bytes      = fm__cuda_most(x->most_bytes, bytes);
 }
 
-static fm_cuda_answer_way way_of(const fm_shard *s, int deterministic)
+static fm_cuda_answer_way way_of(const fm_shard *s)
 {
-    if (s->expert.n == 1 && s->group.n == 1) return FM_CUDA_ANSWERS_STAY;
-    return deterministic && s->expert.n > 1 ? FM_CUDA_ANSWERS_PAIRS : FM_CUDA_ANSWERS_SUMS;
+    if (s->expert.n > 1) return FM_CUDA_ANSWERS_PAIRS;
+    return s->group.n > 1 ? FM_CUDA_ANSWERS_ROWS : FM_CUDA_ANSWERS_STAY;
 }
 
 static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
@@ -162,8 +162,8 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     const size_t D_want  = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
     const size_t largest = ((size_t)c->n_expert + sets - 1) / sets; /* set of experts */
     const size_t per     = k < largest ? k : largest;
-    size_t       in = sets * own, out = all;
-    x->way = way_of(shard, g->deterministic);
+    size_t       in = own, out = all;
+    x->way = way_of(shard);
     if (x->way == FM_CUDA_ANSWERS_STAY) return;
     if (x->way == FM_CUDA_ANSWERS_PAIRS) {
         in  = fm__cuda_most(own * k, sets * fixed * per);
@@ -172,7 +172,7 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     x->travel     = fm_slab_take(s, out * D_mine * sizeof(float));
     x->received   = fm_slab_take(s, in * D_want * sizeof(float));
     x->most_bytes = fm__cuda_most(x->most_bytes, (out * D_mine + in * D_want) * sizeof(float));
-    if (sets == 1) return;
+    if (x->way == FM_CUDA_ANSWERS_ROWS) return;
     const size_t keys = (size_t)shard->group.n * sets;
     x->key            = fm_slab_take(s, all * k * sizeof *x->key);
     x->key_count      = fm_slab_take(s, keys * sizeof *x->key_count);
@@ -297,7 +297,7 @@ static size_t kv_token_bytes(const fm_model_config *c, int e4m3)
 fm_run_bytes fm_run_cuda_bytes(const fm_model_config *c, const fm_shard *shard,
                                const fm_run_limits *lim, const fm_run_cuda_options *o)
 {
-    fm_cuda_run g = {.deterministic = o->deterministic};
+    fm_cuda_run g = {0};
     fm_acts     a;
     fm_slab     s = {0};
     fm__cuda_set_bounds(&g, lim);

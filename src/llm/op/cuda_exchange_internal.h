@@ -4,12 +4,10 @@
  * Pieces are op/cpu_exchange_internal.h's: a rank computes its own where it
  * belongs for the most rows there can be, and the others' come to lie around it.
  *
- * The experts' answers travel as kernel/cuda/answers.h says.  In deterministic
- * runs they are pairs, whose number only the device knows: a padded step sends
- * blocks of the most there can be, so that it needs nothing from the host and
- * can be recorded; another pass reads the counts back once per layer.  Otherwise
- * they are sums by set, never longer than the answers of top_k experts on as many
- * ranks, and the host knows their size. */
+ * The experts' answers travel as kernel/cuda/answers.h says.  The number of pairs
+ * only the device knows: a padded step sends blocks of the most there can be, so
+ * that it needs nothing from the host and can be recorded; another pass reads the
+ * counts back once per layer. */
 #ifndef FM_LLM_OP_CUDA_EXCHANGE_INTERNAL_H
 #define FM_LLM_OP_CUDA_EXCHANGE_INTERNAL_H
 
@@ -24,8 +22,8 @@ typedef struct {
 
 typedef enum {
     FM_CUDA_ANSWERS_STAY,  /* every rank has computed what it needs */
-    FM_CUDA_ANSWERS_SUMS,  /* a sum of slots from every set, for every row */
-    FM_CUDA_ANSWERS_PAIRS, /* one by one */
+    FM_CUDA_ANSWERS_ROWS,  /* all experts are in one set: sums of slots travel */
+    FM_CUDA_ANSWERS_PAIRS, /* the slots of a row are in several sets */
 } fm_cuda_answer_way;
 
 typedef struct {

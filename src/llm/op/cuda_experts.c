@@ -24,23 +24,52 @@ typedef struct {
 
 /* --- pairs ----------------------------------------------------------------- */
 
+static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
+{
+    const fm_cuda_run *g = p->g;
+    return (fm_cuda_pairs_args){.expert     = p->chosen,
+                                .count      = g->count,
+                                .offset     = g->offset,
+                                .pair_row   = g->pair_row,
+                                .pair_of    = g->pair_of,
+                                .block      = g->block,
+                                .n_block    = g->n_block,
+                                .scratch    = (int32_t *)g->middle, /* free until the products */
+                                .n_row      = p->n_row,
+                                .top_k      = p->r->config->top_k,
+                                .n_expert   = p->n_own ? p->n_own : 1,
+                                .block_rows = width,
+                                .first      = p->n_own ? p->first : p->r->config->n_expert};
+}
+
+static int width_of(const fm_model_config *c, int n_row)
+{
+    return fm_cuda_experts_block_rows(n_row * c->top_k, c->n_expert);
+}
+
+int fm__cuda_sorts_along(const fm_run *r)
+{
+    const fm_cuda_run *g = r->backend;
+    return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
+           g->exchange.way == FM_CUDA_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->apart;
+}
+
+fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)
+{
+    fm_cuda_run      *g = fm__gpu(r);
+    const expert_pass p = {
+        .r = r, .g = g, .chosen = route->expert, .n_row = r->n_row, .n_own = r->config->n_expert};
+    const fm_cuda_pairs_args a = pairs_of(&p, width_of(r->config, r->n_row));
+    g->pass.is_sorted          = 1;
+    return fm_cuda_route_and_sort(route, &a, g->stream);
+}
+
 static fm_status sort_by_expert(const expert_pass *p, int width)
 {
-    const fm_cuda_run       *g = p->g;
-    const fm_cuda_pairs_args a = {.expert     = p->chosen,
-                                  .count      = g->count,
-                                  .offset     = g->offset,
-                                  .pair_row   = g->pair_row,
-                                  .pair_of    = g->pair_of,
-                                  .block      = g->block,
-                                  .n_block    = g->n_block,
-                                  .scratch    = (int32_t *)g->middle, /* free until the products */
-                                  .n_row      = p->n_row,
-                                  .top_k      = p->r->config->top_k,
-                                  .n_expert   = p->n_own ? p->n_own : 1,
-                                  .block_rows = width,
-                                  .first      = p->n_own ? p->first : p->r->config->n_expert};
-    return fm_cuda_pairs(&a, g->stream);
+    const fm_cuda_pairs_args a         = pairs_of(p, width);
+    const int                is_sorted = p->g->pass.is_sorted;
+    p->g->pass.is_sorted               = 0;
+    return is_sorted ? FM_OK : fm_cuda_pairs(&a, p->g->stream);
 }
 
 static fm_cuda_travel travel_of(const expert_pass *p)
@@ -65,7 +94,7 @@ static fm_cuda_travel travel_of(const expert_pass *p)
                             .channel    = s->channel.index,
                             .attn       = s->attn.index,
                             .most_items = p->is_counted ? 0 : fm__cuda_least(c->top_k, largest),
-                            .as_sums    = x->way == FM_CUDA_ANSWERS_SUMS,
+                            .as_rows    = x->way == FM_CUDA_ANSWERS_ROWS,
                             .key_first  = x->key_first,
                             .key_place  = x->key_place};
 }
@@ -178,7 +207,7 @@ static fm_range rows_in_pass(const expert_pass *p, int group)
 static size_t items(const expert_pass *p, const fm_cuda_travel *t, int group, int set)
 {
     const size_t rows = (size_t)fm_range_len(rows_in_pass(p, group));
-    if (t->as_sums) return rows;
+    if (t->as_rows) return rows;
     if (p->is_counted) return (size_t)p->g->exchange.key_items[group * t->n_set + set];
     return rows * (size_t)t->most_items;
 }
@@ -245,9 +274,9 @@ static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
     fm_run                 *r     = p->r;
     const fm_model_config  *c     = r->config;
     const fm_cuda_exchange *x     = &p->g->exchange;
-    const int               width = fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert);
-    p->n_pair = p->n_row * fm__cuda_least(c->top_k, p->n_own);
-    if (x->key && (x->way == FM_CUDA_ANSWERS_PAIRS || x->channel)) fm__is_well(r, sort_by_set(p));
+    const int               width = width_of(c, p->n_row);
+    p->n_pair                     = p->n_row * fm__cuda_least(c->top_k, p->n_own);
+    if (x->way == FM_CUDA_ANSWERS_PAIRS) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
     if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);
     fm__cuda_side_join(r); /* y has the shared expert's answer */

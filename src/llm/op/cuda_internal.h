@@ -12,13 +12,13 @@
 #include "llm/kernel/cuda/linear.h"
 #include "llm/kernel/cuda/mla.h"
 #include "llm/kernel/cuda/rows.h"
+#include "llm/kernel/cuda/route.h"
 #include "llm/kernel/cuda/sample.h"
 #include "llm/op/cuda.h"
 #include "llm/op/cuda_exchange_internal.h"
 
 enum {
     FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
-    FM_CUDA_TILE_ROWS = 32,       /* up to these, gate and up are a product for few rows */
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
     FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
     FM_CUDA_FEW_PARTS = 32,       /* up to these, of 16 heads, parts are divided among blocks */
@@ -75,6 +75,7 @@ typedef struct {
     int n_gen, n_prompt_span, n_tile, n_table;
     int is_padded;  /* every size is one of a few, whatever the batch */
     int is_routed;  /* experts are to come */
+    int is_sorted;  /* and their pairs are there */
     int is_planned; /* units are on the device */
     int is_tiled;   /* the tiles of a pass over all keys are, too */
     int n_own_word; /* rows this rank contributes to the embedding */
@@ -99,7 +100,6 @@ typedef struct {
     fm_ops         ops;
     fm_cuda_side   side;
     int            apart; /* every op is done when it returns: none waits for the next */
-    int            deterministic; /* answers of experts travel one by one */
 
     fm_cuda_lists list[FM_CUDA_AHEAD]; /* pinned, in turn: the others may not be read yet */
     fm_mark       read[FM_CUDA_AHEAD]; /* reached when it has */
@@ -192,11 +192,11 @@ static inline int fm__cuda_parts(int n_key)
     return (n_key + FM_CUDA_PART - 1) / FM_CUDA_PART;
 }
 
-/* Parts that count as few. */
+/* Parts that count as few; a rank may have no head at all. */
 static inline int fm__cuda_few_units(int n_head)
 {
-    const int few = FM_CUDA_FEW_PARTS / ((n_head + 15) / 16);
-    return few > 1 ? few : 1;
+    const int by16 = n_head > 16 ? (n_head + 15) / 16 : 1;
+    return by16 < FM_CUDA_FEW_PARTS ? FM_CUDA_FEW_PARTS / by16 : 1;
 }
 
 /* cuda_batch.c */
@@ -231,6 +231,8 @@ void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 /* cuda_experts.c */
+int       fm__cuda_sorts_along(const fm_run *r); /* few rows, whose pairs are sorted as they are routed */
+fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route);
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
 /* cuda_attend.c */

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "llm/serve/serve_internal.h"
 
-enum { DEFAULT_RUNNING = 256 };
 static const double tick_seconds = 0.05, flush_seconds = 5;
 
 static fm_http_options http_options(fm_serve *s)
@@ -99,8 +98,7 @@ static void say_ready(const fm_serve *s)
 
 static fm_status start(fm_serve *s)
 {
-    s->max_running = s->engine_opt->max_running_requests ? (int)s->engine_opt->max_running_requests
-                                                         : DEFAULT_RUNNING;
+    s->max_running = fm_engine_max_running(s->engine);
     s->started     = fm_now();
     s->started_at  = (int64_t)time(NULL);
     FM_TRY(fm__facts_fill(s));

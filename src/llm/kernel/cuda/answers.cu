@@ -64,7 +64,7 @@ FM_DEVICE int real_items(const fm_cuda_travel &t, int group, int set)
 FM_DEVICE items items_to(const fm_cuda_travel &t, int group)
 {
     const fm__span rows = rows_of(t, group);
-    const int      per  = t.as_sums ? 1 : t.most_items;
+    const int      per  = t.as_rows ? 1 : t.most_items;
     items          b    = {rows.begin * per, (rows.end - rows.begin) * per};
     if (per) return b;
     for (int g = 0; g < group; g++) b.first += real_items(t, g, t.set);
@@ -75,7 +75,7 @@ FM_DEVICE items items_to(const fm_cuda_travel &t, int group)
 FM_DEVICE items items_from(const fm_cuda_travel &t, int set)
 {
     const fm__span rows = rows_of(t, t.group);
-    const int      per = t.as_sums ? 1 : t.most_items, n = (rows.end - rows.begin) * per;
+    const int      per = t.as_rows ? 1 : t.most_items, n = (rows.end - rows.begin) * per;
     items          b = {set * n, n};
     if (per) return b;
     b.first = t.key_first[t.group * t.n_set + set] - t.key_first[t.group * t.n_set];
@@ -118,7 +118,7 @@ FM_KERNEL(FM__ROW_THREADS) answer_keys(const fm_cuda_travel t, int32_t *key)
     key[i]      = e < 0 ? -1 : group_of(t, i / t.top_k) * t.n_set + set_of(t, e);
 }
 
-/* Block x: a row, as sums, or a (row, slot). */
+/* Block x: a row, or a (row, slot). */
 FM_KERNEL(FM__ROW_THREADS) answers_out(const fm_cuda_answers_out_args a)
 {
     fm__row_begin();
@@ -127,10 +127,10 @@ FM_KERNEL(FM__ROW_THREADS) answers_out(const fm_cuda_answers_out_args a)
     const int             col = fm__column4(), width = mine.end - mine.begin;
     if (col >= width) return;
     const size_t at  = blockIdx.x;
-    const int    row = (int)(t.as_sums ? at : at / (size_t)t.top_k), g = group_of(t, row);
+    const int    row = (int)(t.as_rows ? at : at / (size_t)t.top_k), g = group_of(t, row);
     float4       v    = make_float4(0, 0, 0, 0);
     int          item = row - rows_of(t, g).begin;
-    if (t.as_sums) {
+    if (t.as_rows) {
         for (size_t i = at * (size_t)t.top_k; i < (at + 1) * (size_t)t.top_k; i++)
             if (a.pair_of[i] >= 0)
                 v = add_scaled(v, a.weight[i],
@@ -155,12 +155,12 @@ FM_KERNEL(FM__ROW_THREADS) answers_in(const fm_cuda_answers_in_args a)
     const fm__span theirs = fm__part_at(channels(t), fm__part_with(channels(t), mine.begin + col));
     const fm__span seg    = counted_from(fm__shared_span(theirs, mine), mine.begin);
     float4         sum    = make_float4(0, 0, 0, 0);
-    for (int i = 0; i < (t.as_sums ? t.n_set : t.top_k); i++) {
+    for (int i = 0; i < (t.as_rows ? 1 : t.top_k); i++) {
         const size_t pair = (size_t)(a.own0 + (int)blockIdx.x) * (size_t)t.top_k + (size_t)i;
-        const int    e = t.as_sums ? 0 : t.expert[pair], set = t.as_sums ? i : set_of(t, e);
+        const int    e = t.as_rows ? 0 : t.expert[pair], set = t.as_rows ? 0 : set_of(t, e);
         if (e < 0) continue;
-        const int item = t.as_sums ? (int)blockIdx.x : item_of(t, t.group, set, pair);
-        sum            = add_scaled(sum, t.as_sums ? 1.0f : a.weight[pair],
+        const int item = t.as_rows ? (int)blockIdx.x : item_of(t, t.group, set, pair);
+        sum            = add_scaled(sum, t.as_rows ? 1.0f : a.weight[pair],
                                     fm__load4(a.in + place_of(items_from(t, set), width, seg, item, col)));
     }
     float       *y   = a.y + (size_t)(a.y_row0 + (int)blockIdx.x) * (size_t)width + col;
@@ -171,7 +171,7 @@ FM_KERNEL(FM__ROW_THREADS) answers_in(const fm_cuda_answers_in_args a)
 static void check(const fm_cuda_travel *t)
 {
     FM_BUG_UNLESS(t->D % 4 == 0 && t->n_group * t->n_attn == t->n_set * t->n_channel);
-    FM_BUG_UNLESS(t->as_sums || (t->key_first && t->key_place));
+    FM_BUG_UNLESS(t->as_rows ? t->n_set == 1 : t->key_first && t->key_place);
 }
 
 fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, fm_stream stream)
@@ -186,7 +186,7 @@ fm_status fm_cuda_answers_out(const fm_cuda_answers_out_args *a, fm_stream strea
 {
     const fm_cuda_travel *t = &a->travel;
     check(t);
-    const unsigned rows = (unsigned)(t->as_sums ? t->n_row : t->n_row * t->top_k);
+    const unsigned rows = (unsigned)(t->as_rows ? t->n_row : t->n_row * t->top_k);
     const dim3     grid(rows, fm__row_blocks(t->D / 4));
     if (rows == 0) return FM_OK;
     FM_LAUNCH_EARLY(answers_out, grid, FM__ROW_THREADS, 0, stream, *a);

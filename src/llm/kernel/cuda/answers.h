@@ -8,8 +8,8 @@
  *
  * As pairs, an item is a (row, slot) whose expert the sender has, in the order of
  * row and slot: the receiver adds the slots in their order, whoever computed
- * them, and the bits are those of one rank.  As sums, an item is a row with the
- * sum of the slots the sender has; the receiver adds them in the order of sets.
+ * them.  As rows, where one set has all experts, an item is a row with the sum of
+ * its slots.  Either way the bits are those of one rank.
  *
  * How many pairs each set has is known on the device only.  Either the host
  * reads it back and blocks are as long as they must be (most_items 0), or every
@@ -37,7 +37,7 @@ typedef struct {
     int            n_group, n_set, n_channel, n_attn; /* n_group * n_attn = n_set * n_channel */
     int            group, set, channel, attn;
     int            most_items; /* of a row in a set; 0: blocks have their real lengths */
-    int            as_sums;
+    int            as_rows;    /* n_set is 1 */
     /* As pairs: what fm_cuda_pairs makes of the keys. */
     const int32_t *key_first; /* [n_group*n_set+1] */
     const int32_t *key_place; /* [n_row, top_k] */
@@ -46,12 +46,12 @@ typedef struct {
 /* key[i] = group of the row * n_set + set of the expert, or -1 */
 fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, fm_stream stream);
 
-/* out <- pair_out as it travels, or sums of it. */
+/* out <- pair_out as it travels, or the sums of its rows. */
 typedef struct {
     fm_cuda_travel travel;
     const float   *pair_out; /* [n_pair, own columns] */
     const int32_t *pair_of;  /* [n_row, top_k] where a (row, slot) lies there; -1: not here */
-    const float   *weight;   /* [n_row, top_k]; as sums */
+    const float   *weight;   /* [n_row, top_k]; as rows */
     float         *out;
 } fm_cuda_answers_out_args;
 fm_status fm_cuda_answers_out(const fm_cuda_answers_out_args *a, fm_stream stream);

@@ -14,6 +14,8 @@
  *            of W3 for the same channels; its factors come as [W1, W3].
  *   shapes   I a multiple of 16, D even, k of both phases a multiple of 8 (e4m3:
  *            16); pointers 16-byte aligned
+ *   order    down reads weights and the list of blocks while the kernel launched before
+ *            it may still run: that one has neither written, but waited for who did
  *   pair     a pair's bits depend on its row and its expert's weights: not on
  *            other pairs, nor on block_rows or weight_rows
  *   err      |y - exact| <= k 2^-22 sum |x w| before rounding to the output's type
@@ -54,7 +56,8 @@ typedef struct {
     int            max_block;
     int            n_row;      /* without a block list */
     int            block_rows; /* 8, 16, 32, 64, 128 */
-    int weight_rows; /* of a task: 256 beside 128, else 128; bf16 beside 8 also 32.  0: chosen */
+    int weight_rows; /* of a task: 256 beside 128, else 128; beside 8 also 64 and for bf16 32;
+                      * e4m3 beside 16 also 256.  0: chosen */
 
     int D, I;
     int n_sm; /* multiprocessors of the device */

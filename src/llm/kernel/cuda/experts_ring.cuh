@@ -55,6 +55,7 @@ struct tile_shape {
         AHEAD        = STAGES - 1 - FLIGHT,
         THREADS      = ROWS,
         IS_FINE      = ROWS < 128,
+        IN_ORDER     = NT == 8, /* few blocks share an expert's weights */
         M16          = 2,
         N8           = NT / 8,
         K            = FP8 ? K_BYTES : K_BYTES / 2,
@@ -72,9 +73,10 @@ typedef struct {
     int expert, row0, pair0, n_pair;
 } tile_task;
 
+/* The list is read from L2: before fm_grid_wait() L1 may remember another one. */
 template <class S> FM_DEVICE int count_blocks(const tile_args &a)
 {
-    return a.block ? *a.n_block : (a.n_row + S::NT - 1) / S::NT;
+    return a.block ? *(const volatile int32_t *)a.n_block : (a.n_row + S::NT - 1) / S::NT;
 }
 
 template <class S> FM_DEVICE int row_tiles(const tile_args &a)
@@ -83,13 +85,13 @@ template <class S> FM_DEVICE int row_tiles(const tile_args &a)
 }
 
 /* Token block and first row of weights of task t.  Tasks go round by eight token
- * blocks at a time, so that blocks of one expert meet its weights in L2; tasks of
- * few rows are for few blocks, and do not wait to hear how many there are. */
+ * blocks at a time, so that blocks of one expert meet its weights in L2; tasks in
+ * order do not wait to hear how many there are. */
 template <class S> FM_DEVICE int block_of_task(const tile_args &a, int t, int n_block, int &row0)
 {
     const int tiles = row_tiles<S>(a), per_group = TASK_GROUP * tiles;
     const int group = t / per_group, in = t - group * per_group;
-    if (S::IS_FINE) {
+    if (S::IN_ORDER) {
         row0 = t % tiles * S::ROWS;
         return t / tiles;
     }
@@ -105,9 +107,10 @@ template <class S> FM_DEVICE tile_task task_at(const tile_args &a, int t, int n_
     k.expert    = 0;
     k.pair0     = b * S::NT;
     if (a.block) {
-        k.expert = a.block[3 * b];
-        k.pair0  = a.block[3 * b + 1];
-        k.n_pair = a.block[3 * b + 2];
+        const volatile int32_t *at = a.block + 3 * (int64_t)b;
+        k.expert                   = at[0];
+        k.pair0                    = at[1];
+        k.n_pair                   = at[2];
     } else {
         k.n_pair = min((int)S::NT, a.n_row - k.pair0);
     }
@@ -154,7 +157,7 @@ template <class S> FM_DEVICE int token_place(int r, int c)
 }
 
 template <class S>
-FM_DEVICE void copy_stage(uint8_t *stage, const tile_source<S> &s, const tile_args &a, int step)
+FM_DEVICE void copy_weights(uint8_t *stage, const tile_source<S> &s, const tile_args &a, int step)
 {
     const int     tid   = threadIdx.x;
     const int64_t pitch = (int64_t)a.k * (S::FP8 ? 1 : 2);
@@ -164,7 +167,12 @@ FM_DEVICE void copy_stage(uint8_t *stage, const tile_source<S> &s, const tile_ar
     for (int i = 0; i < S::ROWS / rows; i++)
         fm_cp_async16(stage + fm__chunk<K_BYTES>(weight_place<S>(tid / 8 + rows * i), tid % 8),
                       s.w + rows * i * pitch + step * K_BYTES, in_w && rows * i < s.n_w);
+}
 
+template <class S>
+FM_DEVICE void copy_tokens(uint8_t *stage, const tile_source<S> &s, const tile_args &a, int step)
+{
+    const int  tid = threadIdx.x;
     const int  c = tid % S::X_CHUNKS, at = step * S::X_BYTES + c * 16;
     const bool in_x = at < 2 * a.k;
 #pragma unroll
@@ -186,12 +194,15 @@ template <class S> struct tile_ring {
     tile_source<S> from;
 };
 
-template <class S> FM_DEVICE void copy_next(tile_ring<S> &r, const tile_args &a)
+template <class S>
+FM_DEVICE void copy_next(tile_ring<S> &r, const tile_args &a, bool with_weights = true)
 {
     if (r.task < r.n_task) {
-        if (r.step == 0 && !S::IS_FINE)
+        if (r.step == 0 && r.task != (int)blockIdx.x)
             source_begin<S>(r.from, a, task_at<S>(a, r.task, r.n_block));
-        copy_stage<S>(r.bytes + r.fill * S::STAGE_BYTES, r.from, a, r.step);
+        uint8_t *stage = r.bytes + r.fill * S::STAGE_BYTES;
+        if (with_weights) copy_weights<S>(stage, r.from, a, r.step);
+        copy_tokens<S>(stage, r.from, a, r.step);
         if (++r.step == r.n_step) {
             r.step = 0;
             r.task += gridDim.x;
@@ -201,19 +212,37 @@ template <class S> FM_DEVICE void copy_next(tile_ring<S> &r, const tile_args &a)
     fm_cp_async_commit();
 }
 
-template <class S> FM_DEVICE void ring_begin(tile_ring<S> &r, const tile_args &a, uint8_t *bytes)
+FM_DEVICE void wait_for_predecessor()
 {
-    /* A fine task is the only one of its thread block; its place in the list is asked
-     * for together with the list's length. */
-    const tile_task only = S::IS_FINE ? task_at<S>(a, blockIdx.x, 0) : tile_task();
-    r.bytes              = bytes;
-    r.n_block            = count_blocks<S>(a);
-    r.n_task             = r.n_block * row_tiles<S>(a);
-    r.n_step             = (a.k + S::K - 1) / S::K;
-    r.task               = blockIdx.x;
+    fm_grid_wait();
+    fm_grid_release();
+}
+
+/* Gives the first task of the thread block.  Where tasks are in order, its place in
+ * the list is asked for together with the list's length.  EARLY: only tokens come from
+ * the kernel before, and the first weights are asked for while it still runs. */
+template <class S, bool EARLY>
+FM_DEVICE tile_task ring_begin(tile_ring<S> &r, const tile_args &a, uint8_t *bytes)
+{
+    tile_task first = {};
+    int       early = 0;
+    if (!EARLY) wait_for_predecessor();
+    if (S::IN_ORDER) first = task_at<S>(a, blockIdx.x, 0);
+    r.bytes   = bytes;
+    r.n_block = count_blocks<S>(a);
+    r.n_task  = r.n_block * row_tiles<S>(a);
+    r.n_step  = (a.k + S::K - 1) / S::K;
+    r.task    = blockIdx.x;
     r.step = r.fill = r.read = 0;
-    if (S::IS_FINE && r.task < r.n_task) source_begin<S>(r.from, a, only);
-    for (int i = 0; i < S::AHEAD; i++) copy_next<S>(r, a);
+    if (r.task < r.n_task) {
+        if (!S::IN_ORDER) first = task_at<S>(a, r.task, r.n_block);
+        source_begin<S>(r.from, a, first);
+        for (; EARLY && early < min((int)S::AHEAD, r.n_step); early++)
+            copy_weights<S>(bytes + early * S::STAGE_BYTES, r.from, a, early);
+    }
+    if (EARLY) wait_for_predecessor();
+    for (int i = 0; i < S::AHEAD; i++) copy_next<S>(r, a, i >= early);
+    return first;
 }
 
 /* The stage that is multiplied next.  It has landed, and the one that copy_next()

@@ -3,8 +3,10 @@
  *
  *     tokens   rows   ring BF16   ring E4M3    blocks of a multiprocessor
  *        8      32    8 x  5 KB                5
+ *        8      64   12 x  9 KB   4 x 10 KB    2, 5
  *        8     128    6 x 17 KB   4 x 18 KB    2, 3
  *       16     128    4 x 18 KB   3 x 20 KB    3
+ *       16     256                3 x 36 KB    2      tokens come half as often
  *       32     128    3 x 20 KB   3 x 24 KB    3
  *       64     128    3 x 24 KB   3 x 32 KB    3, 2   by warpgroups, like the next
  *      128     256    4 x 48 KB   3 x 64 KB    1
@@ -44,11 +46,13 @@ template <class... KERNEL> struct tile_kernels {
 
 template <tile_out OUT>
 using tile_family = tile_kernels<
-    tile_kernel<tile_shape<0, 8, 32, 8>, OUT, 5>, tile_kernel<tile_shape<0, 8, 128, 6>, OUT, 2>,
-    tile_kernel<tile_shape<0, 16, 128, 4>, OUT, 3>, tile_kernel<tile_shape<0, 32, 128, 3>, OUT, 3>,
+    tile_kernel<tile_shape<0, 8, 32, 8>, OUT, 5>, tile_kernel<tile_shape<0, 8, 64, 12>, OUT, 2>,
+    tile_kernel<tile_shape<0, 8, 128, 6>, OUT, 2>, tile_kernel<tile_shape<0, 16, 128, 4>, OUT, 3>,
+    tile_kernel<tile_shape<0, 32, 128, 3>, OUT, 3>,
     tile_kernel<tile_shape<0, 64, 128, 3, BY_WARPGROUP>, OUT, 3>,
     wide_kernel<tile_shape<0, 128, 256, 4, BY_TOKENS, 1>, OUT>,
-    tile_kernel<tile_shape<1, 8, 128, 4>, OUT, 3>, tile_kernel<tile_shape<1, 16, 128, 3>, OUT, 3>,
+    tile_kernel<tile_shape<1, 8, 64, 4>, OUT, 5>, tile_kernel<tile_shape<1, 8, 128, 4>, OUT, 3>,
+    tile_kernel<tile_shape<1, 16, 128, 3>, OUT, 3>, tile_kernel<tile_shape<1, 16, 256, 3>, OUT, 2>,
     tile_kernel<tile_shape<1, 32, 128, 3>, OUT, 3>,
     tile_kernel<tile_shape<1, 64, 128, 3, BY_WARPGROUP>, OUT, 2>,
     tile_kernel<tile_shape<1, 128, 256, 3, BY_WARPGROUP>, OUT, 1>>;
@@ -60,12 +64,13 @@ static inline int most_blocks(const fm_cuda_experts_args *a)
 }
 
 /* Rows of weights in a task of a product with n of them.  Fine tasks level out what
- * multiprocessors have to do; a single round of tasks has nothing to level. */
+ * multiprocessors have to do; a single round of tasks has nothing to level, and four to
+ * eight rounds have been measured to level out by themselves. */
 static inline int rows_of_task(const fm_cuda_experts_args *a, int n, bool e4m3)
 {
-    const int64_t tasks = (int64_t)((n + 127) / 128) * most_blocks(a);
+    const int64_t tasks = (int64_t)((n + 127) / 128) * most_blocks(a), half = 2 * tasks / a->n_sm;
     if (a->weight_rows) return a->weight_rows;
-    if (a->block_rows == 8 && !e4m3 && 2 * tasks > 3 * (int64_t)a->n_sm) return 32;
+    if (a->block_rows == 8 && !e4m3 && half >= 3 && (half < 8 || half > 16)) return 32;
     return a->block_rows < 128 ? 128 : 256;
 }
 

@@ -191,11 +191,10 @@ grouped_tiles(const tile_args a)
 {
     FM_SHARED_BYTES(bytes);
     tile_ring<S> ring;
-    fm_grid_wait();
-    fm_grid_release();
-    ring_begin<S>(ring, a, bytes);
+    tile_task    task = ring_begin<S, OUT == OUT_F32>(ring, a, bytes);
     for (int t = blockIdx.x; t < ring.n_task; t += gridDim.x) {
-        const tile_task task = task_at<S>(a, t, ring.n_block);
+        const int       after = t + gridDim.x; /* asked for now, known when this one is done */
+        const tile_task next  = after < ring.n_task ? task_at<S>(a, after, ring.n_block) : task;
         tile_sums<S>    c;
         clear<S>(c);
         if constexpr (S::WAY == BY_WARP)
@@ -208,6 +207,7 @@ grouped_tiles(const tile_args a)
             store_swiglu<S>(a, task, c);
         else
             store_sums<S, OUT>(a, task, c);
+        task = next;
     }
 }
 

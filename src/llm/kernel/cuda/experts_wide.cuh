@@ -89,12 +89,10 @@ template <class S, tile_out OUT> FM_KERNEL(S::THREADS, 1) grouped_wide(const til
 {
     FM_SHARED_BYTES(bytes);
     tile_ring<S> ring;
-    fm_grid_wait();
-    fm_grid_release();
-    ring_begin<S>(ring, a, bytes);
+    tile_task    task = ring_begin<S, false>(ring, a, bytes);
     for (int t = blockIdx.x; t < ring.n_task; t += gridDim.x) {
-        const tile_task task = task_at<S>(a, t, ring.n_block);
-        float           d[S::ROWS / 2];
+        if (t != (int)blockIdx.x) task = task_at<S>(a, t, ring.n_block);
+        float d[S::ROWS / 2];
 #pragma unroll
         for (int i = 0; i < S::ROWS / 2; i++) d[i] = 0;
         multiply_tokens<S>(d, ring, a, task);

@@ -74,10 +74,8 @@ FM_DEVICE void fm__weights_e4m3_plain(uint32_t a[4], const uint8_t *tile, int ro
     for (int i = 0; i < 2; i++) {
         const uint8_t *at =
             tile + fm__chunk<ROW_BYTES>(row0 + 8 * i + (lane >> 2), c) + (lane & 3) * 2;
-        uint32_t v[2];
-        fm_bf16x4_of_e4m3x4(v, *(const uint16_t *)at | (uint32_t)*(const uint16_t *)(at + 8) << 16);
-        a[i]     = v[0];
-        a[i + 2] = v[1];
+        a[i]     = fm_bf16x2_of_e4m3<0>(*(const uint16_t *)at);
+        a[i + 2] = fm_bf16x2_of_e4m3<0>(*(const uint16_t *)(at + 8));
     }
 }
 

@@ -5,7 +5,7 @@
  *     warp i < M16: ldmatrix of its 16 rows     the others: zeros, or nothing but copies
  *     d[64, NT] += w[64, 16] x[16, NT], eight times per stage
  *
- * For many rows of w at a time, and for weights [k][n].  While one stage is
+ * For many rows of w or of x at a time, and for weights [k][n].  While one stage is
  * multiplied, the operands of the next are loaded: two sets of registers, and a
  * stage is free two steps later. */
 #ifndef FM_LLM_KERNEL_CUDA_LINEAR_CHAIN_CUH

@@ -46,32 +46,17 @@ template <class S> struct linear_kernel {
 template <weight_kind KIND, int NT> struct linear_choice;
 
 template <> struct linear_choice<W_BF16, 8> {
-    using narrow = linear_kernel<linear_shape<W_BF16, 1, 8, 12>>;
-    using middle = linear_kernel<linear_shape<W_BF16, 2, 8, 10>>;
-    using wide   = linear_kernel<linear_shape<W_BF16, 4, 8, 4>>;
-};
-template <> struct linear_choice<W_BF16, 16> {
-    using narrow = linear_kernel<linear_shape<W_BF16, 1, 16, 9>>;
-    using middle = linear_kernel<linear_shape<W_BF16, 2, 16, 8>>;
-    using wide   = linear_kernel<linear_shape<W_BF16, 4, 16, 5>>;
-};
-template <> struct linear_choice<W_BF16, 32> {
-    using narrow = linear_kernel<linear_shape<W_BF16, 1, 32, 6>>;
-    using middle = linear_kernel<linear_shape<W_BF16, 2, 32, 6>>;
-    using wide   = linear_kernel<linear_shape<W_BF16, 4, 32, 4>>;
-};
-template <> struct linear_choice<W_BF16_MMA, 8> {
     using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 8, 12>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 8, 10>>;
     using wide   = linear_kernel<linear_shape<W_BF16_MMA, 4, 8, 4>>;
 };
-template <> struct linear_choice<W_BF16_MMA, 16> {
+template <> struct linear_choice<W_BF16, 16> {
     using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 16, 9>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 16, 8>>;
     using wide   = linear_kernel<linear_shape<W_BF16_MMA, 4, 16, 5>>;
 };
-template <> struct linear_choice<W_BF16_MMA, 32> {
-    using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 32, 6>>;
+template <> struct linear_choice<W_BF16, 32> {
+    using narrow = linear_kernel<linear_shape<W_BF16, 1, 32, 6>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 32, 6>>;
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 32, 4>>;
 };
@@ -87,8 +72,8 @@ template <> struct linear_choice<W_E4M3, 16> {
 };
 template <> struct linear_choice<W_E4M3, 32> {
     using narrow = linear_kernel<linear_shape<W_E4M3, 2, 32, 4>>;
-    using middle = narrow;
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 32, 5>>;
+    using middle = wide;
 };
 /* Rows of 64 outputs fill the banks; heads give thread blocks enough. */
 template <int NT> struct linear_choice<W_BF16_BY_K, NT> {
@@ -137,7 +122,6 @@ fm_status fm_cuda_linear_init(void)
 {
     FM_TRY(init_kind<W_BF16>());
     FM_TRY(init_kind<W_BF16_BY_K>());
-    FM_TRY(init_kind<W_BF16_MMA>());
     FM_TRY(init_kind<W_E4M3>());
     return fm_cuda_linear_wide_init();
 }
@@ -161,11 +145,5 @@ fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream)
     if (a->m == 0) return FM_OK;
     if (a->scale) return launch_kind<W_E4M3>(*a, stream);
     if (a->by_k) return launch_kind<W_BF16_BY_K>(*a, stream);
-    return launch_kind<W_BF16_MMA>(*a, stream);
-}
-
-fm_status fm_cuda_linear_wgmma(const fm_cuda_linear_args *a, fm_stream stream)
-{
-    check(a);
     return launch_kind<W_BF16>(*a, stream);
 }

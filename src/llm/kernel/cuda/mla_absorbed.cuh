@@ -33,6 +33,7 @@ template <bool FIXED, bool E4M3> struct shape {
     static const bool bytes  = E4M3;  /* the cache is */
     static const bool tiled  = false;
     static const int  heads  = TILE_HEADS;
+    static const bool held   = FIXED || !E4M3; /* queries in registers: else there are too few */
     static const int  stages = 3;
     /* Bytes leave the ring when they are widened, bf16 blocks when they have been used. */
     static const int  ahead  = E4M3 ? stages : stages - 1;
@@ -40,7 +41,7 @@ template <bool FIXED, bool E4M3> struct shape {
 
 /* Shared memory of a block, in order; rows are row_bytes apart. */
 template <class S> struct layout {
-    unsigned char *ring, *tile, *weight;
+    unsigned char *ring, *tile, *weight, *q; /* tile: e4m3; q: if they are not held */
     float         *peak, *alpha; /* [16][WARPS] maxima or sums of eight keys each, [16] */
     int            row_bytes, stage_bytes;
 
@@ -51,7 +52,8 @@ template <class S> struct layout {
         ring        = base;
         tile        = ring + S::stages * stage_bytes;
         weight      = tile + (S::bytes ? KEYS * row_bytes : 0);
-        peak        = (float *)(weight + TILE_HEADS * WEIGHT_BYTES);
+        q           = weight + TILE_HEADS * WEIGHT_BYTES;
+        peak        = (float *)(q + (S::held ? 0 : TILE_HEADS * row_bytes));
         alpha       = peak + TILE_HEADS * WARPS;
     }
 
@@ -222,18 +224,28 @@ FM_DEVICE void hold_queries(uint32_t held[][4], unsigned char *q, int row_bytes,
     }
 }
 
+/* Or in a tile of their own: 16 rows of 16-byte chunks. */
+template <class S> FM_DEVICE void keep_queries(const layout<S> &m, const unsigned char *q)
+{
+    for (int i = threadIdx.x; i < m.row_bytes; i += THREADS)
+        ((uint4 *)m.q)[i] = ((const uint4 *)q)[i];
+}
+
 /* s = q k for 16 heads and the warp's eight keys. */
-FM_DEVICE void score(float s[4], const uint32_t held[][4], unsigned char *tile, int row_bytes,
+template <class S>
+FM_DEVICE void score(float s[4], const uint32_t held[][4], const layout<S> &m, unsigned char *tile,
                      const place &u)
 {
     float even[4] = {}, odd[4] = {};
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
         if (k * 32 >= u.width) break;
-        uint32_t b[4];
-        fm__load_keys8(b, tile, row_bytes, u.warp * 8, k * 4);
-        fm_mma_bf16_16816(even, held[2 * k], b);
-        fm_mma_bf16_16816(odd, held[2 * k + 1], b + 2);
+        uint32_t a[2][4], b[4];
+        if (!S::held) fm__load_a(a[0], m.q, m.row_bytes, 0, k * 4);
+        if (!S::held) fm__load_a(a[1], m.q, m.row_bytes, 0, k * 4 + 2);
+        fm__load_keys8(b, tile, m.row_bytes, u.warp * 8, k * 4);
+        fm_mma_bf16_16816(even, S::held ? held[2 * k] : a[0], b);
+        fm_mma_bf16_16816(odd, S::held ? held[2 * k + 1] : a[1], b + 2);
     }
 #pragma unroll
     for (int i = 0; i < 4; i++) s[i] = even[i] + odd[i];

@@ -45,9 +45,9 @@ FM_DEVICE void store_scores(const fm_mla_absorbed_args &a, const place &u, const
 template <class S>
 FM_DEVICE void run_scores(const fm_mla_absorbed_args &a, const layout<S> &m, const place &u)
 {
-    uint32_t       held[2 * STEPS][4];
+    uint32_t       held[S::held ? 2 * STEPS : 1][4];
     const int      n = a.rows.part / KEYS;
-    unsigned char *q = m.ring + m.stage_bytes, *keys = m.ring;
+    unsigned char *q = S::held ? m.ring + m.stage_bytes : m.q, *keys = m.ring;
     for (int i = blockIdx.x; i < u.n_work * n; i += gridDim.x) {
         cursor at = begin_work(a, u, i / n);
         at.item = i % n;
@@ -64,8 +64,8 @@ FM_DEVICE void run_scores(const fm_mla_absorbed_args &a, const layout<S> &m, con
             __syncthreads();
         }
         float s[4], key_scale[2];
-        hold_queries(held, q, m.row_bytes, u);
-        score(s, held, S::bytes ? m.tile : keys, m.row_bytes, u);
+        if (S::held) hold_queries(held, q, m.row_bytes, u);
+        score(s, held, m, S::bytes ? m.tile : keys, u);
         mask_scores<S>(s, key_scale, scale, u, at.item * KEYS, at.n_key);
         store_scores<S>(a, u, at, s);
         __syncthreads(); /* the tiles are free */

@@ -160,7 +160,7 @@ FM_DEVICE void add_block(const fm_mla_absorbed_args &a, const layout<S> &m, cons
 {
     float s[4], key_scale[2];
     if (!S::bytes && u.warp < WARPS / 2) feed_item(a, m, u, f);
-    score(s, held, tile, m.row_bytes, u);
+    score(s, held, m, tile, u);
     if (!S::bytes && u.warp >= WARPS / 2) feed_item(a, m, u, f);
     mask_scores<S>(s, key_scale, scale, u, at.item * KEYS, at.n_key);
     weigh(s, key_scale, h, m, u, a.scale * fm__log2_e);
@@ -171,7 +171,7 @@ FM_DEVICE void add_block(const fm_mla_absorbed_args &a, const layout<S> &m, cons
 template <class S>
 FM_DEVICE void run_ring(const fm_mla_absorbed_args &a, const layout<S> &m, const place &u)
 {
-    uint32_t held[2 * STEPS][4];
+    uint32_t held[S::held ? 2 * STEPS : 1][4];
     float    z[2 * PAIRS][4];
     sums     h = {};
     feed<S>  f = {};
@@ -186,7 +186,8 @@ FM_DEVICE void run_ring(const fm_mla_absorbed_args &a, const layout<S> &m, const
         unsigned char *stage = m.ring + i % S::stages * m.stage_bytes;
         const float    scale = f.scale[0];
         if (at.item < 0) {
-            hold_queries(held, stage, m.row_bytes, u);
+            if (S::held) hold_queries(held, stage, m.row_bytes, u);
+            else         keep_queries(m, stage);
             if (S::bytes) __syncthreads(); /* all have them: the stage is free */
             feed_item(a, m, u, f);
 #pragma unroll
@@ -194,9 +195,10 @@ FM_DEVICE void run_ring(const fm_mla_absorbed_args &a, const layout<S> &m, const
             h = {{-INFINITY, -INFINITY}, {0, 0}};
             continue;
         }
-        if (S::bytes) { /* of its own keys a warp needs no other */
+        if (S::bytes) { /* a warp replaces its own keys, but queries come over those of all */
             widen_keys<S>(m.tile, stage, m.row_bytes, u);
-            __syncwarp();
+            if (f.at.item < 0) __syncthreads();
+            else               __syncwarp();
             feed_item(a, m, u, f);
         }
         add_block(a, m, u, at, S::bytes ? m.tile : stage, held, scale, f, z, h);

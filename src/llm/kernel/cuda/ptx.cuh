@@ -193,16 +193,27 @@ FM_DEVICE uint32_t fm_mul_bf16x2(uint32_t a, uint32_t b)
     return v;
 }
 
-/* Four e4m3 bytes, lowest first, exactly; the two NaN codes become +-480.  The
- * byte's sign and its other bits moved into place are the value * 2^-120. */
+/* Four bytes of x: a hex digit of the selector names one, plus 8 its sign eight times. */
+FM_DEVICE uint32_t fm_bytes_or_signs(uint32_t x, uint32_t selector)
+{
+    uint32_t v;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v) : "r"(x), "r"(selector));
+    return v;
+}
+
+/* e4m3 bytes I and I+1 of four, exactly; the two NaN codes become +-480.  The byte's
+ * sign and its other bits moved into place are the value * 2^-120.  Half of the four
+ * instructions are multiplications: shifts and masks have half the throughput. */
+template <int I> FM_DEVICE uint32_t fm_bf16x2_of_e4m3(uint32_t e4m3x4)
+{
+    const uint32_t wide = fm_bytes_or_signs(e4m3x4, 0x9180 + 0x1111 * I); /* 16-bit integers */
+    return fm_mul_bf16x2(wide * 16 & 0x87f087f0u, 0x7b807b80u /* 2^120, twice */);
+}
+
 FM_DEVICE void fm_bf16x4_of_e4m3x4(uint32_t bf16x2[2], uint32_t e4m3x4)
 {
-    const uint32_t up = 0x7b807b80u; /* 2^120, twice */
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const uint32_t v = __byte_perm(e4m3x4, 0, i ? 0x3424 : 0x1404); /* bytes to upper halves */
-        bf16x2[i] = fm_mul_bf16x2((v & 0x80008000u) | (v >> 4 & 0x07f007f0u), up);
-    }
+    bf16x2[0] = fm_bf16x2_of_e4m3<0>(e4m3x4);
+    bf16x2[1] = fm_bf16x2_of_e4m3<2>(e4m3x4);
 }
 
 /* To nearest even, at most +-448; lo in bits 0..7. */

@@ -201,12 +201,26 @@ FM_DEVICE uint32_t fm_mul_bf16x2(uint32_t a, uint32_t b)
                             fm_f32_of_bf16_hi(a) * fm_f32_of_bf16_hi(b));
 }
 
+FM_DEVICE uint32_t fm_bytes_or_signs(uint32_t x, uint32_t selector)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        const uint32_t digit = selector >> 4 * i & 15, byte = x >> 8 * (digit & 3) & 0xff;
+        v |= (digit & 8 ? (byte & 0x80 ? 0xff : 0) : byte) << 8 * i;
+    }
+    return v;
+}
+
+template <int I> FM_DEVICE uint32_t fm_bf16x2_of_e4m3(uint32_t e4m3x4)
+{
+    const uint32_t wide = fm_bytes_or_signs(e4m3x4, 0x9180 + 0x1111 * I);
+    return fm_mul_bf16x2(wide * 16 & 0x87f087f0u, 0x7b807b80u);
+}
+
 FM_DEVICE void fm_bf16x4_of_e4m3x4(uint32_t bf16x2[2], uint32_t e4m3x4)
 {
-    for (int i = 0; i < 2; i++) {
-        const uint32_t v = __byte_perm(e4m3x4, 0, i ? 0x3424 : 0x1404);
-        bf16x2[i]        = fm_mul_bf16x2((v & 0x80008000u) | (v >> 4 & 0x07f007f0u), 0x7b807b80u);
-    }
+    bf16x2[0] = fm_bf16x2_of_e4m3<0>(e4m3x4);
+    bf16x2[1] = fm_bf16x2_of_e4m3<2>(e4m3x4);
 }
 
 static inline uint8_t fm_emu_e4m3(float x)
