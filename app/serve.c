@@ -3,19 +3,16 @@
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "args.h"
-#include "brief_waits.h"
 #include "commands.h"
 #include "default_model.h"
-#include "device/host.h"
 #include "llm/serve/serve.h"
 #include "start.h"
 
-enum { EXIT_TOLD_TWICE = 128 + 15, FEW_CORES = 7 };
+enum { EXIT_TOLD_TWICE = 128 + 15 };
 
 static const char about[] = "Serves a model over HTTP with OpenAI's API (/v1/chat/completions, "
                             "/v1/completions, /v1/models), SGLang's "
@@ -53,14 +50,6 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
-/* On a few cores the sockets often take one from the team.  A thread that is
- * bound cannot go on elsewhere then, and the others wait for it. */
-static fm_status leave_cores_open(fm_options *o)
-{
-    if (strcmp(o->cpu_bind, "auto") != 0 || fm_host_cores() > FEW_CORES) return FM_OK;
-    return fm_options_set(o, "cpu-bind", "none");
-}
-
 static void say_ready(void *ctx, const char *url)
 {
     (void)ctx;
@@ -92,7 +81,6 @@ static fm_status run(command *c, fm_serve **s, fm_engine **e)
     const fm_serve_hooks hooks = {say_ready, log_access, c->engine->quiet ? NULL : log_batch, NULL};
     raise_file_limit();
     FM_TRY(fm_default_model(c->engine));
-    FM_TRY(leave_cores_open(c->engine));
     FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
     if (!fm_engine_is_leader(*e)) return follow(*e);
@@ -104,8 +92,6 @@ int fm_cmd_serve(int argc, char **argv)
     command    c = {0};
     fm_serve  *s = NULL;
     fm_engine *e = NULL;
-
-    if (fm_host_cores() <= FEW_CORES) fm_wait_briefly(argv - 1);
 
     fm_status rc = read_command_line(&c, argc, argv);
     if (rc == FM_OK) rc = run(&c, &s, &e);
