@@ -3,7 +3,6 @@
 #include "device/host.h"
 
 #include <errno.h>
-#include <hwloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -93,20 +92,4 @@ size_t fm_host_resident(void)
     if (fscanf(f, "%*u %llu", &pages) != 1) pages = 0;
     fclose(f);
     return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-int fm_host_cores(void)
-{
-    hwloc_topology_t t;
-    int              n = 0;
-    if (hwloc_topology_init(&t) < 0) return 1;
-    if (hwloc_topology_load(t) == 0) {
-        hwloc_cpuset_t mine = hwloc_bitmap_alloc();
-        if (mine && hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) == 0)
-            n = hwloc_get_nbobjs_inside_cpuset_by_type(t, mine, HWLOC_OBJ_CORE);
-        if (n <= 0) n = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
-        hwloc_bitmap_free(mine);
-    }
-    hwloc_topology_destroy(t);
-    return n > 0 ? n : 1;
 }

@@ -20,7 +20,4 @@ size_t fm_host_available(void);
 size_t fm_host_total(void);
 size_t fm_host_resident(void); /* bytes this process holds now */
 
-/* Physical cores within this process's affinity mask (at least 1). */
-int fm_host_cores(void);
-
 #endif

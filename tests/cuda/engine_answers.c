@@ -4,30 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine_options.h"
 #include "llm/engine.h"
 
 static fm_status open_engine(fm_engine **e, const fm_engine_asked *how)
 {
-    const struct {
-        const char *name, *value;
-    } option[] = {{"model-path", how->dir},
-                  {"device", how->device},
-                  {"max-running-requests", how->max_running},
-                  {"chunked-prefill-size", how->chunk},
-                  {"max-total-tokens", how->max_tokens},
-                  {"context-length", "96"},
-                  {"threads", "1"},
-                  {"deterministic", "1"},
-                  {"skip-tokenizer-init", "1"},
-                  {"disable-cuda-graph", "1"},
-                  {"disable-radix-cache", how->no_cache ? "1" : "0"}};
-    fm_options *o  = NULL;
-    fm_status   rc = fm_options_create(&o);
-    for (size_t i = 0; rc == FM_OK && i < sizeof option / sizeof *option; i++)
-        rc = fm_options_set(o, option[i].name, option[i].value);
-    if (rc == FM_OK) rc = fm_engine_open(e, o);
-    fm_options_destroy(o);
-    return rc;
+    const fm_engine_option option[] = {{"model-path", how->dir},
+                                       {"device", how->device},
+                                       {"max-running-requests", how->max_running},
+                                       {"chunked-prefill-size", how->chunk},
+                                       {"max-total-tokens", how->max_tokens},
+                                       {"context-length", "96"},
+                                       {"threads", "1"},
+                                       {"deterministic", "1"},
+                                       {"skip-tokenizer-init", "1"},
+                                       {"disable-cuda-graph", "1"},
+                                       {"disable-radix-cache", how->no_cache ? "1" : "0"}};
+    return fm_engine_open_with(e, option, sizeof option / sizeof *option, NULL);
 }
 
 /* Prompts of 5 to 53 tokens that begin alike. */

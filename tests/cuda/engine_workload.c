@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine_options.h"
 #include "base/str.h"
 #include "llm/engine.h"
 
@@ -36,27 +37,19 @@ typedef struct {
 
 static fm_status open_engine(fm_engine **e, const fm_workload *w)
 {
-    const struct {
-        const char *name, *value;
-    } option[] = {{"model-path", w->dir},
-                  {"tokenizer-path", w->tokenizer},
-                  {"device", "cuda"},
-                  {"max-running-requests", w->max_running},
-                  {"chunked-prefill-size", w->chunk},
-                  {"max-total-tokens", w->max_tokens},
-                  {"context-length", "96"},
-                  {"threads", "1"},
-                  {"deterministic", "1"},
-                  {"disable-cuda-graph", "1"},
-                  {"disable-radix-cache", w->no_cache ? "1" : "0"},
-                  {"disable-overlap-schedule", w->no_overlap ? "1" : "0"}};
-    fm_options *o  = NULL;
-    fm_status   rc = fm_options_create(&o);
-    for (size_t i = 0; rc == FM_OK && i < sizeof option / sizeof *option; i++)
-        rc = fm_options_set(o, option[i].name, option[i].value);
-    if (rc == FM_OK) rc = fm_engine_open(e, o);
-    fm_options_destroy(o);
-    return rc;
+    const fm_engine_option option[] = {{"model-path", w->dir},
+                                       {"tokenizer-path", w->tokenizer},
+                                       {"device", "cuda"},
+                                       {"max-running-requests", w->max_running},
+                                       {"chunked-prefill-size", w->chunk},
+                                       {"max-total-tokens", w->max_tokens},
+                                       {"context-length", "96"},
+                                       {"threads", "1"},
+                                       {"deterministic", "1"},
+                                       {"disable-cuda-graph", "1"},
+                                       {"disable-radix-cache", w->no_cache ? "1" : "0"},
+                                       {"disable-overlap-schedule", w->no_overlap ? "1" : "0"}};
+    return fm_engine_open_with(e, option, sizeof option / sizeof *option, NULL);
 }
 
 /* What is particular to a kind of request. */
@@ -154,7 +147,7 @@ int fm_run_workload(const fm_workload *w, char transcript[FM_WORKLOAD_BYTES], co
     for (int i = 0; i < N_ASKED; i++)
         for (int k = 0; k < N_ANSWERS; k++) {
             const size_t room = FM_WORKLOAD_BYTES - at;
-            const int n = snprintf(transcript + at, room, "answer %d of %d:\n%s", k, i,
+            const int    n    = snprintf(transcript + at, room, "answer %d of %d:\n%s", k, i,
                                    s.said[i][k].text ? s.said[i][k].text : "");
             at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
             fm_str_fini(&s.said[i][k]);

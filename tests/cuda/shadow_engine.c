@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine_options.h"
 #include "device/cuda/device.h"
 #include "llm/engine_internal.h"
 
@@ -16,26 +17,18 @@ static void keep(const char *text)
 
 static fm_status open_engine(fm_engine **e, const fm_shadow_asked *how)
 {
-    const struct {
-        const char *name, *value;
-    } option[] = {{"model-path", how->model},
-                  {"json-model-override-args", how->json ? how->json : "{}"},
-                  {"page-size", how->page_size},
-                  {"shadow", "1"},
-                  {"max-running-requests", "8"},
-                  {"chunked-prefill-size", "32"},
-                  {"max-total-tokens", "1024"},
-                  {"context-length", "128"},
-                  {"threads", "1"},
-                  {"skip-tokenizer-init", "1"}};
-    const fm_engine_hooks hooks = {.report = keep};
-    fm_options           *o     = NULL;
-    fm_status             rc    = fm_options_create(&o);
-    for (size_t i = 0; rc == FM_OK && i < sizeof option / sizeof *option; i++)
-        rc = fm_options_set(o, option[i].name, option[i].value);
-    if (rc == FM_OK) rc = fm_engine_open_shown(e, o, &hooks);
-    fm_options_destroy(o);
-    return rc;
+    const fm_engine_option option[] = {{"model-path", how->model},
+                                       {"json-model-override-args", how->json ? how->json : "{}"},
+                                       {"page-size", how->page_size},
+                                       {"shadow", "1"},
+                                       {"max-running-requests", "8"},
+                                       {"chunked-prefill-size", "32"},
+                                       {"max-total-tokens", "1024"},
+                                       {"context-length", "128"},
+                                       {"threads", "1"},
+                                       {"skip-tokenizer-init", "1"}};
+    const fm_engine_hooks  hooks    = {.report = keep};
+    return fm_engine_open_with(e, option, sizeof option / sizeof *option, &hooks);
 }
 
 /* --- a fault ---------------------------------------------------------------- */

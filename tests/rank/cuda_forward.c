@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cuda_forward_part.h"
+#include "forward_layout.h"
 
 /* Shares that are uneven, and empty ones: 3 heads, 5 blocks of outputs, 5 of an
  * expert's channels, 6 experts, 2 blocks of words. */
@@ -41,10 +42,6 @@ static const struct {
 };
 
 enum { MAX_OUTS = 8 }; /* of a text in a step */
-
-typedef struct {
-    int tp, pp, groups, ep, n_lane, pads;
-} layout;
 
 static fm_world      *w;
 static int            is_thorough;
@@ -169,36 +166,10 @@ static void run_steps(part *p, const steps *s, int group, const layout *l, int m
     for (int k = 0; k < N_STEP; k++) steps_batch_free(&b[k]);
 }
 
-static fm_comm *split(const char *name, int color, int key)
-{
-    const fm_comm_part wish = {color, key, name, 0};
-    fm_comm           *c    = NULL;
-    CHECK(w, fm_comm_split(fm_world_comm(w), &wish, &c) == FM_OK);
-    return c;
-}
-
-static fm_shard shard_of(const layout *l, int rank, int n_layer)
-{
-    const int stage = rank / l->tp, place = rank % l->tp;
-    const int attn = l->tp / l->groups, channel = l->tp / l->ep;
-    return (fm_shard){.attn    = {place % attn, attn},
-                      .group   = {place / attn, l->groups},
-                      .expert  = {place / channel, l->ep},
-                      .channel = {place % channel, channel},
-                      .layer   = {n_layer * stage / l->pp, n_layer * (stage + 1) / l->pp}};
-}
-
 static void together(int model, const steps *s, const layout *l)
 {
-    const int      rank = fm_world_comm(w)->rank, first = rank / l->tp * l->tp;
-    const fm_shard shard = shard_of(l, rank, 4);
-    const fm_ranks ranks = {
-        .replica = fm_world_comm(w),
-        .stage   = split("stage", first, rank),
-        .attn    = split("attn", first + shard.group.index, rank),
-        .group   = split("group", first + shard.attn.index, rank),
-        .channel = split("channel", first + shard.expert.index, rank),
-    };
+    const fm_shard shard = layout_shard(l, fm_world_comm(w)->rank, 4);
+    fm_ranks       ranks = layout_ranks(l, w, &shard);
     const part_wish wish = {.overrides = models[model].overrides,
                             .shard     = &shard,
                             .steps     = s,
@@ -211,10 +182,7 @@ static void together(int model, const steps *s, const layout *l)
     part_open(&p, w, &wish);
     run_steps(&p, s, shard.group.index, l, model);
     part_close(&p);
-    fm_comm_close(ranks.stage);
-    fm_comm_close(ranks.attn);
-    fm_comm_close(ranks.group);
-    fm_comm_close(ranks.channel);
+    layout_ranks_close(&ranks);
 }
 
 /* Each with another number of lanes, padded by turns.  The models share the

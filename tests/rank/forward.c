@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "forward_layout.h"
 #include "forward_steps.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
@@ -53,10 +54,6 @@ typedef struct {
     void           *slab;
     fm_run         *run;
 } part;
-
-typedef struct {
-    int tp, pp, groups, ep, n_lane;
-} layout;
 
 static fm_world *w;
 static float    *want[N_STEP][N_TEXT];
@@ -170,44 +167,15 @@ static void run_steps(part *p, const steps *s, const fm_shard *shard, const layo
     for (int k = 0; k < N_STEP; k++) steps_batch_free(&b[k]);
 }
 
-static fm_comm *split(const char *name, int color, int key)
-{
-    const fm_comm_part wish = {color, key, name, 0};
-    fm_comm           *c    = NULL;
-    CHECK(w, fm_comm_split(fm_world_comm(w), &wish, &c) == FM_OK);
-    return c;
-}
-
-static fm_shard shard_of(const layout *l, int rank, int n_layer)
-{
-    const int stage = rank / l->tp, place = rank % l->tp;
-    const int attn = l->tp / l->groups, channel = l->tp / l->ep;
-    return (fm_shard){.attn    = {place % attn, attn},
-                      .group   = {place / attn, l->groups},
-                      .expert  = {place / channel, l->ep},
-                      .channel = {place % channel, channel},
-                      .layer   = {n_layer * stage / l->pp, n_layer * (stage + 1) / l->pp}};
-}
-
 static void together(int model, const steps *s, const layout *l, int n_layer)
 {
-    const int      rank  = fm_world_comm(w)->rank, first = rank / l->tp * l->tp;
-    const fm_shard shard = shard_of(l, rank, n_layer);
-    fm_ranks       ranks = {
-              .replica = fm_world_comm(w),
-              .stage   = split("stage", first, rank),
-              .attn    = split("attn", first + shard.group.index, rank),
-              .group   = split("group", first + shard.attn.index, rank),
-              .channel = split("channel", first + shard.expert.index, rank),
-    };
+    const fm_shard shard = layout_shard(l, fm_world_comm(w)->rank, n_layer);
+    fm_ranks       ranks = layout_ranks(l, w, &shard);
     part p = {0};
     open_part(&p, model, &shard, s, l->n_lane, ranks);
     run_steps(&p, s, &shard, l, model);
     close_part(&p);
-    fm_comm_close(ranks.stage);
-    fm_comm_close(ranks.attn);
-    fm_comm_close(ranks.group);
-    fm_comm_close(ranks.channel);
+    layout_ranks_close(&ranks);
 }
 
 static int every_layout(int model, const steps *s, int n_rank)
@@ -217,7 +185,7 @@ static int every_layout(int model, const steps *s, int n_rank)
         for (int groups = 1; groups <= tp; groups++)
             for (int ep = 1; ep <= tp; ep++) {
                 if (n_rank % tp || tp % groups || tp % ep) continue;
-                const layout l = {tp, n_rank / tp, groups, ep, 1 + n++ % (2 * n_rank / tp)};
+                const layout l = {tp, n_rank / tp, groups, ep, 1 + n++ % (2 * n_rank / tp), 0};
                 together(model, s, &l, 4);
             }
     return n;

@@ -41,17 +41,6 @@ template <int N> FM_DEVICE void fm_cp_async_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-/* 16 bytes that are read once, weights: they leave no trace in L1.  Not for
- * what a kernel that may still run has written. */
-FM_DEVICE uint4 fm_ld_stream16(const void *gmem)
-{
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(__cvta_generic_to_global(gmem)));
-    return v;
-}
-
 /* --- 8x8 matrices of 16-bit elements between shared memory and registers ---- */
 
 /* Lane 8j+i names row i (16 bytes, aligned) of matrix j; r[j] of lane l becomes
@@ -89,18 +78,10 @@ FM_DEVICE void fm_ldmatrix_x2_trans(uint32_t r[2], const void *row)
                  : "memory");
 }
 
-/* The inverse of fm_ldmatrix_x4 and of fm_ldmatrix_x4_trans. */
+/* The inverse of fm_ldmatrix_x4. */
 FM_DEVICE void fm_stmatrix_x4(void *row, const uint32_t r[4])
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                     fm_shared_address(row)),
-                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
-}
-
-FM_DEVICE void fm_stmatrix_x4_trans(void *row, const uint32_t r[4])
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                      fm_shared_address(row)),
                  "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");

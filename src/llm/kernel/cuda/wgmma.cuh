@@ -139,16 +139,4 @@ FM_DEVICE void fm_wgmma_rs(float (&d)[N / 2], const uint32_t (&a)[4], fm_tile b,
     fm_wgmma<N, BY_K>::rs(d, a, b, add);
 }
 
-/* Registers of a warpgroup's threads: a multiple of 8; all its warps call it, and the
- * kernel was compiled for one block per multiprocessor. */
-template <int N> FM_DEVICE void fm_registers_more()
-{
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
-}
-
-template <int N> FM_DEVICE void fm_registers_fewer()
-{
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
-}
-
 #endif

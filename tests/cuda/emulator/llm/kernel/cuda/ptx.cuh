@@ -28,14 +28,6 @@ template <int N> FM_DEVICE void fm_cp_async_wait()
     fm_emu_copy_wait(N);
 }
 
-FM_DEVICE uint4 fm_ld_stream16(const void *gmem)
-{
-    if ((uintptr_t)gmem % 16) fm_emu_stop("ld.global.v4 at %p: not 16-byte aligned", gmem);
-    uint4 v;
-    memcpy(&v, gmem, sizeof v);
-    return v;
-}
-
 /* --- 8x8 matrices ----------------------------------------------------------- */
 
 struct fm_emu_matrices {
@@ -88,12 +80,6 @@ FM_DEVICE void fm_stmatrix_x4(void *row, const uint32_t r[4])
 {
     fm_emu_matrices mine = {const_cast<uint32_t *>(r), row};
     fm_emu_meet("stmatrix.x4", FM_WARP, &mine, fm_emu_move_matrices<4, false, true>);
-}
-
-FM_DEVICE void fm_stmatrix_x4_trans(void *row, const uint32_t r[4])
-{
-    fm_emu_matrices mine = {const_cast<uint32_t *>(r), row};
-    fm_emu_meet("stmatrix.x4.trans", FM_WARP, &mine, fm_emu_move_matrices<4, true, true>);
 }
 
 struct fm_emu_product {

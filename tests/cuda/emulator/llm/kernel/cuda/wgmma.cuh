@@ -98,8 +98,4 @@ FM_DEVICE void fm_wgmma_rs(float (&d)[N / 2], const uint32_t (&a)[4], fm_tile b,
     fm_emu_meet("wgmma", FM_WARP, &mine, fm_emu_multiply_wide<N, BY_K>);
 }
 
-template <int N> FM_DEVICE void fm_registers_more() {}
-
-template <int N> FM_DEVICE void fm_registers_fewer() {}
-
 #endif
