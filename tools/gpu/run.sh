@@ -168,7 +168,7 @@ run_engine()
 {
     began=$(now) bad=""
     : >"$out/engine.log"
-    engine run --device cuda --temperature 0 "How many r's are in strawberry?"
+    engine run --device cuda --model-path models/fathom-tiny --temperature 0 "How many r's are in strawberry?"
     engine bench --device cuda --model v2-lite --load-format dummy --skip-warmup --num-prompts 1 \
         --dataset-name random --random-input-len 8 --random-output-len 1
     engine bench --device cuda --model v2-lite --load-format dummy \
