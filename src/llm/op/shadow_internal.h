@@ -77,6 +77,16 @@ typedef struct {
     const int32_t *row_from; /* NULL: rows are out rows, counted as they come */
 } fm_shadow_rows;
 
+/* shadow.c */
+void      fm__shadow_begin(fm_run *r);
+void      fm__shadow_end(fm_run *r);
+fm_status fm__shadow_logits(fm_run *r, const fm_batch *b, const float **all);
+void      fm__shadow_destroy(fm_run *r);
+
+/* shadow_ops.c: the table; and whether both sides are without fault. */
+extern const fm_ops fm__shadow_ops;
+int                 fm__shadow_is_well(fm_run *r);
+
 /* shadow_twins.c */
 fm_status fm__shadow_list_twins(fm_shadow *s);
 const fm_shadow_twin *fm__shadow_twin(const fm_shadow *s, const void *cpu); /* a bug if unknown */
