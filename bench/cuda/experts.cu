@@ -108,6 +108,8 @@ static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, in
     a->block = (const int32_t *)stand_upload(block, (size_t)(n / width + s->E) * 3 * sizeof *block);
     a->n_block    = (const int32_t *)stand_upload(&n_block, sizeof n_block);
     a->max_block  = n < n / width + s->E ? n : n / width + s->E;
+    a->n_expert   = s->E;
+    a->n_pair     = n;
     a->block_rows = width;
     free(row);
     free(block);
@@ -169,19 +171,16 @@ static void time_one(replay *r, const char *phase, const model_shape *s, int T, 
     const double                acts =
         matrices == 2 ? T * 2.0 * s->D + pairs * s->I * 2 : pairs * s->I * 2 + pairs * 4.0 * s->D;
     char kernel[32];
-    snprintf(kernel, sizeof kernel, "%s, %d x %d", phase, t->weight_rows, t->block_rows);
+    snprintf(kernel, sizeof kernel, "%s, %d tokens", phase, t->block_rows);
     r->run = run;
     (s->e4m3 ? stand_line_fp8 : stand_line)(kernel, s->name, T, stand_time(record, r) / LAYERS,
                                             matrices * weight_bytes(r, s) + acts, flop);
 }
 
-/* Both phases with tasks of `rows` weights and `width` tokens. */
-static void time_shape(replay *r, const model_shape *s, int T, int rows, int width)
+/* Both phases with blocks of `width` tokens. */
+static void time_shape(replay *r, const model_shape *s, int T, int width)
 {
-    for (int i = 0; i < LAYERS; i++) {
-        take_step(&r->at[i], s, T, width, i);
-        r->at[i].tiles.weight_rows = rows;
-    }
+    for (int i = 0; i < LAYERS; i++) take_step(&r->at[i], s, T, width, i);
     time_one(r, "up", s, T, 2, tiles_up);
     time_one(r, "down", s, T, 1, tiles_down);
     for (int i = 0; i < LAYERS; i++) free_step(&r->at[i]);
@@ -190,12 +189,10 @@ static void time_shape(replay *r, const model_shape *s, int T, int rows, int wid
 /* The width that is chosen, and what else could be. */
 static void time_tokens(replay *r, const model_shape *s, int T)
 {
-    const int width = fm_cuda_experts_block_rows(T * s->top_k, s->E);
-    time_shape(r, s, T, width == 128 ? 256 : 128, width);
-    if (width == 8) time_shape(r, s, T, 64, 8);
-    if (width == 8 && !s->e4m3) time_shape(r, s, T, 32, 8);
-    if (width == 16 && s->e4m3) time_shape(r, s, T, 256, 16);
-    if (width >= 32) time_shape(r, s, T, 128, width == 128 ? 64 : width == 64 ? 32 : 64);
+    const int width = fm_cuda_experts_block_rows(T * s->top_k, s->E, s->e4m3);
+    time_shape(r, s, T, width);
+    if (width > 8) time_shape(r, s, T, width == 256 ? 64 : width / 2);
+    if (width < 64 && T > 64) time_shape(r, s, T, 2 * width);
 }
 
 static void time_model(const model_shape *s)

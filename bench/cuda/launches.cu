@@ -9,7 +9,10 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
+#include "device/cuda/device.h"
+#include "llm/kernel/cuda/fetch.h"
 #include "llm/kernel/cuda/linear.h"
+#include "llm/kernel/cuda/pinned.cuh"
 #include "llm/kernel/cuda/ptx.cuh"
 
 extern "C" {
@@ -128,6 +131,114 @@ static void measure_launch(cudaStream_t s)
     stand_number("launch", "host, one kernel", stand_median(us, SAMPLES), "us");
 }
 
+/* --- what may lie between two kernels ------------------------------------------- */
+
+enum { BETWEEN = 200, SMALL = 1024, LARGE = 300 << 10 };
+
+/* What a choice of tokens says to the host. */
+FM_KERNEL(THREADS) tell(uint32_t *here)
+{
+    fm_grid_release();
+    fm_grid_wait();
+    if (threadIdx.x == 0) fm_pinned_store(here, 7);
+}
+
+typedef struct {
+    cudaStream_t    stream;
+    cudaEvent_t     mark;
+    cudaGraphExec_t graph; /* of one kernel */
+    char           *here, *there;
+} meadow;
+
+static void put_nothing(const meadow *) {}
+static void put_mark(const meadow *m) { (void)cudaEventRecord(m->mark, m->stream); }
+static void put_graph(const meadow *m) { (void)cudaGraphLaunch(m->graph, m->stream); }
+static void put_fetch(const meadow *m)
+{
+    stand_need(fm_cuda_fetch(m->there, m->here, SMALL, m->stream));
+}
+static void put_mark_and_fetch(const meadow *m)
+{
+    put_mark(m);
+    put_fetch(m);
+}
+static void put_telling(const meadow *m)
+{
+    fm_launch_early(tell, 1, THREADS, 0, m->stream, (uint32_t *)m->here);
+}
+static void put_large_fetch(const meadow *m)
+{
+    stand_need(fm_cuda_fetch(m->there, m->here, FM_CUDA_FETCH_MOST, m->stream));
+}
+static void put_upload(const meadow *m)
+{
+    stand_need(fm_cuda_upload(m->there, m->here, SMALL, m->stream));
+}
+static void put_large_upload(const meadow *m)
+{
+    stand_need(fm_cuda_upload(m->there, m->here, LARGE, m->stream));
+}
+static void put_download(const meadow *m)
+{
+    stand_need(fm_cuda_download(m->here, m->there, SMALL, m->stream));
+}
+
+/* One kernel and what is put behind it, the host far ahead. */
+static double between_us(const meadow *m, void (*put)(const meadow *))
+{
+    double us[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) {
+        stand_hold(m->stream, 3000);
+        stand_marks_reset();
+        stand_mark(m->stream);
+        for (int k = 0; k < BETWEEN; k++) {
+            fm_launch_early(nothing_early, stand_sm(), THREADS, 0, m->stream);
+            put(m);
+        }
+        stand_mark(m->stream);
+        stand_wait();
+        us[i] = stand_between(0, 1) / BETWEEN;
+    }
+    return stand_median(us, SAMPLES);
+}
+
+static cudaGraphExec_t record_one(cudaStream_t s)
+{
+    cudaGraph_t     graph;
+    cudaGraphExec_t exec = NULL;
+    (void)cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
+    FM_LAUNCH(nothing, stand_sm(), THREADS, 0, s);
+    if (cudaStreamEndCapture(s, &graph) != cudaSuccess) return NULL;
+    (void)cudaGraphInstantiate(&exec, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    return exec;
+}
+
+static void measure_between(cudaStream_t s)
+{
+    const struct {
+        const char *name;
+        void (*put)(const meadow *);
+    } all[] = {{"nothing", put_nothing},
+               {"a mark", put_mark},
+               {"a graph of one kernel", put_graph},
+               {"1 KiB fetched", put_fetch},
+               {"a mark, 1 KiB fetched", put_mark_and_fetch},
+               {"a word told", put_telling},
+               {"64 KiB fetched", put_large_fetch},
+               {"1 KiB uploaded", put_upload},
+               {"300 KiB uploaded", put_large_upload},
+               {"1 KiB downloaded", put_download}};
+    meadow m = {s, NULL, record_one(s), NULL, (char *)stand_take(LARGE)};
+    (void)cudaEventCreateWithFlags(&m.mark, cudaEventDisableTiming);
+    (void)cudaMallocHost((void **)&m.here, LARGE);
+    for (const auto &a : all) stand_number("between kernels", a.name, between_us(&m, a.put), "us");
+    (void)cudaFreeHost(m.here);
+    (void)cudaEventDestroy(m.mark);
+    (void)cudaGraphExecDestroy(m.graph);
+    stand_free(m.there);
+}
+
 /* --- how soon the host knows ---------------------------------------------------- */
 
 __global__ static void say(volatile int *to, int what)
@@ -194,6 +305,7 @@ void section_launches(void)
     measure_nodes();
     measure_graphs(s);
     measure_launch(s);
+    measure_between(s);
     measure_answer(s);
     (void)cudaStreamDestroy(s);
 }

@@ -26,12 +26,17 @@ static const product_shape shapes[] = {
     {"r1 kv_b", 32768, 512, 1, 0, 0},          {"r1 logits", 129280, 7168, 1, 0, 0},
     {"r1 n 2048 k 7168", 2048, 7168, 1, 0, 0}, {"r1 router", 256, 7168, 1, 0, 0},
     {"r1 absorb k", 512, 128, 128, 1, 0},      {"r1 absorb v", 128, 512, 128, 0, 0},
-    {"r1 q_b e4m3", 24576, 1536, 1, 0, 1},     {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1},
-    {"r1 o e4m3", 7168, 16384, 1, 0, 1},       {"r1 gate+up", 4096, 7168, 1, 0, 0, 1},
-    {"r1 gate+up e4m3", 4096, 7168, 1, 0, 1, 1},
+    {"r1 gate+up", 4096, 7168, 1, 0, 0, 1},
+};
+
+static const product_shape e4m3_shapes[] = {
+    {"r1 q_b e4m3", 24576, 1536, 1, 0, 1},       {"r1 q_a+kv_a e4m3", 2112, 7168, 1, 0, 1},
+    {"r1 o e4m3", 7168, 16384, 1, 0, 1},         {"r1 gate+up e4m3", 4096, 7168, 1, 0, 1, 1},
+    {"r1 shared down e4m3", 7168, 2048, 1, 0, 1},
 };
 
 static const int row_counts[] = {1, 32, 256, 4096, 8, 64, 128, 512}; /* the telling ones first */
+static const int e4m3_counts[] = {256, 32, 64, 4096, 128, 16, 8, 512, 1, 1024};
 
 typedef struct {
     fm_cuda_linear_args a;
@@ -64,7 +69,7 @@ static fm_status by_experts(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_str
     e.h                    = a->x;
     e.middle               = (uint16_t *)a->y;
     e.n_row                = a->m;
-    e.block_rows           = fm_cuda_experts_block_rows(a->m, 1);
+    e.block_rows           = fm_cuda_experts_block_rows(a->m, 1, a->scale != NULL);
     e.D                    = a->k;
     e.I                    = a->n / 2;
     e.n_sm                 = a->n_sm;
@@ -138,10 +143,26 @@ static void time_one(replay *r, const product_shape *s, const char *kernel,
                                             (double)r->bytes + acts, flop);
 }
 
+/* tokens x rows of w */
 static void time_wide(replay *r, const product_shape *s)
 {
+    const int m = r->a.m;
+    if (m <= 256) time_one(r, s, "wide 64x64", wide<FM_CUDA_WIDE_64X64>);
+    if (m <= 32) return;
     time_one(r, s, "wide 64x128", wide<FM_CUDA_WIDE_64X128>);
+    time_one(r, s, "wide 128x64", wide<FM_CUDA_WIDE_128X64>);
+    time_one(r, s, "wide 128x128", wide<FM_CUDA_WIDE_128X128>);
     time_one(r, s, "wide 128x256", wide<FM_CUDA_WIDE_128X256>);
+}
+
+static void time_e4m3(const product_shape *s, int m)
+{
+    replay r = {};
+    take(&r, s, m);
+    if (m <= 512) time_one(&r, s, "tiles", tiles);
+    if (m > 8) time_wide(&r, s);
+    if (m > 8) time_one(&r, s, "as chosen", fm_cuda_linear);
+    give_back(&r);
 }
 
 static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
@@ -153,11 +174,17 @@ static void time_shape(const product_shape *s, int m, fm_cuda_lt *lt)
     time_one(&r, s, "tiles", tiles);
     if (s->swiglu)
         time_one(&r, s, "experts", by_experts);
-    else if (s->e4m3)
-        time_wide(&r, s);
     else if (fm_cuda_lt_plan(lt, &r.a) == FM_OK)
         time_one(&r, s, "cuBLASLt", fm_cuda_lt_run);
     give_back(&r);
+}
+
+void section_e4m3(void)
+{
+    stand_need(fm_cuda_linear_init());
+    for (int m : e4m3_counts)
+        for (const product_shape &s : e4m3_shapes)
+            if (!stand_is_over()) time_e4m3(&s, m);
 }
 
 void section_linear(void)

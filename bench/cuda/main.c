@@ -38,6 +38,7 @@ static const section sections[] = {
     {"r1-bf16", section_r1_bf16, 40},   {"r1-fp8", section_r1_fp8, 40},
     {"experts", section_experts, 30},   {"attention", section_attention, 35},
     {"linear", section_linear, 40},     {"rows", section_rows, 15},
+    {"e4m3", section_e4m3, 40},
 };
 
 typedef struct {

@@ -62,7 +62,7 @@ static void take_rows(fm_mla_rows *rows, int B, int H, int context, int part)
     if (!keys) exit(1);
     for (int i = 0; i < B; i++) keys[i] = context, keys[B + i] = i;
     rows->max_row  = B;
-    rows->max_unit = B * ((context + part - 1) / part);
+    rows->max_unit = B * fm_mla_parts(context, part);
     rows->part     = part;
     rows->n_row    = upload_ints(&B, 1);
     rows->n_key    = upload_ints(keys, (size_t)B);
@@ -105,9 +105,10 @@ static void take_decode(decode *d, const decode_case *c)
     a->part_z   = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * LORA * sizeof(float));
     a->part_sum = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * 2 * sizeof(float));
     a->z        = (uint16_t *)stand_take((size_t)B * (size_t)H * LORA * 2);
-    a->few_unit = c->few ? a->rows.max_unit : 0;
-    a->score    = (float *)stand_take((size_t)(a->few_unit + 1) * (size_t)(H * c->part) *
-                                      sizeof(float));
+    a->few      = c->few;
+    a->settled  = 1;
+    a->score    = (float *)stand_take((size_t)(c->few ? a->rows.max_unit : 1) *
+                                      (size_t)(H * fm_mla_last_max(c->part)) * sizeof(float));
 }
 
 static void free_decode(decode *d)
@@ -239,6 +240,13 @@ static void time_ways(int H, int context, int e4m3)
             if (!few || B * H <= 512) time_decode({B, context, H, 512, e4m3, few});
 }
 
+/* A tail that the last part takes along, and one that does not fit any more. */
+static void time_tails(int H)
+{
+    for (int B : {256, 32, 1})
+        for (int context : {560, 760, 800}) time_decode({B, context, H, 512, 0, B == 1});
+}
+
 /* Lengths of a part move bits, so one is chosen for all; the others say what it costs. */
 static void time_parts(int H, int context)
 {
@@ -250,6 +258,7 @@ void section_attention(void)
 {
     stand_need(fm_cuda_mla_init());
     for (int H : {16, 128}) time_ways(H, 500, 0);
+    time_tails(16);
     for (int H : {16, 128})
         for (int n : {4096, 1024, 16384})
             if (!stand_is_over()) time_prefill(1, n, H);

@@ -82,13 +82,61 @@ static void time_forward(fm_gpu_stand *s, const char *name, const char *how, con
 
 /* --- steps: a pass, the choice of tokens, and the host has them ------------- */
 
+/* What is chosen is not fed back: which experts meet, and so the time, would change
+ * from step to step. */
+
 static double step_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *out)
 {
     const double from = fm_now();
     stand_need(fm_gpu_stand_pass(s));
     stand_need(fm_run_sample(s->run, &s->batch, draw, out));
-    for (int i = 0; i < s->batch.n_out; i++) s->batch.token[s->batch.out[i]] = out[i].id;
     return (fm_now() - from) * 1e6;
+}
+
+/* As an engine runs them: a step is put into the stream while the one before
+ * runs.  us between the ends of two. */
+static double steps_ahead_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *out, int n)
+{
+    double us[MAX_PASSES];
+    int    ticket[2];
+    stand_marks_reset();
+    for (int i = 0; i <= n; i++) {
+        stand_need(fm_gpu_stand_pass(s));
+        stand_need(fm_run_choose(s->run, &s->batch, draw, &ticket[i % 2]));
+        stand_mark(fm_gpu_stream(s->run));
+        if (i) stand_need(fm_run_chosen(s->run, ticket[(i - 1) % 2], out));
+    }
+    stand_need(fm_run_chosen(s->run, ticket[n % 2], out));
+    stand_wait();
+    for (int i = 0; i < n; i++) us[i] = stand_between(i, i + 1);
+    return stand_median(us, n);
+}
+
+/* The recorded pass alone, again and again; 0: it is not recorded. */
+static double replays_us(fm_gpu_stand *s, int n)
+{
+    double         us[MAX_PASSES];
+    const fm_graph graph = fm_gpu_recorded(s->run, s->batch.n_row);
+    if (!graph) return 0;
+    stand_marks_reset();
+    stand_mark(fm_gpu_stream(s->run));
+    for (int i = 0; i < n; i++) {
+        stand_need(fm_cuda_graph_start(graph, fm_gpu_stream(s->run)));
+        stand_mark(fm_gpu_stream(s->run));
+    }
+    stand_wait();
+    for (int i = 0; i < n; i++) us[i] = stand_between(i, i + 1);
+    return stand_median(us, n);
+}
+
+static void time_steps_ahead(fm_gpu_stand *s, const char *how, const fm_shape *shape,
+                             const fm_draw *draw, fm_sampled *out, int n)
+{
+    char         text[40];
+    const double step = steps_ahead_us(s, draw, out, n), pass = replays_us(s, n);
+    send_pass(s, "decode step ahead", how, shape, step);
+    snprintf(text, sizeof text, "batch %d, tokens chosen", shape->n_seq);
+    if (pass > 0) stand_number("between steps", text, step - pass, "us");
 }
 
 static void time_steps(fm_gpu_stand *s, const char *how, const fm_shape *shape)
@@ -105,6 +153,7 @@ static void time_steps(fm_gpu_stand *s, const char *how, const fm_shape *shape)
     const int n = passes_for(about);
     for (int i = 0; i < n; i++) us[i] = step_us(s, draw, out);
     send_pass(s, "decode step", how, shape, stand_median(us, n));
+    time_steps_ahead(s, how, shape, draw, out, n);
     free(draw);
     free(out);
 }

@@ -183,3 +183,11 @@ fm_status fm_gpu_stand_run(fm_gpu_stand *s, const fm_run_cuda_options *o)
 }
 
 fm_stream fm_gpu_stream(const fm_run *r) { return ((const fm_cuda_run *)r->backend)->stream; }
+
+fm_graph fm_gpu_recorded(const fm_run *r, int rows)
+{
+    const fm_cuda_run *g = r->backend;
+    for (int i = 0; i < g->n_recorded; i++)
+        if (g->recorded[i].rows == rows) return g->recorded[i].graph;
+    return NULL;
+}

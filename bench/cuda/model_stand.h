@@ -6,6 +6,7 @@
 #define FM_BENCH_CUDA_MODEL_STAND_H
 
 #include "bench/cpu_bound.h"
+#include "device/cuda/graph.h"
 #include "device/cuda/stream.h"
 #include "llm/load/source.h"
 #include "llm/op/cuda.h"
@@ -45,5 +46,6 @@ void      fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape);
 fm_status fm_gpu_stand_pass(fm_gpu_stand *s); /* starts one; does not wait for it */
 
 fm_stream fm_gpu_stream(const fm_run *r); /* where its passes run: for marks around them */
+fm_graph  fm_gpu_recorded(const fm_run *r, int rows); /* the pass of so many rows; NULL: none */
 
 #endif

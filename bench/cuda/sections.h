@@ -12,6 +12,7 @@ void section_device(void);
 void section_ceilings(void);
 void section_launches(void);
 void section_linear(void);
+void section_e4m3(void);
 void section_experts(void);
 void section_attention(void);
 void section_rows(void);

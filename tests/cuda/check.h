@@ -95,6 +95,30 @@ template <class T> class fm_device
     size_t n_;
 };
 
+/* An array of the host that the device reads and writes. */
+template <class T> class fm_pinned
+{
+  public:
+    explicit fm_pinned(size_t n) : n_(n)
+    {
+        fm_check_cuda(cudaMallocHost((void **)&p_, n_ ? n_ * sizeof(T) : 1), "pinned memory");
+    }
+    fm_pinned(const fm_pinned &)            = delete;
+    fm_pinned &operator=(const fm_pinned &) = delete;
+    ~fm_pinned() { (void)cudaFreeHost(p_); }
+
+    T             *data() const { return p_; }
+    std::vector<T> host() const
+    {
+        fm_check_cuda(cudaDeviceSynchronize(), "wait");
+        return std::vector<T>(p_, p_ + n_);
+    }
+
+  private:
+    T     *p_ = NULL;
+    size_t n_;
+};
+
 /* Numbers that repeat: a stream per seed. */
 struct fm_numbers {
     uint64_t state;

@@ -88,3 +88,36 @@ FM_TEST(columns_and_rows_are_taken)
     std::copy(table.begin(), table.begin() + 64, taken.begin() + 128);
     FM_CHECK_EQUAL(rows.host(), taken);
 }
+
+/* For every rank: whoever has the word contributes it, and every row finds it. */
+FM_TEST(words_of_tokens_the_host_does_not_know_are_found)
+{
+    typedef std::vector<int32_t> ints;
+    const fm_cuda_parts          words  = {3, 530, 32, 1};
+    const ints                   chosen = {529, 0, 191, 192, 530}; /* the last is no word */
+    const ints                   base   = {100, 200, 300};
+    const ints                   token  = {-1, 7, -2, -3, -4, -5}; /* the second is known */
+    const ints                   own    = {-2, 5, -3, -4, -5, -6, -1};
+    const ints                   at     = {-1, 42, -2, -3, -4, -5};
+    for (int part = 0; part < words.n_part; part++) {
+        fm_device<int32_t> d_own(own), d_at(at), d_token(token), d_chosen(chosen), d_base(base);
+        const fm_cuda_find_words_args a = {d_own.data(),    d_at.data(),   d_token.data(),
+                                           d_chosen.data(), d_base.data(), words,
+                                           part,            (int)own.size(), (int)at.size()};
+        ints want_own = own, want_at = at;
+        FM_CHECK(fm_cuda_find_words(&a, NULL) == FM_OK);
+        for (int c = 0; c < 5; c++) {
+            const size_t row = c == 0 ? 0 : (size_t)c + 1; /* of every list */
+            want_own[row] = want_at[row] = -1;
+            for (int k = 0; k < words.n_part; k++) {
+                int begin, end;
+                right_part(k, words.n_part, words.n, words.unit, &begin, &end);
+                if (chosen[(size_t)c] < begin || chosen[(size_t)c] >= end) continue;
+                if (k == part) want_own[row] = chosen[(size_t)c] - begin;
+                want_at[row] = base[(size_t)k] + c;
+            }
+        }
+        FM_CHECK_EQUAL(d_own.host(), want_own);
+        FM_CHECK_EQUAL(d_at.host(), want_at);
+    }
+}

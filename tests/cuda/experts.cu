@@ -6,13 +6,10 @@
 #include "linear_matrix.h"
 
 /* Tokens and rows of weights of every kernel. */
-typedef std::vector<std::pair<int, int>> shape_list;
-
-static shape_list all_shapes(bool e4m3)
+static std::vector<int> all_widths(bool e4m3)
 {
-    shape_list s = {{8, 64}, {8, 128}, {16, 128}, {32, 128}, {64, 128}, {128, 256}};
-    s.push_back(e4m3 ? std::make_pair(16, 256) : std::make_pair(8, 32));
-    return s;
+    if (e4m3) return {8, 16, 32, 64};
+    return {8, 16, 32, 64, 256};
 }
 
 struct experts_case {
@@ -54,7 +51,7 @@ static std::vector<int> blocks_of(const std::vector<int> &expert, int width)
     return b;
 }
 
-static experts_result run(const experts_case &c, int width, int n_sm, int weight_rows = 0)
+static experts_result run(const experts_case &c, int width, int n_sm)
 {
     std::vector<int>       blocks = blocks_of(c.pair_expert, width);
     const std::vector<int> n_block(1, (int)blocks.size() / 3);
@@ -74,8 +71,9 @@ static experts_result run(const experts_case &c, int width, int n_sm, int weight
     a.block                = block.data();
     a.n_block              = count.data();
     a.max_block            = n_block[0] + 3;
+    a.n_expert             = c.down.count;
+    a.n_pair               = c.n_pair();
     a.block_rows           = width;
-    a.weight_rows          = weight_rows;
     a.D                    = c.D;
     a.I                    = c.I;
     a.n_sm                 = n_sm;
@@ -135,8 +133,8 @@ static void check_all_shapes(const experts_case &c, int n_sm)
     const experts_result first = run(c, 8, n_sm);
     check_middle(c, first);
     check_out(c, first);
-    for (const auto &s : all_shapes(c.gate_up.e4m3)) {
-        const experts_result other = run(c, s.first, n_sm, s.second);
+    for (int width : all_widths(c.gate_up.e4m3)) {
+        const experts_result other = run(c, width, n_sm);
         FM_CHECK_EQUAL(other.middle, first.middle);
         FM_CHECK_EQUAL(other.pair_out, first.pair_out);
     }
@@ -145,13 +143,13 @@ static void check_all_shapes(const experts_case &c, int n_sm)
 FM_TEST(experts_of_all_loads_in_every_tile)
 {
     fm_numbers r(1);
-    check_all_shapes(experts_case(r, {0, 129, 0, 1, 9}, 200, 48, 40, false), 1);
+    check_all_shapes(experts_case(r, {0, 129, 200, 300, 390, 0, 1, 9}, 200, 48, 40, false), 1);
 }
 
 FM_TEST(experts_e4m3_of_all_loads_in_every_tile)
 {
     fm_numbers r(2);
-    check_all_shapes(experts_case(r, {0, 129, 0, 1, 9}, 272, 144, 40, true), 1);
+    check_all_shapes(experts_case(r, {0, 129, 200, 0, 1, 9}, 272, 144, 40, true), 1);
 }
 
 FM_TEST(experts_with_one_token_each)
@@ -165,12 +163,12 @@ static void check_long_ring(bool e4m3)
 {
     fm_numbers           r(4);
     const experts_case   c(r, {3, 0, 17, 8}, 912, 80, 20, e4m3);
-    const experts_result a = run(c, 8, 1, 128);
+    const experts_result a = run(c, 8, 1);
     check_middle(c, a);
     check_out(c, a);
-    for (const auto &s : all_shapes(e4m3))
+    for (int width : all_widths(e4m3))
         for (int n_sm : {1, 100}) {
-            const experts_result b = run(c, s.first, n_sm, s.second);
+            const experts_result b = run(c, width, n_sm);
             FM_CHECK_EQUAL(a.middle, b.middle);
             FM_CHECK_EQUAL(a.pair_out, b.pair_out);
         }
@@ -184,10 +182,10 @@ FM_TEST(experts_e4m3_with_more_factors_than_lanes)
 {
     fm_numbers           r(8); /* 34 blocks of 128 k: a lane keeps two factors */
     const experts_case   c(r, {5, 9}, 34 * 128 + 16, 32, 10, true);
-    const experts_result a = run(c, 8, 1, 128);
+    const experts_result a = run(c, 8, 1);
     check_middle(c, a);
     FM_CHECK_EQUAL(run(c, 64, 1).middle, a.middle);
-    FM_CHECK_EQUAL(run(c, 128, 1).middle, a.middle);
+    FM_CHECK_EQUAL(run(c, 32, 1).middle, a.middle);
 }
 
 FM_TEST(experts_without_tokens)
@@ -250,15 +248,19 @@ FM_TEST(experts_as_a_plain_mlp)
 {
     check_plain(false, 37, 32);
     check_plain(true, 5, 8);
+    check_plain(false, 150, 256);
+    check_plain(true, 150, 64);
 }
 
 FM_TEST(experts_choose_a_width_that_exists)
 {
     for (int mean = 0; mean < 1000; mean = mean * 2 + 1) {
-        const int w     = fm_cuda_experts_block_rows(mean * 64, 64);
-        bool      known = false;
-        for (const auto &s : all_shapes(false)) known = known || s.first == w;
-        FM_CHECK(known && (mean > 64 || w >= mean));
+        for (int e4m3 : {0, 1}) {
+            const int w     = fm_cuda_experts_block_rows(mean * 64, 64, e4m3);
+            bool      known = false;
+            for (int width : all_widths(e4m3)) known = known || width == w;
+            FM_CHECK(known && (mean > 64 || w >= mean));
+        }
     }
     fm_cuda_experts_args a = {};
     a.block_rows           = 24;

@@ -33,7 +33,7 @@ struct routed_case {
 static std::vector<float> run(const routed_case &c, int first, int T, int padding)
 {
     const int             n_row = T + padding, n_pair = n_row * TOP_K, k = c.width();
-    const int             block_rows = fm_cuda_experts_block_rows(n_pair, E);
+    const int             block_rows = fm_cuda_experts_block_rows(n_pair, E, c.gate_up.e4m3);
     const fm_matrix_copy  gate_up(c.gate_up), down(c.down);
     std::vector<uint16_t> rows(c.h.begin() + first * k, c.h.begin() + (first + T) * k);
     std::vector<int>      experts(c.expert.begin() + first * TOP_K,
@@ -74,6 +74,8 @@ static std::vector<float> run(const routed_case &c, int first, int T, int paddin
     a.block                = block.data();
     a.n_block              = n_block.data();
     a.max_block            = max_block;
+    a.n_expert             = E;
+    a.n_pair               = n_pair;
     a.block_rows           = block_rows;
     a.D                    = k;
     a.I                    = I;

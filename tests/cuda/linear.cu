@@ -210,16 +210,14 @@ static void check_wide(int want, int m, int n, int k)
 
 FM_TEST(linear_takes_the_tiles_of_e4m3_that_are_faster)
 {
-    for (int n : {2112, 7168, 24576}) check_wide(BY_TILES, 32, n, 1536);
-    for (int m : {64, 128, 256, 512}) check_wide(BY_TILES, m, 2112, 7168);
-    check_wide(FM_CUDA_WIDE_128X256, 4096, 2112, 7168);
-    check_wide(BY_TILES, 64, 7168, 16384);
-    check_wide(FM_CUDA_WIDE_64X128, 128, 7168, 16384);
-    check_wide(FM_CUDA_WIDE_64X128, 256, 7168, 16384);
-    check_wide(FM_CUDA_WIDE_128X256, 512, 7168, 16384);
+    for (int n : {2112, 7168, 24576}) check_wide(BY_TILES, 16, n, 1536);
+    for (int m : {32, 64}) check_wide(BY_TILES, m, 2112, 7168);
+    check_wide(BY_TILES, 32, 24576, 1536);
+    check_wide(FM_CUDA_WIDE_64X64, 64, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_128X64, 128, 7168, 16384);
+    check_wide(FM_CUDA_WIDE_128X128, 256, 7168, 16384);
     check_wide(FM_CUDA_WIDE_128X256, 4096, 7168, 16384);
-    check_wide(FM_CUDA_WIDE_64X128, 64, 24576, 1536);
-    check_wide(FM_CUDA_WIDE_128X256, 256, 24576, 1536);
+    check_wide(FM_CUDA_WIDE_128X128, 256, 24576, 1536);
 }
 
 FM_TEST(linear_of_many_e4m3_rows)

@@ -37,9 +37,8 @@ static const float fm_before = 0.25f; /* what y holds before: exact in bf16 */
 typedef enum {
     FM_BY_CHOICE,
     FM_BY_TILES,
-    FM_BY_64X128,
-    FM_BY_128X256,
-    FM_BY_LIBRARY
+    FM_BY_LIBRARY,
+    FM_BY_WIDE /* and the shapes behind it */
 } fm_linear_way;
 
 /* cuBLASLt, made once and kept; over the emulator a stand-in. */
@@ -56,10 +55,9 @@ static inline fm_cuda_lt *fm_the_library()
 
 static inline fm_status fm_linear_by(fm_linear_way way, const fm_cuda_linear_args *a)
 {
+    if (way >= FM_BY_WIDE) return fm_cuda_linear_wide(a, (fm_cuda_wide)(way - FM_BY_WIDE), NULL);
     switch (way) {
     case FM_BY_TILES: return fm_cuda_linear_tiles(a, NULL);
-    case FM_BY_64X128: return fm_cuda_linear_wide(a, FM_CUDA_WIDE_64X128, NULL);
-    case FM_BY_128X256: return fm_cuda_linear_wide(a, FM_CUDA_WIDE_128X256, NULL);
     case FM_BY_LIBRARY: return fm_cuda_lt_run(fm_the_library(), a, NULL);
     default: return fm_cuda_linear(fm_the_library(), a, NULL);
     }

@@ -49,7 +49,7 @@ FM_TEST(a_row_of_e4m3_products_has_one_result)
 {
     fm_numbers           r(3);
     const fm_linear_case c(r, MOST, 72, 656, true);
-    for (fm_linear_way way : {FM_BY_64X128, FM_BY_128X256}) check_ways(c, way);
+    check_ways(c, (fm_linear_way)(FM_BY_WIDE + FM_CUDA_WIDE_64X128));
 }
 
 /* Long sums are where the library would like to split k. */
@@ -108,7 +108,7 @@ static std::vector<uint16_t> by_experts(const gated_case &c, int m)
     a.h                         = x.data();
     a.middle                    = y.data();
     a.n_row                     = m;
-    a.block_rows                = fm_cuda_experts_block_rows(m, 1);
+    a.block_rows                = fm_cuda_experts_block_rows(m, 1, 0);
     a.D                         = c.w.k;
     a.I                         = c.w.rows;
     a.n_sm                      = 3;

@@ -11,7 +11,7 @@ struct absorbed_scene {
     int   n_head, kv_lora, rope, page_size, part;
     float scale = 0.05f, most_q = 1;
     int   e4m3 = 0, slot_scales = 0, n_sm = 3, max_unit = 0, seed = 1;
-    int   few_unit = 0; /* up to these units, the kernels for few */
+    int   few = 0; /* the kernels for few units */
 
     std::vector<int32_t> n_key, table, page;
     bf16s                q, latent;      /* as the kernel sees them, e4m3 widened and scaled */
@@ -80,13 +80,13 @@ bf16s absorbed_scene::run(std::vector<int> rows) const
     const size_t         row_q = (size_t)(n_head * width);
     std::vector<int32_t> keys, tables;
     bf16s                queries;
-    int                  units = n;
+    int                  units = 0;
     for (int i : rows) {
         keys.push_back(n_key[(size_t)i]);
         tables.push_back(table[(size_t)i]);
         queries.insert(queries.end(), q.begin() + (long)(row_q * (size_t)i),
                        q.begin() + (long)(row_q * (size_t)(i + 1)));
-        units += n_key[(size_t)i] / part;
+        units += fm_mla_parts(n_key[(size_t)i], part);
     }
     if (max_unit) units = max_unit;
     fm_device<int32_t>     d_n(std::vector<int32_t>{n}), d_key(keys), d_table(tables), d_page(page);
@@ -96,9 +96,9 @@ bf16s absorbed_scene::run(std::vector<int> rows) const
     fm_device<uint8_t>     d_bytes(bytes);
     fm_device<float>       d_scale(slot_scale), d_part((size_t)(units * n_head * kv_lora));
     fm_device<float>       d_sum((size_t)(units * n_head * 2));
-    const int              n_done = (few_unit + n) * FM_MLA_SLICES * ((n_head + 15) / 16);
+    const int              n_done = units * FM_MLA_SLICES * ((n_head + 15) / 16);
     fm_device<int32_t>     d_done((size_t)n_done);
-    fm_device<float>       d_score((size_t)(few_unit * n_head * part + 1));
+    fm_device<float>       d_score((size_t)(units * n_head * fm_mla_last_max(part)));
 
     fm_mla_absorbed_args a = {};
     a.rows  = {n, units, part, d_n.data(), d_key.data(), d_table.data(), d_unit0.data(),
@@ -113,7 +113,7 @@ bf16s absorbed_scene::run(std::vector<int> rows) const
                max_page};
     a.n_head = n_head, a.kv_lora = kv_lora, a.scale = scale, a.n_sm = n_sm;
     a.q = d_q.data(), a.part_z = d_part.data(), a.part_sum = d_sum.data(), a.z = d_z.data();
-    a.few_unit = few_unit, a.score = d_score.data();
+    a.few = few, a.score = d_score.data();
     FM_CHECK(fm_cuda_mla_init() == FM_OK);
     FM_CHECK(fm_cuda_mla_plan(&a.rows, NULL) == FM_OK);
     FM_CHECK(fm_cuda_mla_absorbed(&a, NULL) == FM_OK);
@@ -133,9 +133,9 @@ static std::vector<int> all_rows(const absorbed_scene &s)
 void absorbed_scene::check(const char *file, int line, const char *what) const
 {
     const bf16s z = run(all_rows(*this));
-    absorbed_scene few = *this;
-    few.few_unit       = 1000;
-    if (few.run(all_rows(*this)) != z)
+    absorbed_scene cut = *this;
+    cut.few            = 1;
+    if (cut.run(all_rows(*this)) != z)
         fm_check_failed(file, line, "%s: other bits where there are few parts", what);
     for (int i = 0; i < (int)n_key.size(); i++)
         for (int h = 0; h < n_head; h++) {
@@ -160,8 +160,19 @@ FM_TEST(absorbed_numbers_of_keys_around_blocks_and_parts)
 
 FM_TEST(absorbed_long_parts)
 {
-    absorbed_scene s(4, 512, 64, 64, 512, {511, 513, 1030});
+    absorbed_scene s(4, 512, 64, 64, 512, {511, 513, 767, 768, 769, 1030});
     CHECK_SCENE(s, "parts of 512");
+}
+
+/* Up to half a part is taken along by the last one. */
+FM_TEST(absorbed_tails_of_rows)
+{
+    for (int heads : {3, 33})
+        for (int e4m3 : {0, 1}) {
+            absorbed_scene s(heads, 512, 64, 16, 128, {129, 192, 193, 321});
+            s.e4m3 = e4m3, s.scale = 0.02f;
+            CHECK_SCENE(s, "tails");
+        }
 }
 
 FM_TEST(absorbed_numbers_of_heads)
@@ -304,6 +315,24 @@ FM_TEST(absorbed_heads_alone_and_in_company)
     }
 }
 
+/* Blocks of keys go round between two warpgroups, whatever the parts' numbers of them;
+ * one thread block takes all parts, or several share them.  Pages of 8 and 16 hold whole
+ * boxes of keys. */
+FM_TEST(absorbed_many_heads_of_odd_numbers_of_blocks)
+{
+    for (int e4m3 : {0, 1}) {
+        absorbed_scene s(72, 512, 64, 3, 64, {1, 100, 64});
+        s.e4m3 = e4m3, s.slot_scales = e4m3, s.scale = 0.02f, s.n_sm = 1 + e4m3;
+        CHECK_SCENE(s, "parts of one and two blocks");
+        absorbed_scene l(40, 512, 64, 16, 192, {150, 63, 300});
+        l.e4m3 = e4m3, l.scale = 0.02f, l.n_sm = 2 - e4m3;
+        CHECK_SCENE(l, "parts of one, three and five");
+    }
+    absorbed_scene b(72, 512, 64, 8, 64, {1, 100, 64});
+    b.scale = 0.02f, b.n_sm = 2;
+    CHECK_SCENE(b, "boxes of 8");
+}
+
 /* --- lists that are not full, or too short ----------------------------------------- */
 
 FM_TEST(absorbed_rows_that_are_not_there)
@@ -313,7 +342,7 @@ FM_TEST(absorbed_rows_that_are_not_there)
     const bf16s z = s.run({0, 1, 2});
     FM_CHECK_EQUAL(row_of(s, z, 1), bf16s(4 * 128, 0xffff));
     FM_CHECK_EQUAL(row_of(s, z, 2), s.run({2}));
-    s.few_unit = 3;
+    s.few = 1;
     FM_CHECK_EQUAL(s.run({0, 1, 2}), z);
 }
 
@@ -328,6 +357,14 @@ FM_TEST(absorbed_too_many_units)
     FM_CHECK_EQUAL(row_of(s, z, 1), bf16s(4 * 128, 0xffff));
 }
 
+/* The last one has up to 64 keys more. */
+static int parts_of_128(int n_key)
+{
+    int n = 0;
+    for (int at = 0; at < n_key; n++) at = n_key - at <= 192 ? n_key : at + 128;
+    return n;
+}
+
 FM_TEST(absorbed_plan_of_many_rows)
 {
     fm_numbers             r(5);
@@ -337,8 +374,8 @@ FM_TEST(absorbed_plan_of_many_rows)
     for (int i = 0; i < 700; i++) {
         keys.push_back(r.below(600));
         unit0.push_back(n_unit);
-        n_unit += (keys.back() + 127) / 128;
-        n_several += keys.back() > 128;
+        n_unit += parts_of_128(keys.back());
+        n_several += keys.back() > 192;
     }
     unit0.push_back(n_unit);
     unit0.push_back(n_several);

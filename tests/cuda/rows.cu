@@ -89,34 +89,37 @@ FM_TEST(rmsnorm_of_all_widths)
 }
 
 /* Experts, shared expert, residual sum and norm in one launch, and in three. */
+static void check_norm_with_experts(int n, int width, int accumulate)
+{
+    fm_numbers   r((uint64_t)width);
+    const int    k = 6;
+    const floats x = r.floats((size_t)(n * width), -4, 4), y = r.floats((size_t)(n * width), -4, 4),
+                 w = r.floats((size_t)width, 0.5f, 1.5f);
+    ints pair((size_t)(n * k));
+    for (size_t i = 0; i < pair.size(); i++) pair[i] = (int)(i * 5 % pair.size());
+    pair[1] = pair[8] = -1;
+    fm_device<float> dx(x), dx2(x), dy(y), dw(w), part(r.floats((size_t)(n * k), 0, 1)),
+        out(r.floats((size_t)(n * k * width), -1, 1));
+    fm_device<int32_t>   dp(pair);
+    fm_device<uint16_t>  fused((size_t)(n * width)), apart((size_t)(n * width));
+    fm_cuda_rmsnorm_args a = {};
+    a.y = fused.data(), a.x = dx.data(), a.add = dy.data(), a.w = dw.data();
+    a.eps = 1e-6f, a.n_row = n, a.width = width;
+    a.experts = {dy.data(), out.data(), dp.data(), part.data(), accumulate, n, k, width};
+    FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
+    FM_CHECK_EQUAL(dy.host(), y);
+    FM_CHECK(fm_cuda_combine(&a.experts, NULL) == FM_OK);
+    a.y = apart.data(), a.x = dx2.data(), a.experts.top_k = 0;
+    FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
+    FM_CHECK_EQUAL(fused.host(), apart.host());
+    FM_CHECK_EQUAL(dx.host(), dx2.host());
+}
+
 FM_TEST(norm_takes_the_experts_along)
 {
-    for (const int width : {1020, 2048})
-        for (const int accumulate : {0, 1}) {
-            fm_numbers   r((uint64_t)width);
-            const int    n = 3, k = 6;
-            const floats x = r.floats((size_t)(n * width), -4, 4),
-                         y = r.floats((size_t)(n * width), -4, 4),
-                         w = r.floats((size_t)width, 0.5f, 1.5f);
-            ints pair((size_t)(n * k));
-            for (size_t i = 0; i < pair.size(); i++) pair[i] = (int)(i * 5 % pair.size());
-            pair[1] = pair[8] = -1;
-            fm_device<float> dx(x), dx2(x), dy(y), dw(w), part(r.floats((size_t)(n * k), 0, 1)),
-                out(r.floats((size_t)(n * k * width), -1, 1));
-            fm_device<int32_t>   dp(pair);
-            fm_device<uint16_t>  fused((size_t)(n * width)), apart((size_t)(n * width));
-            fm_cuda_rmsnorm_args a = {};
-            a.y = fused.data(), a.x = dx.data(), a.add = dy.data(), a.w = dw.data();
-            a.eps = 1e-6f, a.n_row = n, a.width = width;
-            a.experts = {dy.data(), out.data(), dp.data(), part.data(), accumulate, n, k, width};
-            FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
-            FM_CHECK_EQUAL(dy.host(), y);
-            FM_CHECK(fm_cuda_combine(&a.experts, NULL) == FM_OK);
-            a.y = apart.data(), a.x = dx2.data(), a.experts.top_k = 0;
-            FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
-            FM_CHECK_EQUAL(fused.host(), apart.host());
-            FM_CHECK_EQUAL(dx.host(), dx2.host());
-        }
+    for (int n : {3, 65}) /* few rows, and more */
+        for (int width : {1020, 2044, 2048})
+            for (int accumulate : {0, 1}) check_norm_with_experts(n, width, accumulate);
 }
 
 /* The bits of a row do not depend on how many there are, nor on its place. */

@@ -78,7 +78,12 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
     a.top_logprob = top_logprob.data();
     a.any_top     = 1;
     a.allowed     = allowed.empty() ? NULL : d_allowed.data();
+    fm_pinned<int32_t> told_id((size_t)n);
+    fm_pinned<float>   told_logprob((size_t)n);
+    a.told_id = told_id.data(), a.told_logprob = told_logprob.data();
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
+    FM_CHECK_EQUAL(told_id.host(), id.host());
+    FM_CHECK_EQUAL(told_logprob.host(), logprob.host());
     const ints    got = id.host(), tops = top_id.host();
     const floats  got_logprob = logprob.host(), top_logprobs = top_logprob.host();
     const int32_t eos[2] = {2, 4};

@@ -55,8 +55,9 @@ static matrix shard(const bytes &w, const floats &scale, int parts, int begin, i
             parts * (end - begin), begin % 128};
 }
 
+/* shape: one of fm_cuda_wide; -1: tiles */
 template <class T>
-static std::vector<T> linear(const matrix &m, const bf16s &x, int rows, int swiglu, bool wide)
+static std::vector<T> linear(const matrix &m, const bf16s &x, int rows, int swiglu, int shape = -1)
 {
     const int           n = swiglu ? m.n / 2 : m.n;
     fm_device<uint16_t> dx(x);
@@ -65,8 +66,8 @@ static std::vector<T> linear(const matrix &m, const bf16s &x, int rows, int swig
     a.x = dx.data(), a.w = m.w.data(), a.scale = m.scale.data(), a.scale_row0 = m.row0;
     a.y = y.data(), a.m = rows, a.n = m.n, a.k = K, a.ldx = a.ldw = K, a.ldy = n;
     a.n_batch = 1, a.swiglu = swiglu, a.n_sm = 3;
-    FM_CHECK((wide ? fm_cuda_linear_wide(&a, FM_CUDA_WIDE_64X128, NULL)
-                   : fm_cuda_linear_tiles(&a, NULL)) == FM_OK);
+    FM_CHECK((shape < 0 ? fm_cuda_linear_tiles(&a, NULL)
+                        : fm_cuda_linear_wide(&a, (fm_cuda_wide)shape, NULL)) == FM_OK);
     return y.host();
 }
 
@@ -90,15 +91,15 @@ FM_TEST(linear_from_any_sixteenth_row)
     for (int rows : {3, 70}) {
         const bf16s  x     = inputs(r, rows);
         const matrix plain = shard(w, scale, 1, 0, N), both = shard(pair, scale, 2, 0, N);
-        const floats few  = linear<float>(plain, x, rows, 0, false),
-                     many = linear<float>(plain, x, rows, 0, true);
-        const bf16s gated = linear<uint16_t>(both, x, rows, 1, false);
-        FM_CHECK_EQUAL(few, many);
+        const floats y     = linear<float>(plain, x, rows, 0);
+        const bf16s  gated = linear<uint16_t>(both, x, rows, 1);
         for (const auto &c : cuts) {
             const matrix m = shard(w, scale, 1, c[0], c[1]), g = shard(pair, scale, 2, c[0], c[1]);
-            FM_CHECK_EQUAL(linear<float>(m, x, rows, 0, false), columns(few, N, c[0], c[1]));
-            FM_CHECK_EQUAL(linear<float>(m, x, rows, 0, true), columns(many, N, c[0], c[1]));
-            FM_CHECK_EQUAL(linear<uint16_t>(g, x, rows, 1, false), columns(gated, N, c[0], c[1]));
+            for (int shape = -1; shape < FM_CUDA_N_WIDE; shape++) {
+                FM_CHECK_EQUAL(linear<float>(m, x, rows, 0, shape), columns(y, N, c[0], c[1]));
+                FM_CHECK_EQUAL(linear<uint16_t>(g, x, rows, 1, shape),
+                               columns(gated, N, c[0], c[1]));
+            }
         }
     }
 }
@@ -135,7 +136,7 @@ FM_TEST(experts_from_any_sixteenth_row)
     const floats scale = r.floats((size_t)(2 * blocks(N) * BLOCKS), 0.5f, 2);
     const bf16s  x = inputs(r, rows), gated = up(shard(pair, scale, 2, 0, N), x, rows);
     const floats answer = down(shard(w, scale, 1, 0, N), x, rows);
-    for (int width : {8, 64, 128})
+    for (int width : {8, 32, 64})
         for (const auto &c : cuts) {
             FM_CHECK_EQUAL(up(shard(pair, scale, 2, c[0], c[1]), x, rows, width),
                            columns(gated, N, c[0], c[1]));

@@ -48,6 +48,44 @@ static int            is_thorough;
 static fm_gpu_meeting meeting = FM_MEET_BY_HOST;
 static float         *want[N_STEP][N_TEXT];
 
+/* --- rows that start from what the step before chose -------------------------- */
+
+static int chooses(int step)
+{
+    return step % 3 == 1;
+}
+
+/* The text goes on with the token that the last row of the step before gives. */
+static int continues(const steps *s, int step, int text)
+{
+    if (step == 0 || !chooses(step - 1)) return 0;
+    const steps_span *last = &s->span[step - 1][text], *now = &s->span[step][text];
+    return last->n_out && now->n_row && now->form == FM_FORM_GENERATED &&
+           last->pos0 + last->n_row == now->pos0;
+}
+
+/* Where it is the device's own business, the token is not told. */
+static void hide_chosen(steps_batch *b, const steps *s, int step, int group, int n_group)
+{
+    int row = 0, out = 0;
+    for (int i = 0; i < N_TEXT; i++) {
+        const int is_own = i % n_group == group, goes_on = continues(s, step, i);
+        b->batch.has_choices |= goes_on;
+        if (!is_own) continue;
+        if (step > 0) out += s->span[step - 1][i].n_out;
+        if (goes_on) b->batch.token[row] = FM_CHOICE(out - 1);
+        row += s->span[step][i].n_row;
+    }
+}
+
+static int count_hidden(const steps *s)
+{
+    int n = 0;
+    for (int k = 0; k < N_STEP; k++)
+        for (int i = 0; i < N_TEXT; i++) n += continues(s, k, i);
+    return n;
+}
+
 /* The steps in which no text has prompt rows are the same for every group. */
 static void make_batch(steps_batch *b, const steps *s, int step, int group, int n_group)
 {
@@ -68,9 +106,26 @@ static double distance(const float *a, const float *b, size_t n)
     return sqrt(off / size);
 }
 
+static int32_t largest(const float *logits, int n)
+{
+    int32_t best = 0;
+    for (int i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return best;
+}
+
 /* --- alone ----------------------------------------------------------------- */
 
-static void compute_alone(int model, const steps *s)
+/* Texts that go on from a choice get it into their script. */
+static void follow_choices(steps *s, int step, int vocab)
+{
+    for (int i = 0; i < N_TEXT; i++)
+        if (continues(s, step, i))
+            s->token[i * s->max_len + s->span[step][i].pos0] =
+                largest(want[step - 1][i] + (s->span[step - 1][i].n_out - 1) * vocab, vocab);
+}
+
+static void compute_alone(int model, steps *s)
 {
     const part_wish wish = {.overrides = models[model].overrides,
                             .steps     = s,
@@ -81,6 +136,7 @@ static void compute_alone(int model, const steps *s)
     for (int k = 0; k < N_STEP; k++) {
         steps_batch  b;
         const float *logits = NULL;
+        follow_choices(s, k, p.config.vocab);
         make_batch(&b, s, k, 0, 1);
         part_forward(&p, w, &b);
         CHECK(w, fm_run_logits(p.run, &b.batch, &logits) == FM_OK);
@@ -109,14 +165,6 @@ static void compare_text(const float *logits, int model, int step, int text, siz
         distance(logits, right, n), step);
 }
 
-static int32_t largest(const float *logits, int n)
-{
-    int32_t best = 0;
-    for (int i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return best;
-}
-
 /* Tokens chosen where the logits are, instead of taking them. */
 static void compare_tokens(part *p, const steps *s, int step, const steps_batch *b, const layout *l)
 {
@@ -137,7 +185,7 @@ static void compare(part *p, const steps *s, int step, const steps_batch *b, con
                     int model)
 {
     const float *logits = NULL;
-    if (step % 3 == 1 && p->run->ops->sample) {
+    if (chooses(step) && p->run->ops->sample) {
         compare_tokens(p, s, step, b, l);
         return;
     }
@@ -157,6 +205,7 @@ static void run_steps(part *p, const steps *s, int group, const layout *l, int m
     steps_batch b[N_STEP];
     for (int k = 0; k < N_STEP; k++) {
         make_batch(&b[k], s, k, group, l->groups);
+        if (l->pp == 1 && l->n_lane == 1) hide_chosen(&b[k], s, k, group, l->groups);
         if (is_first && k >= l->n_lane) compare(p, s, k - l->n_lane, &b[k - l->n_lane], l, model);
         fm_world_doing(w, "step %d of %s, tp %d pp %d groups %d ep %d", k, models[model].name,
                        l->tp, l->pp, l->groups, l->ep);
@@ -229,7 +278,10 @@ int main(int argc, char **argv)
         steps_make(&s, models[m].vocab, 5);
         CHECK(w, decode_steps(&s) >= 3);
         fm_world_doing(w, "%s alone", models[m].name);
+        CHECK(w, count_hidden(&s) >= 3);
         if (all->rank == 0) compute_alone((int)m, &s);
+        CHECK(w, fm_broadcast(fm_world_comm(w), s.token,
+                              sizeof *s.token * (size_t)(N_TEXT * s.max_len), 0) == FM_OK);
         const int n = every_layout((int)m, &s, all->n_rank);
         if (all->rank == 0)
             printf("%s: %d layouts of %d ranks, %.1f s\n", models[m].name, n, all->n_rank,

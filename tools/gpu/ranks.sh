@@ -80,6 +80,7 @@ same 4 --tp-size 4 --ep-size 2
 same 4 --tp-size 4 --ep-size 4 --dp-size 2 $dpa
 same 4 --tp-size 2 --ep-size 2 --pp-size 2 --dp-size 2 $dpa
 same 2 --tp-size 2 --disable-cuda-graph
+same 2 --tp-size 2 --disable-overlap-schedule
 same 2 --dp-size 2
 echo "$n_same layouts answer as one rank${wrong:+; wrong:$wrong}${skipped:+; no time for:$skipped}"
 [ -z "$wrong" ] && [ "$n_same" -gt 0 ]

@@ -28,11 +28,17 @@ cd "$(dirname "$0")/../.." || exit 2
 bin=${FM_GPU_BIN:-build-gpu}
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
 
-# Files of tests, as fathom-test-gpu --list names them, that are worth a slow look.
-memcheck="rows_cache.cu route.cu sample.cu dummy.cu mla_absorbed.cu mla_expanded.cu
-          experts.cu experts_routed.cu linear.cu dummy_fp8 v3_checkpoint"
-racecheck="rows.cu rows_cache.cu route.cu sample.cu mla_absorbed.cu mla_expanded.cu
-           experts.cu experts_routed.cu linear.cu"
+# Files of tests, as fathom-test-gpu --list names them, or single tests, that are worth a slow
+# look: TOOL:NAME, the slowest first, so that the last ones to end are short.
+sanitized="racecheck:absorbed_long_parts racecheck:absorbed_tails_of_rows
+           racecheck:absorbed_many_heads_of_odd_numbers_of_blocks racecheck:absorbed_8_bit_cache
+           racecheck:linear_wide.cu racecheck:experts.cu racecheck:dummy_bf16 racecheck:sample.cu
+           racecheck:mla_expanded.cu racecheck:linear.cu racecheck:experts_routed.cu
+           racecheck:route.cu racecheck:rows.cu racecheck:rows_cache.cu memcheck:mla_absorbed.cu
+           memcheck:linear_wide.cu memcheck:linear.cu memcheck:v3_checkpoint memcheck:mla_expanded.cu
+           memcheck:experts.cu memcheck:experts_routed.cu memcheck:dummy_bf16 memcheck:dummy_fp8
+           memcheck:sample.cu memcheck:route.cu memcheck:rows_cache.cu memcheck:dummy.cu
+           memcheck:fetch.cu"
 
 export FM_TEST_DATA="${FM_TEST_DATA:-$PWD/tests/data}"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"
@@ -107,35 +113,49 @@ run_tests()
     verdict tests $good "$began" "$passed passed, $wrong failed in $n files${bad:+;$bad}"
 }
 
-sanitize() # sanitize TOOL NAME: one log for all
+sanitize() # sanitize TOOL NAME LOG: one file of tests; LOG.status gets its end
 {
-    echo "== $1 $2" >>"$out/sanitizer.log"
-    left=$((${FM_SANITIZER_S:-110} - $(now) + began))
-    [ "$left" -gt 0 ] || { skipped="$skipped $1:$2"; return; }
-    [ "$left" -lt 40 ] || left=40
+    left=$((${FM_SANITIZER_S:-300} - $(now) + began))
+    [ "$left" -gt 0 ] || { echo 124 >"$3.status"; return; }
+    [ "$left" -lt 120 ] || left=120
     case $2 in *.cu) name=/$2 ;; *) name=$2 ;; esac
+    start=$(now)
     timeout -k 5 "$left" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
-        "$bin/fathom-test-gpu" "$name" >>"$out/sanitizer.log" 2>&1
-    rc=$?
-    case $rc in
-    0) good=$((good + 1)) ;;
-    124 | 137) skipped="$skipped $1:$2" ;;
-    *) bad="$bad $1:$2($rc)" ;;
-    esac
+        "$bin/fathom-test-gpu" "$name" >"$3" 2>&1
+    echo $? >"$3.status"
+    echo "took $(($(now) - start)) s" >>"$3"
 }
 
+sanitize_what_is_left() # by two at once: whoever makes the folder takes it
+{
+    for what in $sanitized; do
+        mkdir "$logs/$what.taken" 2>/dev/null || continue
+        sanitize "${what%%:*}" "${what#*:}" "$logs/$what"
+    done
+}
+
+# Two at a time: the tools keep a core of the host busier than the GPU.
 run_sanitizer()
 {
-    began=$(now) bad="" skipped="" good=0
-    : >"$out/sanitizer.log"
+    began=$(now) bad="" skipped="" good=0 logs=$(mktemp -d)
     if ! command -v compute-sanitizer >/dev/null; then
         verdict sanitizer 1 "$began" "compute-sanitizer is not on the PATH"
         return
     fi
-    sanitize racecheck dummy_bf16 # a whole small model first
-    sanitize memcheck dummy_bf16
-    for name in $racecheck; do sanitize racecheck "$name"; done
-    for name in $memcheck; do sanitize memcheck "$name"; done
+    sanitize_what_is_left &
+    sanitize_what_is_left
+    wait $!
+    : >"$out/sanitizer.log"
+    for what in $sanitized; do
+        rc=$(cat "$logs/$what.status")
+        { echo "== $what"; cat "$logs/$what" 2>/dev/null; } >>"$out/sanitizer.log"
+        case $rc in
+        0) good=$((good + 1)) ;;
+        124 | 137) skipped="$skipped $what" ;;
+        *) bad="$bad $what($rc)" ;;
+        esac
+    done
+    rm -rf "$logs"
     [ -z "$bad" ]
     verdict sanitizer $? "$began" \
         "$good clean${bad:+; not clean:$bad}${skipped:+; no time for:$skipped}"

@@ -23,7 +23,7 @@ typedef struct {
 } fm_span;
 
 /* In place of a token that is not known yet: the one the pass before chose for
- * its out row i.  Only for back ends that sample. */
+ * its out row i, counted within the group.  Only for back ends that sample. */
 #define FM_CHOICE(i) (-1 - (i))
 
 typedef struct {
@@ -37,6 +37,7 @@ typedef struct {
      * this pass, this one included; a group may have none.  NULL: one group. */
     const int32_t *group_rows, *group_outs; /* [n_group] */
     int            is_decode; /* no group has prompt rows; with one group it need not be said */
+    int            has_choices; /* some group has an FM_CHOICE; likewise */
 } fm_batch;
 
 #endif

@@ -17,10 +17,13 @@ static fm_mla_cache cache_of(const fm_run *r, const fm_cuda_run *g, int layer)
 /* --- absorbed ------------------------------------------------------------- */
 
 /* Rows [first, end) of the generated ones. */
-static fm_mla_rows rows_of(const fm_cuda_run *g, int first, int end)
+static fm_mla_rows rows_of(const fm_run *r, int first, int end)
 {
+    const fm_cuda_run *g   = r->backend;
+    const int          few = fm__cuda_few_units(r->weights->n_head);
+    const int          cut = g->pass.is_few ? few * FM_MLA_SLICES : 0;
     return (fm_mla_rows){.max_row  = end - first,
-                         .max_unit = g->max_unit,
+                         .max_unit = g->pass.is_few ? few : g->max_unit,
                          .part     = FM_CUDA_PART,
                          .n_row    = g->there.n_gen, /* at least as many */
                          .n_key    = g->there.gen_keys + first,
@@ -28,7 +31,7 @@ static fm_mla_rows rows_of(const fm_cuda_run *g, int first, int end)
                          .unit0    = g->unit0,
                          .unit     = g->unit,
                          .done     = g->done,
-                         .n_done   = g->n_done};
+                         .n_done   = cut * ((r->weights->n_head + 15) / 16)};
 }
 
 /* As many rows from `first` on as there is room for their parts. */
@@ -87,14 +90,15 @@ static void values(fm_run *r, fm_act o, const fm_attn_weights *w)
                                               .y_bf16   = 1});
 }
 
-/* Which parts there are is the same for all layers, if one wave has all rows. */
+/* Which parts there are is the same for all layers, if one wave has all rows.  Whoever
+ * made the plan and the cache was waited for by the product that made the queries. */
 static fm_status attend_wave(fm_run *r, int layer, int first, int end)
 {
     fm_cuda_run *g     = fm__gpu(r);
     const size_t H     = (size_t)r->weights->n_head;
     const int    whole = first == 0 && end == fm__cuda_generated(r);
     const fm_mla_absorbed_args a = {
-        .rows     = rows_of(g, first, end),
+        .rows     = rows_of(r, first, end),
         .cache    = cache_of(r, g, layer),
         .n_head   = r->weights->n_head,
         .kv_lora  = r->config->kv_lora,
@@ -102,9 +106,10 @@ static fm_status attend_wave(fm_run *r, int layer, int first, int end)
         .q        = g->q_latent + (size_t)first * H * (size_t)fm_kv_width(r->config),
         .part_z   = g->part_z,
         .part_sum = g->part_sum,
-        .few_unit = fm__cuda_few_units(r->weights->n_head),
+        .few      = g->pass.is_few,
         .score    = g->score,
         .z        = g->z_latent + (size_t)first * H * (size_t)r->config->kv_lora,
+        .settled  = whole && g->pass.is_planned,
         .n_sm     = g->dev.n_sm};
     if (!whole || !g->pass.is_planned) FM_TRY(fm_cuda_mla_plan(&a.rows, g->stream));
     g->pass.is_planned = whole;

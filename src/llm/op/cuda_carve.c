@@ -48,25 +48,38 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
     a->route_all.weight = fm_slab_take(s, all * k * sizeof(float));
 }
 
-static void carve_lists(fm_cuda_lists *l, const fm_cuda_run *g, const fm_shard *shard,
-                        const fm_run_limits *lim, fm_slab *s)
+void fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const fm_shard *shard,
+                          fm_slab *s)
 {
-    const size_t T = (size_t)lim->max_rows, one = sizeof(int32_t);
-    l->token      = fm_slab_take(s, T * one);
-    l->pos        = fm_slab_take(s, T * one);
-    l->table      = fm_slab_take(s, T * one);
-    l->out        = fm_slab_take(s, (size_t)lim->max_out * one);
-    l->gen_keys   = fm_slab_take(s, T * one);
-    l->gen_table  = fm_slab_take(s, T * one);
+    const size_t one = sizeof(int32_t), row = (size_t)n->row * one;
+    l->token      = fm_slab_take(s, row);
+    l->pos        = fm_slab_take(s, row);
+    l->table      = fm_slab_take(s, row);
+    l->out        = fm_slab_take(s, (size_t)n->out * one);
+    l->gen_keys   = fm_slab_take(s, row);
+    l->gen_table  = fm_slab_take(s, row);
     l->n_live     = fm_slab_take(s, one);
     l->n_gen      = fm_slab_take(s, one);
     l->n_span     = fm_slab_take(s, one);
     l->group_row0 = fm_slab_take(s, ((size_t)shard->group.n + 1) * one);
-    l->own_word   = fm_slab_take(s, T * one);
-    l->word_at    = fm_slab_take(s, T * one);
-    l->span       = fm_slab_take(s, (size_t)g->max_span * sizeof *l->span);
-    l->page_begin = fm_slab_take(s, ((size_t)g->max_span + 1) * one);
-    l->page_list  = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * one);
+    l->own_word   = fm_slab_take(s, row);
+    l->word_at    = fm_slab_take(s, row);
+    l->word_base  = fm_slab_take(s, (size_t)shard->attn.n * one);
+    l->span       = fm_slab_take(s, (size_t)n->span * sizeof *l->span);
+    l->page_begin = fm_slab_take(s, ((size_t)n->table + 1) * one);
+    l->page_list  = fm_slab_take(s, n->page * one);
+}
+
+/* Room for the lists of any pass. */
+static char *take_lists(fm_cuda_run *g, const fm_shard *shard, const fm_run_limits *lim, fm_slab *s)
+{
+    const fm_cuda_list_sizes most = {lim->max_rows, lim->max_out, g->max_span, g->max_span,
+                                     (size_t)g->max_span * (size_t)g->max_page};
+    fm_cuda_lists            any;
+    fm_slab                  count = {0};
+    fm__cuda_carve_lists(&any, &most, shard, &count);
+    g->list_bytes = count.used;
+    return fm_slab_take(s, count.used);
 }
 
 static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, size_t H,
@@ -80,10 +93,11 @@ static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, size_t H,
     g->unit0          = fm_slab_take(s, (T + 2) * sizeof(int32_t));
     g->part_z         = fm_slab_take(s, unit * H * L * sizeof(float));
     g->part_sum       = fm_slab_take(s, unit * H * 2 * sizeof(float));
-    const int few     = fm__cuda_few_units((int)H);
-    g->score          = fm_slab_take(s, (size_t)few * H * FM_CUDA_PART * sizeof(float));
-    g->n_done         = few * FM_MLA_SLICES * (int)((H + 15) / 16);
-    g->done           = fm_slab_take(s, (size_t)g->n_done * sizeof(int32_t));
+    const int    few  = fm__cuda_few_units((int)H);
+    const size_t keys = (size_t)fm_mla_last_max(FM_CUDA_PART);
+    g->score          = fm_slab_take(s, (size_t)few * H * keys * sizeof(float));
+    const size_t cut  = (size_t)few * FM_MLA_SLICES * ((H + 15) / 16);
+    g->done           = fm_slab_take(s, cut * sizeof(int32_t));
 }
 
 static void carve_expanded(fm_cuda_run *g, const fm_model_config *c, size_t H,
@@ -213,7 +227,7 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
 {
     const size_t angles = (size_t)lim->max_context * (size_t)(c->rope / 2);
     const size_t H = heads(c, shard), outs = (size_t)(lim->max_out * shard->group.n);
-    carve_lists(&g->there, g, shard, lim, s);
+    g->list_there = take_lists(g, shard, lim, s);
     carve_acts(a, c, shard, lim, s);
     fm__cuda_carve_exchange(&g->exchange, a, c, shard, lim, s);
     carve_rooms(g, c, shard, lim, s);
@@ -265,7 +279,7 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
 {
     const size_t outs = (size_t)(lim->max_out * shard->group.n);
     for (int i = 0; i < FM_CUDA_AHEAD; i++) {
-        carve_lists(&g->list[i], g, shard, lim, s);
+        g->list[i] = take_lists(g, shard, lim, s);
         fm__cuda_carve_choice(&g->asked[i].here, outs, c->vocab, s);
     }
     carve_counts(&g->exchange, shard, s);

@@ -149,29 +149,87 @@ void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y)
 
 /* --- words ----------------------------------------------------------------- */
 
-/* Each rank contributes the rows of its words, in row order.  In a padded step,
- * whose messages do not follow the tokens, each contributes all rows, and only
- * those of its words mean anything. */
+/* Rows that every rank contributes, though only those of its words mean anything:
+ * where the token is not known, and in a padded step, whose messages do not follow
+ * the tokens, all. */
+static int is_shared(const fm_cuda_run *g, int row)
+{
+    return g->pass.is_padded || g->here.token[row] < 0;
+}
+
+typedef struct {
+    fm_columns words;
+    int        part;
+    int32_t    at; /* words there are so far, of this and other ranks */
+} word_lists;
+
+static int has_word(const word_lists *w, int32_t token)
+{
+    return token >= 0 && fm__part_of(w->words, token) == w->part;
+}
+
+static void list_own_words(fm_cuda_run *g, word_lists *w, int n_row, int is_own)
+{
+    const fm_cuda_lists *l = &g->here;
+    for (int i = 0; i < n_row; i++) {
+        if (is_shared(g, i) || !has_word(w, l->token[i])) continue;
+        if (is_own)
+            l->own_word[g->pass.n_own_word++] = l->token[i] - fm__part(w->words, w->part).begin;
+        l->word_at[i] = w->at++;
+    }
+}
+
+static void list_shared_words(fm_cuda_run *g, word_lists *w, int n_row, int is_own)
+{
+    const fm_cuda_lists *l     = &g->here;
+    const int            first = fm__part(w->words, w->part).begin;
+    int32_t              p     = 0;
+    l->word_base[w->part]      = w->at;
+    for (int i = 0; i < n_row; i++) {
+        const int32_t token = l->token[i];
+        if (!is_shared(g, i)) continue;
+        if (is_own)
+            l->own_word[g->pass.n_own_word++] = token < 0           ? token - 1
+                                                : has_word(w, token) ? token - first
+                                                                     : -1;
+        if (has_word(w, token)) l->word_at[i] = w->at;
+        else if (token < 0) l->word_at[i] = -1 - p;
+        p++;
+        w->at++;
+    }
+}
+
+/* Each rank contributes the rows of its words, in row order, then the shared ones. */
 void fm__cuda_list_words(fm_run *r)
 {
-    fm_cuda_run         *g     = fm__gpu(r);
-    const fm_cuda_lists *l     = &g->here;
-    const fm_share       attn  = r->weights->shard.attn;
-    const fm_columns     words = {attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
-    const int            first = fm__part(words, attn.index).begin;
-    int32_t              at    = 0;
-    g->pass.n_own_word         = 0;
+    fm_cuda_run   *g    = fm__gpu(r);
+    const fm_share attn = r->weights->shard.attn;
+    word_lists     w    = {{attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1}, 0, 0};
+    g->pass.n_own_word  = 0;
     for (int k = 0; attn.n > 1 && k < attn.n; k++) {
-        const int32_t before = at;
-        for (int i = 0; i < r->n_row; i++) {
-            const int has = fm__part_of(words, l->token[i]) == k, own = k == attn.index;
-            if (own && (has || g->pass.is_padded))
-                l->own_word[g->pass.n_own_word++] = has ? l->token[i] - first : -1;
-            if (has) l->word_at[i] = g->pass.is_padded ? k * r->n_row + i : at;
-            at += has || g->pass.is_padded;
-        }
-        g->exchange.word_rows[k] = at - before;
+        const int32_t before = w.at;
+        w.part               = k;
+        list_own_words(g, &w, r->n_row, k == attn.index);
+        list_shared_words(g, &w, r->n_row, k == attn.index);
+        g->exchange.word_rows[k] = w.at - before;
     }
+    g->pass.n_word = w.at;
+}
+
+static fm_status find_words(fm_run *r)
+{
+    const fm_cuda_run *g    = fm__gpu(r);
+    const fm_share     attn = r->weights->shard.attn;
+    const fm_cuda_find_words_args a = {.own    = g->there.own_word,
+                                       .at     = g->there.word_at,
+                                       .token  = g->there.token,
+                                       .chosen = g->choose_there.id,
+                                       .base   = g->there.word_base,
+                                       .words  = {attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1},
+                                       .part   = attn.index,
+                                       .n_own  = g->pass.n_own_word,
+                                       .n_row  = r->n_row};
+    return fm_cuda_find_words(&a, g->stream);
 }
 
 const uint16_t *fm__cuda_gather_words(fm_run *r, const uint16_t *table)
@@ -189,7 +247,8 @@ const uint16_t *fm__cuda_gather_words(fm_run *r, const uint16_t *table)
                                       .row   = g->there.own_word,
                                       .n_row = g->pass.n_own_word,
                                       .width = (int)D};
-    if (fm__is_well(r, fm_cuda_take_rows(&a, g->stream)))
+    fm__is_well(r, find_words(r));
+    if (r->fault == FM_OK && fm__is_well(r, fm_cuda_take_rows(&a, g->stream)))
         r->fault = fm_device_all_gather(x->attn, x->words, a.y, bytes, g->stream);
     return x->words;
 }
@@ -215,12 +274,12 @@ void fm__cuda_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, 
 
 /* --- memory ---------------------------------------------------------------- */
 
-static void carve_words(fm_cuda_exchange *x, const fm_acts *a, const fm_share attn, size_t T, int D,
-                        fm_slab *s)
+/* Of known tokens a word each, of the others one from every rank. */
+static void carve_words(fm_cuda_exchange *x, const fm_share attn, size_t T, int D, fm_slab *s)
 {
-    const size_t fixed = (size_t)attn.n * (size_t)x->fixed_rows;
-    const size_t bytes = (fixed > T ? fixed : T) * (size_t)D * sizeof *x->words;
-    x->words           = fixed > T ? fm_slab_take(s, bytes) : a->h.data; /* not yet in use */
+    const size_t rows  = T + (size_t)(attn.n - 1) * (size_t)x->fixed_rows;
+    const size_t bytes = rows * (size_t)D * sizeof *x->words;
+    x->words           = fm_slab_take(s, bytes);
     x->most_bytes      = fm__cuda_most(x->most_bytes, bytes);
 }
 
@@ -244,5 +303,5 @@ void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_con
         x->passed = fm_slab_take(s, T * (size_t)a->y.width * sizeof(float));
     if (me.n == 1) return;
     a->o_all = (fm_act){fm_slab_take(s, o), c->n_head * c->v_dim};
-    carve_words(x, a, me, T, c->hidden, s);
+    carve_words(x, me, T, c->hidden, s);
 }

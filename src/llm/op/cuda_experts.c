@@ -42,9 +42,11 @@ static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
                                 .first      = p->n_own ? p->first : p->r->config->n_expert};
 }
 
-static int width_of(const fm_model_config *c, int n_row)
+static int width_of(const expert_pass *p)
 {
-    return fm_cuda_experts_block_rows(n_row * c->top_k, c->n_expert);
+    const fm_model_config *c       = p->r->config;
+    const int              is_e4m3 = p->own && p->own->gate_up.scale;
+    return fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert, is_e4m3);
 }
 
 int fm__cuda_sorts_along(const fm_run *r)
@@ -59,7 +61,7 @@ fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)
     fm_cuda_run      *g = fm__gpu(r);
     const expert_pass p = {
         .r = r, .g = g, .chosen = route->expert, .n_row = r->n_row, .n_own = r->config->n_expert};
-    const fm_cuda_pairs_args a = pairs_of(&p, width_of(r->config, r->n_row));
+    const fm_cuda_pairs_args a = pairs_of(&p, width_of(&p)); /* few rows: of any weights */
     g->pass.is_sorted          = 1;
     return fm_cuda_route_and_sort(route, &a, g->stream);
 }
@@ -158,6 +160,8 @@ static fm_cuda_experts_args tiles(const expert_pass *p, int width)
                                   .n_block    = g->n_block,
                                   .block_rows = width,
                                   .max_block  = most_blocks(p, width),
+                                  .n_expert   = p->n_own,
+                                  .n_pair     = p->n_pair,
                                   .n_sm       = g->dev.n_sm};
 }
 
@@ -274,7 +278,7 @@ static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
     fm_run                 *r     = p->r;
     const fm_model_config  *c     = r->config;
     const fm_cuda_exchange *x     = &p->g->exchange;
-    const int               width = width_of(c, p->n_row);
+    const int               width = width_of(p);
     p->n_pair                     = p->n_row * fm__cuda_least(c->top_k, p->n_own);
     if (x->way == FM_CUDA_ANSWERS_PAIRS) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);

@@ -53,7 +53,7 @@ static void middle_of_many(fm_run *r, const uint16_t *h, const fm_matrix *w, uin
         .h          = h,
         .middle     = to,
         .n_row      = n,
-        .block_rows = fm_cuda_experts_block_rows(n, 1),
+        .block_rows = fm_cuda_experts_block_rows(n, 1, 0),
         .D          = w->k,
         .I          = w->n / 2,
         .n_sm       = fm__gpu(r)->dev.n_sm};
@@ -74,7 +74,7 @@ static void middle(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, uint16
 {
     fm_cuda_linear_args up = dense(h, &w->gate_up, to, n);
     if (r->fault != FM_OK || up.n == 0) return;
-    if (!suits_few(&w->gate_up, n, fm__gpu(r)->dev.n_sm)) {
+    if (!up.scale && !suits_few(&w->gate_up, n, fm__gpu(r)->dev.n_sm)) {
         middle_of_many(r, h, &w->gate_up, to, n);
         return;
     }

@@ -21,7 +21,7 @@ enum {
     FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
     FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
-    FM_CUDA_FEW_PARTS = 32,       /* up to these, of 16 heads, parts are divided among blocks */
+    FM_CUDA_FEW_PARTS = 16,       /* up to these, of 16 heads, parts are divided among blocks */
     FM_CUDA_UNITS     = 4096,     /* parts of long texts at once, besides one for each row */
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
     FM_CUDA_EDITS     = 1 << 16,  /* logits that penalties and biases change in a step */
@@ -31,25 +31,33 @@ enum {
     FM_CUDA_PATIENCE  = 300,      /* seconds until a device that does not answer counts as stuck */
 };
 
-/* The lists of a pass: written on the host, copied in one piece. */
+/* How long the lists of a pass are; padded passes of as many rows have the same. */
 typedef struct {
-    int32_t     *token, *pos, *table; /* [max_rows] */
-    int32_t     *out;                 /* [max_out] */
-    int32_t     *gen_keys, *gen_table; /* [max_rows] of the generated rows */
+    int    row, out, span, table;
+    size_t page;
+} fm_cuda_list_sizes;
+
+/* The lists of a pass: written on the host close to each other, and copied in one
+ * piece to where they lie alike. */
+typedef struct {
+    int32_t     *token, *pos, *table;  /* [row] */
+    int32_t     *out;                  /* [out] */
+    int32_t     *gen_keys, *gen_table; /* [row] of the generated rows */
     int32_t     *n_live, *n_gen, *n_span; /* [1] rows, generated rows, prompt spans */
     int32_t     *group_row0;          /* [n_group+1] first row of each group */
-    int32_t     *own_word, *word_at;  /* [max_rows] rows of the table to contribute to the
-                                       * embedding, and where each row's then lies */
-    fm_mla_span *span;                /* [max_span] prompt spans */
-    int32_t     *page_begin;          /* [max_span+1] */
-    int32_t     *page_list;           /* pages of all spans; comes last */
+    int32_t     *own_word, *word_at;  /* [row] rows of the table to contribute to the
+                                       * embedding, and where each row's then lies; */
+    int32_t     *word_base;           /* [n_attn] see kernel/cuda/columns.h */
+    fm_mla_span *span;                /* [span] prompt spans */
+    int32_t     *page_begin;          /* [table+1] */
+    int32_t     *page_list;           /* [page] of all spans; comes last */
 } fm_cuda_lists;
 
 /* Decode steps are padded to a few numbers of rows, and each such number is
  * recorded when it is met for the second time: by then every product has its
  * plan. */
 typedef struct {
-    int      rows, is_seen;
+    int      rows, is_few, is_seen;
     fm_graph graph;
 } fm_cuda_recorded;
 
@@ -57,7 +65,7 @@ typedef struct {
 typedef struct {
     fm_cuda_sampling   *how;  /* [max_out of all groups] */
     int32_t            *n_edit;
-    fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] comes last of what always goes there */
+    fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] behind their number */
     uint32_t           *allowed; /* [max_out of all groups, words of V bits], first come first */
     int32_t            *id, *top_id;           /* what comes back, [] and [, 20] */
     float              *logprob, *top_logprob;
@@ -66,7 +74,7 @@ typedef struct {
 /* A choice of tokens the device was asked for. */
 typedef struct {
     fm_cuda_choice here;
-    fm_mark        done; /* and copied back */
+    fm_mark        done; /* and is known here */
     int            n, any_top;
 } fm_cuda_asked;
 
@@ -76,9 +84,11 @@ typedef struct {
     int is_padded;  /* every size is one of a few, whatever the batch */
     int is_routed;  /* experts are to come */
     int is_sorted;  /* and their pairs are there */
+    int is_few;     /* parts are divided among blocks */
     int is_planned; /* units are on the device */
     int is_tiled;   /* the tiles of a pass over all keys are, too */
-    int n_own_word; /* rows this rank contributes to the embedding */
+    int n_own_word; /* rows this rank contributes to the embedding, */
+    int n_word;     /* and all do */
     fm_cuda_combine_args experts; /* wait for the sum that follows; y NULL: none do */
     fm_cuda_add_args sum;      /* waits for the norm that follows; x NULL: none does */
     uint16_t        *unturned; /* queries that the next cache write rotates */
@@ -101,9 +111,13 @@ typedef struct {
     fm_cuda_side   side;
     int            apart; /* every op is done when it returns: none waits for the next */
 
-    fm_cuda_lists list[FM_CUDA_AHEAD]; /* pinned, in turn: the others may not be read yet */
+    char         *list[FM_CUDA_AHEAD]; /* pinned, in turn: the others may not be read yet */
     fm_mark       read[FM_CUDA_AHEAD]; /* reached when it has */
+    char         *list_there;
+    size_t        list_bytes;          /* of each */
     unsigned      n_pass;
+    int           n_out_before, out0_before; /* out rows of the pass before: of all groups, and
+                                              * of those before the own */
     fm_cuda_lists here, there; /* of the pass at hand on the host, device */
     int32_t      *row_of;      /* host [max_rows] the batch's row -> ours */
     int32_t      *slot;        /* [max_rows] where a row's token is cached */
@@ -124,8 +138,7 @@ typedef struct {
     fm_mla_unit *unit;
     int32_t     *unit0;
     float       *part_z, *part_sum, *score;
-    int32_t     *done;  /* [n_done] */
-    int          n_done;
+    int32_t     *done;  /* what blocks count by */
     fm_mla_tile *tile;
     int32_t     *n_tile, *key0;
     uint16_t    *latent; /* [max_key, kv_width] */
@@ -184,12 +197,14 @@ static inline size_t fm__cuda_most(size_t a, size_t b)
 void   fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim);
 void   fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s);
+void   fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const fm_shard *shard,
+                            fm_slab *s);
 void   fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                              const fm_run_limits *lim, fm_slab *s);
 /* Parts of a row that sees n keys. */
 static inline int fm__cuda_parts(int n_key)
 {
-    return (n_key + FM_CUDA_PART - 1) / FM_CUDA_PART;
+    return fm_mla_parts(n_key, FM_CUDA_PART);
 }
 
 /* Parts that count as few; a rank may have no head at all. */

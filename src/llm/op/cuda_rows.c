@@ -38,7 +38,7 @@ void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
     if (r->fault == FM_OK && g->exchange.attn) { /* of words that came together */
         a.table  = fm__cuda_gather_words(r, table);
         a.token  = g->there.word_at;
-        a.vocab  = r->weights->shard.attn.n * r->n_row;
+        a.vocab  = g->pass.n_word;
         a.chosen = NULL;
     }
     if (r->fault == FM_OK) r->fault = fm_cuda_embed(&a, g->stream);

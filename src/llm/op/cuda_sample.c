@@ -3,6 +3,7 @@
  * per row and a list of logits that change. */
 #include <string.h>
 
+#include "llm/kernel/cuda/fetch.h"
 #include "llm/op/cuda_internal.h"
 
 static size_t words_of(int vocab)
@@ -78,14 +79,16 @@ static int list_edits(fm_cuda_run *g, fm_cuda_choice *c, const fm_draw *d,
 
 /* --- a step --------------------------------------------------------------- */
 
+/* The same from step to step for a row that is not drawn. */
 static fm_cuda_sampling how_of(const fm_draw *d)
 {
-    const fm_sampling *p = d->how;
+    const fm_sampling *p         = d->how;
+    const int          is_greedy = p->temperature < 1e-6f;
     return (fm_cuda_sampling){.temperature = p->temperature,
                               .top_p       = p->top_p,
                               .min_p       = p->min_p,
                               .top_k       = p->top_k,
-                              .position    = d->n_output,
+                              .position    = is_greedy ? 0 : d->n_output,
                               .logprob     = p->logprobs || p->top_logprobs > 0,
                               .n_top       = p->top_logprobs,
                               .seed        = p->seed};
@@ -127,42 +130,59 @@ static void read_choice(const fm_cuda_choice *c, int i, int any_top, fm_sampled 
     }
 }
 
-/* Bytes of the answer that are wanted. */
-static size_t answer_bytes(const fm_cuda_asked *q)
+/* The list on the device is the one before this, and may be what this one is. */
+static int is_there(const fm_cuda_run *g, const fm_cuda_asked *q)
 {
-    const fm_cuda_choice *c   = &q->here;
-    const size_t          n   = (size_t)q->n;
-    const char           *end = q->any_top ? (char *)(c->top_logprob + n * FM_MAX_TOP_LOGPROBS)
-                                           : (char *)(c->logprob + n);
-    return (size_t)(end - (char *)c->id);
+    const fm_cuda_asked *last = &g->asked[(g->n_asked - 1) % FM_CUDA_AHEAD];
+    return g->n_asked > 0 && last->n >= q->n &&
+           !memcmp(last->here.how, q->here.how, (size_t)q->n * sizeof *q->here.how);
+}
+
+static fm_status upload(fm_cuda_run *g, const fm_cuda_asked *q, int n_edit, size_t masks)
+{
+    const fm_cuda_choice *here = &q->here, there = g->choose_there;
+    const size_t          bytes = (size_t)((char *)(here->edit + n_edit) - (char *)here->n_edit);
+    if (!is_there(g, q))
+        FM_TRY(fm_cuda_fetch(there.how, here->how, (size_t)q->n * sizeof *here->how, g->stream));
+    if (n_edit) FM_TRY(fm_cuda_fetch(there.n_edit, here->n_edit, bytes, g->stream));
+    return masks ? fm_cuda_upload(there.allowed, here->allowed, masks, g->stream) : FM_OK;
+}
+
+/* The best tokens are many: they are copied. */
+static fm_status download_top(fm_cuda_run *g, const fm_cuda_asked *q)
+{
+    const fm_cuda_choice *here = &q->here;
+    const size_t          n    = (size_t)q->n * FM_MAX_TOP_LOGPROBS;
+    const char           *end  = (char *)(here->top_logprob + n);
+    return fm_cuda_download(here->top_id, g->choose_there.top_id,
+                            (size_t)(end - (char *)here->top_id), g->stream);
 }
 
 static fm_status ask(fm_run *r, fm_cuda_asked *q, const fm_draw *draw)
 {
     fm_cuda_run         *g     = fm__gpu(r);
     const fm_cuda_choice there = g->choose_there;
-    fm_cuda_sample_args  a     = {.how         = there.how,
-                                  .edit        = there.edit,
-                                  .n_edit      = there.n_edit,
-                                  .n_row       = q->n,
-                                  .vocab       = r->config->vocab,
-                                  .scratch     = g->choose_scratch,
-                                  .id          = there.id,
-                                  .logprob     = there.logprob,
-                                  .top_id      = there.top_id,
-                                  .top_logprob = there.top_logprob};
+    fm_cuda_sample_args  a     = {.how          = there.how,
+                                  .edit         = there.edit,
+                                  .n_edit       = there.n_edit,
+                                  .n_row        = q->n,
+                                  .vocab        = r->config->vocab,
+                                  .scratch      = g->choose_scratch,
+                                  .id           = there.id,
+                                  .logprob      = there.logprob,
+                                  .top_id       = there.top_id,
+                                  .top_logprob  = there.top_logprob,
+                                  .told_id      = q->here.id,
+                                  .told_logprob = q->here.logprob};
     int32_t n_mask = 0;
     FM_TRY(list_choice(r, &q->here, draw, q->n, &a, &n_mask));
     a.logits   = fm__cuda_taken(r);
     a.max_edit = *q->here.n_edit;
     a.allowed  = n_mask ? there.allowed : NULL;
     q->any_top = a.any_top;
-    const size_t bytes = (size_t)((char *)(q->here.edit + a.max_edit) - (char *)q->here.how);
-    const size_t masks = (size_t)n_mask * words_of(a.vocab) * sizeof *there.allowed;
-    FM_TRY(fm_cuda_upload(there.how, q->here.how, bytes, g->stream));
-    if (masks) FM_TRY(fm_cuda_upload(there.allowed, q->here.allowed, masks, g->stream));
+    FM_TRY(upload(g, q, a.max_edit, (size_t)n_mask * words_of(a.vocab) * sizeof *there.allowed));
     FM_TRY(fm_cuda_sample(&a, g->stream));
-    FM_TRY(fm_cuda_download(q->here.id, there.id, answer_bytes(q), g->stream));
+    if (a.any_top) FM_TRY(download_top(g, q));
     return fm_cuda_mark_set(q->done, g->stream);
 }
 

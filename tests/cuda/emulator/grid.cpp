@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "fibre.h"
+#include "phases.h"
 #include "shared.h"
 
 enum { WARP = 32, MAX_THREADS = 1024, BARRIERS = 16 };
 
-enum thread_state { READY, AT_BARRIER, AT_MEETING, GONE };
+enum thread_state { READY, AT_BARRIER, AT_MEETING, AT_PHASE, GONE };
 
 struct copy16 {
     void       *to;
@@ -31,6 +32,7 @@ struct emu_thread {
     const char *op; /* of the meeting it waits at */
     unsigned    mask;
     void       *brought;
+    const void *phase; /* the mbarrier it waits for */
 
     std::vector<copy16>              open; /* not yet committed */
     std::vector<std::vector<copy16>> flying;
@@ -76,7 +78,8 @@ static void wait_as(thread_state why)
     fm_fibre_yield(&me->fibre);
 }
 
-void fm_emu_barrier(int id, int threads)
+/* Counts one more at the barrier; if all have come, those who wait go on. */
+static bool come_to_barrier(int id, int threads)
 {
     if (id < 0 || id >= BARRIERS) fm_emu_stop("barrier %d does not exist", id);
     if (threads == 0) threads = block.n_thread;
@@ -87,14 +90,23 @@ void fm_emu_barrier(int id, int threads)
         fm_emu_stop("barrier %d for %d threads, others wait there for %d", id, threads,
                     b->expected);
     b->expected = threads;
-    if (++b->arrived < threads) {
-        self->barrier = id;
-        wait_as(AT_BARRIER);
-        return;
-    }
+    if (++b->arrived < threads) return false;
     b->arrived = 0;
     for (int i = 0; i < block.n_thread; i++)
         if (team[i].state == AT_BARRIER && team[i].barrier == id) team[i].state = READY;
+    return true;
+}
+
+void fm_emu_barrier(int id, int threads)
+{
+    if (come_to_barrier(id, threads)) return;
+    self->barrier = id;
+    wait_as(AT_BARRIER);
+}
+
+void fm_emu_barrier_arrive(int id, int threads)
+{
+    (void)come_to_barrier(id, threads);
 }
 
 static bool all_here(const emu_thread *warp, unsigned mask, int n_lane)
@@ -132,6 +144,18 @@ void fm_emu_meet(const char *op, unsigned mask, void *mine,
         if (mask >> l & 1) warp[l].state = READY;
 }
 
+void fm_emu_sleep_at(const void *mbarrier)
+{
+    self->phase = mbarrier;
+    wait_as(AT_PHASE);
+}
+
+void fm_emu_wake(const void *mbarrier)
+{
+    for (int i = 0; i < block.n_thread; i++)
+        if (team[i].state == AT_PHASE && team[i].phase == mbarrier) team[i].state = READY;
+}
+
 /* --- asynchronous copies ---------------------------------------------------- */
 
 void fm_emu_copy16(void *smem, const void *gmem, bool pred)
@@ -160,6 +184,14 @@ void fm_emu_copy_wait(int n_in_flight)
                 memset(c.to, 0, 16);
         }
     groups.erase(groups.begin(), groups.begin() + (ptrdiff_t)landed);
+}
+
+void fm_emu_take_copies(const std::function<void(void *to, const void *from)> &take)
+{
+    fm_emu_copy_commit();
+    for (const std::vector<copy16> &group : self->flying)
+        for (const copy16 &c : group) take(c.to, c.from);
+    self->flying.clear();
 }
 
 /* --- running ---------------------------------------------------------------- */
@@ -210,13 +242,14 @@ static bool run_warp(int first)
 
 static void explain_deadlock()
 {
-    int         waiting[BARRIERS] = {}, gone = 0, meeting = 0;
+    int         waiting[BARRIERS] = {}, gone = 0, meeting = 0, phase = 0;
     const char *op = NULL;
     for (int i = 0; i < block.n_thread; i++) {
         const emu_thread *t = &team[i];
         if (t->state == GONE) gone++;
         if (t->state == AT_MEETING) meeting++, op = t->op;
         if (t->state == AT_BARRIER) waiting[t->barrier]++;
+        if (t->state == AT_PHASE) phase++;
     }
     char text[256] = "";
     for (int b = 0; b < BARRIERS; b++)
@@ -225,6 +258,8 @@ static void explain_deadlock()
                      " %d wait at barrier %d for %d,", waiting[b], b, block.barrier[b].expected);
     if (meeting)
         snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at %s,", meeting, op);
+    if (phase)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at an mbarrier,", phase);
     fm_emu_stop("deadlock: of %d threads%s %d have returned", block.n_thread, text, gone);
 }
 
@@ -249,8 +284,10 @@ static void run_block(dim3 size)
             const int w = (rotate + (down ? n_warp - i : i)) % n_warp;
             some        = run_warp(w * WARP) || some;
         }
+        if (!some && !all_gone()) some = fm_emu_land_next();
     }
     if (!all_gone()) explain_deadlock();
+    fm_emu_need_no_bulk();
     fm_emu_check_shared();
 }
 

@@ -14,6 +14,8 @@
 
 #include <stddef.h>
 
+#include <functional>
+
 #include "vector_types.h"
 
 /* Where the running thread is; what threadIdx and its like read. */
@@ -42,6 +44,7 @@ unsigned char *fm_emu_shared_bytes();
 void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t alignment);
 
 void fm_emu_barrier(int id, int threads); /* threads 0: the whole block */
+void fm_emu_barrier_arrive(int id, int threads); /* counts, but does not wait */
 
 /* The lanes of `mask` meet; the last one calls work() with what each brought
  * (NULL for lanes outside), then all go on.  `op` must be the same everywhere. */
@@ -52,6 +55,11 @@ void fm_emu_meet(const char *op, unsigned mask, void *mine,
 void fm_emu_copy16(void *smem, const void *gmem, bool pred);
 void fm_emu_copy_commit();
 void fm_emu_copy_wait(int n_in_flight);
+void fm_emu_take_copies(const std::function<void(void *to, const void *from)> &take); /* NULL: 0 */
+
+/* A thread waits until another wakes all that wait there. */
+void fm_emu_sleep_at(const void *mbarrier);
+void fm_emu_wake(const void *mbarrier);
 
 [[noreturn]] void fm_emu_stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -63,6 +63,26 @@ FM_KERNEL(FM__ROW_THREADS) take_rows(const fm_cuda_take_rows_args a)
         *(const uint2 *)(a.table + (size_t)from * (size_t)a.width + col);
 }
 
+FM_DEVICE bool is_word(const fm_cuda_parts &p, int id)
+{
+    return id >= 0 && id < p.n;
+}
+
+FM_KERNEL(FM__ROW_THREADS) find_words(const fm_cuda_find_words_args a)
+{
+    fm__row_begin();
+    const int i = (int)blockIdx.x * FM__ROW_THREADS + (int)threadIdx.x;
+    if (i < a.n_own && a.own[i] < -1) {
+        const int      id   = a.chosen[-2 - a.own[i]];
+        const fm__span mine = fm__part_at(a.words, a.part);
+        a.own[i]            = id >= mine.begin && id < mine.end ? id - mine.begin : -1;
+    }
+    if (i < a.n_row && a.at[i] < 0) {
+        const int id = a.chosen[-1 - a.token[i]], p = -1 - a.at[i];
+        a.at[i]      = is_word(a.words, id) ? a.base[fm__part_with(a.words, id)] + p : -1;
+    }
+}
+
 template <class M> static void launch_unpack(const fm_cuda_unpack_args *a, fm_stream stream)
 {
     const int  wide = a->parts.n * a->parts.width;
@@ -106,4 +126,13 @@ fm_status fm_cuda_take_rows(const fm_cuda_take_rows_args *a, fm_stream stream)
     const dim3 grid((unsigned)a->n_row, fm__row_blocks(a->width / 4));
     FM_LAUNCH_EARLY(take_rows, grid, FM__ROW_THREADS, 0, stream, *a);
     return fm_cuda_launched("take_rows");
+}
+
+fm_status fm_cuda_find_words(const fm_cuda_find_words_args *a, fm_stream stream)
+{
+    const int n = a->n_own > a->n_row ? a->n_own : a->n_row;
+    FM_BUG_UNLESS(a->words.width == 1 && a->part >= 0 && a->part < a->words.n_part);
+    if (n == 0) return FM_OK;
+    FM_LAUNCH_EARLY(find_words, fm__row_blocks(n), FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("find_words");
 }

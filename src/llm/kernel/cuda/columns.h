@@ -51,6 +51,24 @@ typedef struct {
 } fm_cuda_take_rows_args;
 fm_status fm_cuda_take_rows(const fm_cuda_take_rows_args *a, fm_stream stream);
 
+/* Words that ranks divide, of tokens the host does not know: in the lists of what
+ * this rank contributes and of where each row's word then lies, `chosen` takes
+ * the place of what stands for it.
+ *
+ *     own[i]   -2 - c: the row of token chosen[c] here, or -1 if another has it
+ *     at[i]    -1 - p: base[of the part that has it] + p, with the token
+ *              chosen[-1 - token[i]] */
+typedef struct {
+    int32_t       *own; /* [n_own] */
+    int32_t       *at;  /* [n_row] */
+    const int32_t *token, *chosen;
+    const int32_t *base; /* [n_part] */
+    fm_cuda_parts  words;
+    int            part; /* this rank's */
+    int            n_own, n_row;
+} fm_cuda_find_words_args;
+fm_status fm_cuda_find_words(const fm_cuda_find_words_args *a, fm_stream stream);
+
 #ifdef __cplusplus
 }
 #endif

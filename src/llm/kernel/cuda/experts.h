@@ -17,7 +17,7 @@
  *   order    down reads weights and the list of blocks while the kernel launched before
  *            it may still run: that one has neither written, but waited for who did
  *   pair     a pair's bits depend on its row and its expert's weights: not on
- *            other pairs, nor on block_rows or weight_rows
+ *            other pairs, nor on block_rows
  *   err      |y - exact| <= k 2^-22 sum |x w| before rounding to the output's type
  * A shared expert can ride along as more experts of width I that every row goes
  * to with weight 1.  Nothing here allocates; everything can be captured once
@@ -54,10 +54,10 @@ typedef struct {
                               * expert.  NULL: one expert takes rows 0..n_row, a plain MLP */
     const int32_t *n_block;  /* on the device */
     int            max_block;
-    int            n_row;      /* without a block list */
-    int            block_rows; /* 8, 16, 32, 64, 128 */
-    int weight_rows; /* of a task: 256 beside 128, else 128; beside 8 also 64 and for bf16 32;
-                      * e4m3 beside 16 also 256.  0: chosen */
+    int            n_expert;   /* in the weights */
+    int            n_pair;     /* at most */
+    int            n_row;      /* without a block list, instead of these two */
+    int            block_rows; /* 8, 16, 32, 64; bf16 also 256 */
 
     int D, I;
     int n_sm; /* multiprocessors of the device */
@@ -65,7 +65,7 @@ typedef struct {
 
 /* The block width for n_pair pairs over n_expert experts: a function of host
  * numbers, hence fixed per graph. */
-int fm_cuda_experts_block_rows(int n_pair, int n_expert);
+int fm_cuda_experts_block_rows(int n_pair, int n_expert, int is_e4m3);
 
 fm_status fm_cuda_experts_init(void); /* once per process and device, outside capture */
 fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream);

@@ -16,7 +16,8 @@ fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
     t.y          = a->pair_out;
     t.block      = a->block;
     t.n_block    = a->n_block;
-    t.n_row      = a->n_row;
+    t.n_expert   = a->block ? a->n_expert : 1;
+    t.n_row      = a->block ? a->n_pair : a->n_row;
     t.n          = a->D;
     t.k          = a->I;
     t.ldx        = a->I;

@@ -28,31 +28,27 @@ typedef struct {
     const float   *scale;
     const uint8_t *x;
     const int32_t *x_row;
-    void          *y; /* [n_pair, n] f32 or bf16; SwiGLU: [n_pair, n/2] bf16 */
+    void          *y; /* [n_pair, n] f32; SwiGLU: [n_pair, n/2] bf16 */
     const int32_t *block, *n_block;
-    int            n_row, n, k;
+    int            n_row, n, k; /* n_row: of x, where x_row does not pick them */
     int            ldx, ldy;   /* elements between rows */
-    int            accumulate; /* OUT_F32: y += */
     int            scale_row0; /* rows before w that share its first factors; a multiple of 16 */
+    int            n_expert;
 } tile_args;
 
-/* Who multiplies: each warp for itself; a warpgroup together, 128 rows of weights
- * by all tokens; or a warpgroup, 64 tokens by all rows of weights. */
-typedef enum { BY_WARP, BY_WARPGROUP, BY_TOKENS } tile_way;
-
 /* Everything a shape implies.  A thread for each row of weights, so a warp has
- * two m16 tiles.  FLIGHT: products of earlier steps that may still run while the
- * next is begun. */
-template <int FP8_, int NT_, int ROWS_, int STAGES_, tile_way WAY_ = BY_WARP, int FLIGHT_ = 0>
+ * two m16 tiles.  TOGETHER: a warpgroup multiplies 128 rows of BF16 weights; else each
+ * warp for itself. */
+template <int FP8_, int NT_, int ROWS_, int STAGES_, bool TOGETHER_ = false>
 struct tile_shape {
-    static constexpr tile_way WAY = WAY_;
+    static constexpr bool TOGETHER = TOGETHER_;
     enum {
         FP8          = FP8_,
         NT           = NT_,
+        OWN_NT       = NT,
         ROWS         = ROWS_,
         STAGES       = STAGES_,
-        FLIGHT       = FLIGHT_,
-        AHEAD        = STAGES - 1 - FLIGHT,
+        AHEAD        = STAGES - 1,
         THREADS      = ROWS,
         IS_FINE      = ROWS < 128,
         IN_ORDER     = NT == 8, /* few blocks share an expert's weights */
@@ -145,14 +141,13 @@ FM_DEVICE void source_begin(tile_source<S> &s, const tile_args &a, const tile_ta
  * has the same 32 rows as a warp that multiplies for itself. */
 template <class S> FM_DEVICE int weight_place(int row)
 {
-    if (S::WAY != BY_WARPGROUP || S::FP8) return row;
+    if (!S::TOGETHER) return row;
     return row / 128 * 128 + row / 16 % 2 * 64 + row % 128 / 32 * 16 + row % 16;
 }
 
 /* The byte of a token's chunk in the stage. */
 template <class S> FM_DEVICE int token_place(int r, int c)
 {
-    if (S::WAY != BY_WARP) return c / 8 * S::NT * 128 + fm__chunk<128>(r, c % 8);
     return S::FP8 ? fm__chunk_pair<S::X_BYTES>(r, c) : fm__chunk<S::X_BYTES>(r, c);
 }
 
@@ -250,7 +245,7 @@ FM_DEVICE tile_task ring_begin(tile_ring<S> &r, const tile_args &a, uint8_t *byt
 template <class S> FM_DEVICE const uint8_t *ring_next(tile_ring<S> &r)
 {
     fm_cp_async_wait<S::AHEAD - 1>();
-    if (S::WAY != BY_WARP) fm_tile_fence();
+    if (S::TOGETHER) fm_tile_fence();
     __syncthreads();
     const uint8_t *stage = r.bytes + r.read * S::STAGE_BYTES;
     if (++r.read == S::STAGES) r.read = 0;

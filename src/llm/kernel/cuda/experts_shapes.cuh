@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tile shapes that are compiled, and the choice among them.
+/* The tile shapes that are compiled: one for each width of a block, BF16 and E4M3.
  *
- *     tokens   rows   ring BF16   ring E4M3    blocks of a multiprocessor
- *        8      32    8 x  5 KB                5
- *        8      64   12 x  9 KB   4 x 10 KB    2, 5
- *        8     128    6 x 17 KB   4 x 18 KB    2, 3
- *       16     128    4 x 18 KB   3 x 20 KB    3
- *       16     256                3 x 36 KB    2      tokens come half as often
- *       32     128    3 x 20 KB   3 x 24 KB    3
- *       64     128    3 x 24 KB   3 x 32 KB    3, 2   by warpgroups, like the next
- *      128     256    4 x 48 KB   3 x 64 KB    1
+ *     tokens   rows   ring BF16   rows   ring E4M3    blocks of a multiprocessor
+ *        8      64   12 x  9 KB    64    4 x 10 KB    2, 5
+ *       16      64   10 x 10 KB    64    3 x 12 KB    2, 6
+ *       32      64    9 x 12 KB   384    4 x 56 KB    2, 1
+ *       64     128    3 x 24 KB   256    4 x 48 KB    3, 1
+ *      256     256    4 x 48 KB                       1      two thread blocks of 128 tokens
  *
- * Every row keeps at least 64 KB of weights on their way to a multiprocessor. */
+ * Every one keeps at least 64 KB of weights on their way to a multiprocessor.  Fine tasks
+ * level out what multiprocessors have to do where weights are all there is to bring. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_SHAPES_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_SHAPES_CUH
 
-#include "llm/kernel/cuda/experts_wide.cuh"
+#include "llm/kernel/cuda/experts_brought.cuh"
 
 template <class... KERNEL> struct tile_kernels {
     static fm_status init()
@@ -26,52 +24,39 @@ template <class... KERNEL> struct tile_kernels {
         return FM_OK;
     }
     template <class K>
-    static bool launch_if(const tile_args &t, int rows, int block_rows, int max_block, int n_sm,
-                          fm_stream stream)
+    static bool launch_if(fm_status *rc, const tile_args &t, int block_rows, int max_block,
+                          int n_sm, fm_stream stream)
     {
         typedef typename K::shape S;
-        if (S::FP8 != (t.scale != NULL) || S::ROWS != rows || S::NT != block_rows) return false;
-        K::launch(t, max_block, n_sm, stream);
+        if (S::FP8 != (t.scale != NULL) || S::NT != block_rows) return false;
+        *rc = K::launch(t, max_block, n_sm, stream);
         return true;
     }
-    static fm_status launch(const tile_args &t, int rows, int block_rows, int max_block, int n_sm,
+    static fm_status launch(const tile_args &t, int block_rows, int max_block, int n_sm,
                             fm_stream stream)
     {
-        if (!(launch_if<KERNEL>(t, rows, block_rows, max_block, n_sm, stream) || ...))
-            return fm_fail(FM_E_NOSUP, "experts: no kernel for blocks of %d tokens, %d rows",
-                           block_rows, rows);
-        return fm_cuda_launched("experts");
+        fm_status rc = FM_OK;
+        if (!(launch_if<KERNEL>(&rc, t, block_rows, max_block, n_sm, stream) || ...))
+            return fm_fail(FM_E_NOSUP, "experts: no kernel for blocks of %d tokens", block_rows);
+        return rc;
     }
 };
 
 template <tile_out OUT>
 using tile_family = tile_kernels<
-    tile_kernel<tile_shape<0, 8, 32, 8>, OUT, 5>, tile_kernel<tile_shape<0, 8, 64, 12>, OUT, 2>,
-    tile_kernel<tile_shape<0, 8, 128, 6>, OUT, 2>, tile_kernel<tile_shape<0, 16, 128, 4>, OUT, 3>,
-    tile_kernel<tile_shape<0, 32, 128, 3>, OUT, 3>,
-    tile_kernel<tile_shape<0, 64, 128, 3, BY_WARPGROUP>, OUT, 3>,
-    wide_kernel<tile_shape<0, 128, 256, 4, BY_TOKENS, 1>, OUT>,
-    tile_kernel<tile_shape<1, 8, 64, 4>, OUT, 5>, tile_kernel<tile_shape<1, 8, 128, 4>, OUT, 3>,
-    tile_kernel<tile_shape<1, 16, 128, 3>, OUT, 3>, tile_kernel<tile_shape<1, 16, 256, 3>, OUT, 2>,
-    tile_kernel<tile_shape<1, 32, 128, 3>, OUT, 3>,
-    tile_kernel<tile_shape<1, 64, 128, 3, BY_WARPGROUP>, OUT, 2>,
-    tile_kernel<tile_shape<1, 128, 256, 3, BY_WARPGROUP>, OUT, 1>>;
+    tile_kernel<tile_shape<0, 8, 64, 12>, OUT, 2>, tile_kernel<tile_shape<0, 16, 64, 10>, OUT, 2>,
+    tile_kernel<tile_shape<0, 32, 64, 9>, OUT, 2>,
+    tile_kernel<tile_shape<0, 64, 128, 3, true>, OUT, 3>,
+    wide_kernel<wide_shape<0, 128, 256, 4, 2, 232, 40, 2>, OUT>,
+    tile_kernel<tile_shape<1, 8, 64, 4>, OUT, 5>, tile_kernel<tile_shape<1, 16, 64, 3>, OUT, 6>,
+    wide_kernel<wide_shape<1, 32, 384, 4, 3, 152, 56>, OUT>,
+    wide_kernel<wide_shape<1, 64, 256, 4, 2, 232, 40>, OUT>>;
 
 /* Blocks there can be at most; 0 means nothing to do. */
 static inline int most_blocks(const fm_cuda_experts_args *a)
 {
-    return a->block ? a->max_block : (a->n_row + a->block_rows - 1) / a->block_rows;
-}
-
-/* Rows of weights in a task of a product with n of them.  Fine tasks level out what
- * multiprocessors have to do; a single round of tasks has nothing to level, and four to
- * eight rounds have been measured to level out by themselves. */
-static inline int rows_of_task(const fm_cuda_experts_args *a, int n, bool e4m3)
-{
-    const int64_t tasks = (int64_t)((n + 127) / 128) * most_blocks(a), half = 2 * tasks / a->n_sm;
-    if (a->weight_rows) return a->weight_rows;
-    if (a->block_rows == 8 && !e4m3 && half >= 3 && (half < 8 || half > 16)) return 32;
-    return a->block_rows < 128 ? 128 : 256;
+    if (a->block) return a->max_block < a->n_pair ? a->max_block : a->n_pair;
+    return (a->n_row + a->block_rows - 1) / a->block_rows;
 }
 
 template <tile_out OUT>
@@ -79,8 +64,7 @@ static inline fm_status launch_tiles(const fm_cuda_experts_args *a, const tile_a
                                      fm_stream stream)
 {
     if (most_blocks(a) == 0) return FM_OK;
-    return tile_family<OUT>::launch(t, rows_of_task(a, t.n, t.scale != NULL), a->block_rows,
-                                    most_blocks(a), a->n_sm, stream);
+    return tile_family<OUT>::launch(t, a->block_rows, most_blocks(a), a->n_sm, stream);
 }
 
 #endif

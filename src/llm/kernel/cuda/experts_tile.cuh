@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grouped product behind both phases of the experts, and behind dense
- * products of many rows with E4M3 weights (one expert that takes all rows).
+/* The grouped product behind both phases of the experts, for blocks of few tokens.
  *
  *     tasks ──experts_ring.cuh──> stages ──experts_product.cuh──> sums ──> here
  *
@@ -11,7 +10,7 @@
 
 #include "llm/kernel/cuda/experts_product.cuh"
 
-typedef enum { OUT_F32, OUT_BF16, OUT_SWIGLU } tile_out;
+typedef enum { OUT_F32, OUT_SWIGLU } tile_out;
 
 /* The factors of an m16 tile lie one after the other along k: a lane keeps one
  * of 32 steps, and those of the 32 steps after.  W1 and W3 alternate by tiles,
@@ -54,49 +53,13 @@ FM_DEVICE void factors_next(tile_factors<S> &f, const tile_args &a, int step, in
     }
 }
 
-/* c += factor * part, for one m16 tile. */
-template <int N> FM_DEVICE void add_scaled(float (&c)[N], const float (&part)[N], float factor)
-{
-#pragma unroll
-    for (int j = 0; j < N; j++) c[j] = fmaf(part[j], factor, c[j]);
-}
-
-/* A stage times the first N of NT tokens; a warp alone takes all. */
-template <class S, int N>
-FM_DEVICE void add_stage_e4m3(tile_sums<S> &c, const uint8_t *stage, const tile_factors<S> &f,
-                              int step)
-{
-    if constexpr (S::WAY == BY_WARPGROUP) {
-#pragma unroll
-        for (int i = 0; i < S::M16; i++) {
-            float part[N / 2];
-            multiply_e4m3_wide<S, N>(part, stage, warp_row() + 16 * i);
-            add_scaled((float(&)[N / 2]) c.d[i], part, __shfl_sync(FM_WARP, f.here[i], step % 32));
-        }
-    } else {
-        tile_sums<S> part;
-        clear<S>(part);
-        multiply_e4m3<S>(part, stage);
-#pragma unroll
-        for (int i = 0; i < S::M16; i++)
-            add_scaled(c.d[i], part.d[i], __shfl_sync(FM_WARP, f.here[i], step % 32));
-    }
-}
-
 /* Two neighbouring outputs of one pair. */
-template <tile_out OUT>
 FM_DEVICE void store_pair(const tile_args &a, int64_t pair, int row, float2 v)
 {
-    if (row >= a.n) return;
-    if (OUT == OUT_BF16) {
-        *(uint32_t *)((uint16_t *)a.y + pair * a.ldy + row) = fm_bf16x2_of_f32(v.x, v.y);
-    } else {
-        float2 *y = (float2 *)((float *)a.y + pair * a.ldy + row);
-        *y        = a.accumulate ? make_float2(y->x + v.x, y->y + v.y) : v;
-    }
+    if (row < a.n) *(float2 *)((float *)a.y + pair * a.ldy + row) = v;
 }
 
-template <class S, tile_out OUT>
+template <class S>
 FM_DEVICE void store_sums(const tile_args &a, const tile_task &task, const tile_sums<S> &c)
 {
 #pragma unroll
@@ -108,8 +71,8 @@ FM_DEVICE void store_sums(const tile_args &a, const tile_task &task, const tile_
             const int token = 8 * j + fm__pair_token();
             const int row   = task.row0 + warp_row() + 16 * i + fm__pair_row();
             if (token < task.n_pair) {
-                store_pair<OUT>(a, task.pair0 + token, row, pair[0]);
-                store_pair<OUT>(a, task.pair0 + token, row + 8, pair[1]);
+                store_pair(a, task.pair0 + token, row, pair[0]);
+                store_pair(a, task.pair0 + token, row + 8, pair[1]);
             }
         }
 }
@@ -152,14 +115,13 @@ FM_DEVICE void multiply_task_wide(tile_sums<S> &c, tile_ring<S> &ring, const til
     for (int step = 0; step < ring.n_step; step++) {
         start_bf16_wide<S, N>(c, ring_next<S>(ring));
         copy_next<S>(ring, a);
-        fm_wgmma_wait<S::FLIGHT>();
+        fm_wgmma_wait<0>();
     }
-    fm_wgmma_wait<0>();
 #pragma unroll
     for (int i = 0; i < S::M16; i++) fm_wgmma_hold(c.d[i]);
 }
 
-template <class S, tile_out OUT, int N>
+template <class S, tile_out OUT>
 FM_DEVICE void multiply_task_e4m3(tile_sums<S> &c, tile_ring<S> &ring, const tile_args &a,
                                   const tile_task &task)
 {
@@ -169,20 +131,27 @@ FM_DEVICE void multiply_task_e4m3(tile_sums<S> &c, tile_ring<S> &ring, const til
         const uint8_t *stage = ring_next<S>(ring);
         copy_next<S>(ring, a);
         factors_next<S>(f, a, step, ring.n_step);
-        add_stage_e4m3<S, N>(c, stage, f, step);
+        tile_sums<S> part;
+        clear<S>(part);
+        multiply_e4m3<S>(part, stage);
+#pragma unroll
+        for (int i = 0; i < S::M16; i++)
+            add_scaled(c.d[i], part.d[i], __shfl_sync(FM_WARP, f.here[i], step % 32));
     }
 }
 
-template <class S, tile_out OUT, int N>
+template <class S, tile_out OUT>
 FM_DEVICE void multiply_task(tile_sums<S> &c, tile_ring<S> &ring, const tile_args &a,
                              const tile_task &task)
 {
     if constexpr (S::FP8)
-        multiply_task_e4m3<S, OUT, N>(c, ring, a, task);
-    else if constexpr (S::WAY == BY_WARP)
+        multiply_task_e4m3<S, OUT>(c, ring, a, task);
+    else if constexpr (!S::TOGETHER)
         multiply_task_bf16<S>(c, ring, a);
+    else if (task.n_pair <= S::NT / 2)
+        multiply_task_wide<S, S::NT / 2>(c, ring, a);
     else
-        multiply_task_wide<S, N>(c, ring, a);
+        multiply_task_wide<S, S::NT>(c, ring, a);
 }
 
 template <class S, tile_out OUT, int PER_SM>
@@ -197,16 +166,11 @@ grouped_tiles(const tile_args a)
         const tile_task next  = after < ring.n_task ? task_at<S>(a, after, ring.n_block) : task;
         tile_sums<S>    c;
         clear<S>(c);
-        if constexpr (S::WAY == BY_WARP)
-            multiply_task<S, OUT, S::NT>(c, ring, a, task);
-        else if (task.n_pair <= S::NT / 2)
-            multiply_task<S, OUT, S::NT / 2>(c, ring, a, task);
-        else
-            multiply_task<S, OUT, S::NT>(c, ring, a, task);
+        multiply_task<S, OUT>(c, ring, a, task);
         if (OUT == OUT_SWIGLU)
             store_swiglu<S>(a, task, c);
         else
-            store_sums<S, OUT>(a, task, c);
+            store_sums<S>(a, task, c);
         task = next;
     }
 }
@@ -217,12 +181,13 @@ grouped_tiles(const tile_args a)
 template <class S, tile_out OUT, int PER_SM> struct tile_kernel {
     using shape = S;
     static cudaError_t init() { return fm_allow_shared(grouped_tiles<S, OUT, PER_SM>, S::BYTES); }
-    static void        launch(const tile_args &a, int max_block, int n_sm, fm_stream stream)
+    static fm_status   launch(const tile_args &a, int max_block, int n_sm, fm_stream stream)
     {
         const int64_t tasks    = (int64_t)((a.n + S::ROWS - 1) / S::ROWS) * max_block;
         const int     resident = n_sm * PER_SM;
         const int     grid     = tasks < resident || S::IS_FINE ? (int)tasks : resident;
         FM_LAUNCH_EARLY((grouped_tiles<S, OUT, PER_SM>), grid, S::THREADS, S::BYTES, stream, a);
+        return fm_cuda_launched("experts");
     }
 };
 

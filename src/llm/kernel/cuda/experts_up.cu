@@ -17,6 +17,7 @@ fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream)
     t.y          = a->middle;
     t.block      = a->block;
     t.n_block    = a->n_block;
+    t.n_expert   = a->block ? a->n_expert : 1;
     t.n_row      = a->n_row;
     t.n          = 2 * a->I;
     t.k          = a->D;

@@ -3,7 +3,9 @@
  * of a warpgroup, weights its N columns, so that a stage's bytes are read from
  * shared memory as seldom as the registers for the sums allow.
  *
- *     256 rows of weights x 128 tokens, two warpgroups of 64 tokens each
+ *     ROWS of weights x 64 tokens for each of GROUPS warpgroups
+ *
+ * A warpgroup without tokens lets stages pass.
  *
  * A lane has two tokens and pairs of neighbouring rows of weights, gate and up of
  * a channel among them: d[4j..4j+1] are rows 8j + 2(lane%4) and the next of token
@@ -12,9 +14,8 @@
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_WIDE_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_WIDE_CUH
 
+#include "llm/kernel/cuda/experts_bring.cuh"
 #include "llm/kernel/cuda/experts_tile.cuh"
-
-FM_DEVICE int own_group() { return threadIdx.x / 128; }
 
 /* The lane's first token of the block. */
 FM_DEVICE int own_token() { return threadIdx.x / 32 * 16 + (threadIdx.x & 31) / 4; }
@@ -22,7 +23,7 @@ FM_DEVICE int own_token() { return threadIdx.x / 32 * 16 + (threadIdx.x & 31) / 
 template <class S> FM_DEVICE void start_tokens(float (&d)[S::ROWS / 2], const uint8_t *stage)
 {
     const fm_tile w = fm_tile_by_row(stage);
-    const fm_tile x = fm_tile_by_row(stage + S::WEIGHT_BYTES + own_group() * 64 * 128);
+    const fm_tile x = fm_tile_by_row(stage + S::WEIGHT_BYTES + own_group() * S::BOX_BYTES);
     fm_wgmma_fence();
 #pragma unroll
     for (int k16 = 0; k16 < S::K / 16; k16++)
@@ -30,23 +31,34 @@ template <class S> FM_DEVICE void start_tokens(float (&d)[S::ROWS / 2], const ui
     fm_wgmma_commit();
 }
 
-/* A warpgroup without tokens only copies. */
-template <class S>
-FM_DEVICE void multiply_tokens(float (&d)[S::ROWS / 2], tile_ring<S> &ring, const tile_args &a,
-                               const tile_task &task)
+/* While a stage is multiplied, the next is begun; then the first is free. */
+template <class S, bool GATHER>
+FM_DEVICE void multiply_tokens(float (&d)[S::ROWS / 2], const uint8_t *bytes,
+                               wide_shared<S> &own, wide_place &p, int n_step)
 {
-    const bool has_tokens = own_group() * 64 < task.n_pair;
-    for (int step = 0; step < ring.n_step; step++) {
-        const uint8_t *stage = ring_next<S>(ring);
-        if (has_tokens) start_tokens<S>(d, stage);
-        copy_next<S>(ring, a);
-        fm_wgmma_wait<S::FLIGHT>();
+    fm_mbarrier *last = NULL;
+    for (int step = 0; step < n_step; step++, place_next<S>(p)) {
+        wait_for_stage<GATHER>(&own.full[p.at], p.parity);
+        start_tokens<S>(d, bytes + p.at * S::STAGE_BYTES);
+        fm_wgmma_wait<1>();
+        if (last) release<S>(last);
+        last = &own.empty[p.at];
     }
     fm_wgmma_wait<0>();
     fm_wgmma_hold(d);
+    release<S>(last);
 }
 
-template <class S, tile_out OUT>
+template <class S>
+FM_DEVICE void let_pass(wide_shared<S> &own, wide_place &p, int n_step)
+{
+    for (int step = 0; step < n_step; step++, place_next<S>(p)) {
+        fm_mbarrier_wait(&own.full[p.at], p.parity);
+        release<S>(&own.empty[p.at]);
+    }
+}
+
+template <class S>
 FM_DEVICE void store_tokens(const tile_args &a, const tile_task &task,
                             const float (&d)[S::ROWS / 2])
 {
@@ -57,8 +69,8 @@ FM_DEVICE void store_tokens(const tile_args &a, const tile_task &task,
         if (token >= task.n_pair) continue;
 #pragma unroll
         for (int j = 0; j < S::ROWS / 8; j++)
-            store_pair<OUT>(a, task.pair0 + token, row + 8 * j,
-                            make_float2(d[4 * j + 2 * half], d[4 * j + 2 * half + 1]));
+            store_pair(a, task.pair0 + token, row + 8 * j,
+                       make_float2(d[4 * j + 2 * half], d[4 * j + 2 * half + 1]));
     }
 }
 
@@ -85,33 +97,29 @@ FM_DEVICE void store_gated_tokens(const tile_args &a, const tile_task &task,
     }
 }
 
-template <class S, tile_out OUT> FM_KERNEL(S::THREADS, 1) grouped_wide(const tile_args a)
+template <class S, tile_out OUT>
+FM_DEVICE void multiply_tasks(const uint8_t *bytes, wide_shared<S> &own, const tile_args &a,
+                              int n_block)
 {
-    FM_SHARED_BYTES(bytes);
-    tile_ring<S> ring;
-    tile_task    task = ring_begin<S, false>(ring, a, bytes);
-    for (int t = blockIdx.x; t < ring.n_task; t += gridDim.x) {
-        if (t != (int)blockIdx.x) task = task_at<S>(a, t, ring.n_block);
-        float d[S::ROWS / 2];
+    wide_place p    = {0, 0};
+    tile_task  task = first_task<S>(a, n_block);
+    for (int t = blockIdx.x; t < count_tasks<S>(a, n_block); t += gridDim.x) {
+        const tile_task after  = task_after<S>(a, t, n_block, task);
+        const int       n_step = steps_of<S>(a, task);
+        if (own_group() * 64 < task.n_pair) {
+            float d[S::ROWS / 2];
 #pragma unroll
-        for (int i = 0; i < S::ROWS / 2; i++) d[i] = 0;
-        multiply_tokens<S>(d, ring, a, task);
-        if (OUT == OUT_SWIGLU)
-            store_gated_tokens<S>(a, task, d);
-        else
-            store_tokens<S, OUT>(a, task, d);
+            for (int i = 0; i < S::ROWS / 2; i++) d[i] = 0;
+            multiply_tokens<S, OUT == OUT_SWIGLU>(d, bytes, own, p, n_step);
+            if (OUT == OUT_SWIGLU)
+                store_gated_tokens<S>(a, task, d);
+            else
+                store_tokens<S>(a, task, d);
+        } else {
+            let_pass<S>(own, p, n_step);
+        }
+        task = after;
     }
 }
-
-template <class S, tile_out OUT> struct wide_kernel {
-    using shape = S;
-    static cudaError_t init() { return fm_allow_shared(grouped_wide<S, OUT>, S::BYTES); }
-    static void        launch(const tile_args &a, int max_block, int n_sm, fm_stream stream)
-    {
-        const int64_t tasks = (int64_t)((a.n + S::ROWS - 1) / S::ROWS) * max_block;
-        const int     grid  = tasks < n_sm ? (int)tasks : n_sm;
-        FM_LAUNCH_EARLY((grouped_wide<S, OUT>), grid, S::THREADS, S::BYTES, stream, a);
-    }
-};
 
 #endif

@@ -115,10 +115,11 @@ FM_DEVICE void fm__pair_rows(float2 pair[2], const float d[4])
     }
 }
 
-/* SwiGLU of one channel. */
+/* SwiGLU of one channel, far closer than the bf16 it becomes: a task's sums are gated at
+ * once while no product runs. */
 FM_DEVICE float fm__gated(float gate, float up)
 {
-    return gate / (1 + expf(-gate)) * up;
+    return __fdividef(gate, 1 + __expf(-gate)) * up;
 }
 
 #endif

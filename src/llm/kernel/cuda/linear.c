@@ -4,12 +4,12 @@
 #include "llm/kernel/cuda/linear.h"
 
 enum {
-    FEW_ROWS  = 16,
-    MORE_ROWS = 32,
-    MOST_ROWS = 64,
-    LONG_K    = 4096,
-    HUGE_N    = 65536,
-    SMALL     = 5 << 18, /* weights */
+    FEW_ROWS   = 16,
+    MORE_ROWS  = 32,
+    MOST_ROWS  = 64,
+    LONG_K     = 4096,
+    HUGE_N     = 65536,
+    SMALL      = 5 << 18, /* weights */
 };
 
 /* Up to how many rows our tiles are faster than cuBLASLt, which takes 6 us for
@@ -29,45 +29,62 @@ int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a)
 
 /* --- E4M3 weights ------------------------------------------------------------ */
 
-/* What 128 k of one round of thread blocks take, in units of 73 ns: with one on
- * each multiprocessor, and with as many as it holds. */
+/* A thread block, and the ns it takes for 128 k: alone on its multiprocessor, and beside
+ * as many as that holds. */
 typedef struct {
-    int tokens, rows, per_sm; /* of a thread block; on a multiprocessor */
+    int tokens, rows, cluster, per_sm;
     int one, full;
 } tile_price;
 
-static const tile_price few_tiles = {32, 32, 2, 5, 7}, tiles = {32, 64, 2, 7, 10};
+enum {
+    BLOCK_NS = 1500, /* to begin and to store */
+    SPARE    = 16,   /* of so many multiprocessors, clusters of four leave one idle */
+};
+
+static const tile_price few_tiles = {32, 32, 1, 1, 270, 270}, more_tiles = {32, 64, 1, 1, 460, 460},
+                        tiles = {32, 64, 1, 2, 420, 760};
 
 static const tile_price wide_tiles[] = {
-    [FM_CUDA_WIDE_64X128]  = {64, 128, 2, 16, 26},
-    [FM_CUDA_WIDE_128X256] = {128, 256, 1, 33, 33},
+    [FM_CUDA_WIDE_64X64]   = {64, 64, 2, 2, 330, 450},
+    [FM_CUDA_WIDE_128X64]  = {128, 64, 4, 1, 400, 400},
+    [FM_CUDA_WIDE_64X128]  = {64, 128, 2, 1, 440, 440},
+    [FM_CUDA_WIDE_128X128] = {128, 128, 2, 1, 680, 680},
+    [FM_CUDA_WIDE_128X256] = {128, 256, 2, 1, 1250, 1250},
 };
+
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
 
 static int64_t count(const fm_cuda_linear_args *a, const tile_price *t)
 {
-    return (int64_t)((a->m + t->tokens - 1) / t->tokens) * ((a->n + t->rows - 1) / t->rows);
+    return up(a->m, t->tokens) * up(a->n, t->rows * t->cluster) * t->cluster;
 }
 
+/* ns */
 static int64_t price(const fm_cuda_linear_args *a, const tile_price *t)
 {
-    const int64_t n = count(a, t), round = (int64_t)t->per_sm * a->n_sm, last = n % round;
-    return n / round * t->full + (last == 0 ? 0 : last <= a->n_sm ? t->one : t->full);
+    const int64_t n_sm = a->n_sm - (t->cluster > 2 ? a->n_sm / SPARE : 0);
+    const int64_t n = count(a, t), round = t->per_sm * n_sm, last = n % round;
+    const int64_t steps = up(a->k, 128), full = steps * t->full + BLOCK_NS;
+    return n / round * full + (last == 0 ? 0 : last <= n_sm ? steps * t->one + BLOCK_NS : full);
 }
 
 static int64_t price_of_tiles(const fm_cuda_linear_args *a)
 {
-    const int is_few = count(a, &few_tiles) <= (int64_t)few_tiles.per_sm * a->n_sm;
-    return price(a, is_few ? &few_tiles : &tiles);
+    if (count(a, &tiles) >= 2 * a->n_sm) return price(a, &tiles);
+    return price(a, count(a, &few_tiles) <= a->n_sm ? &few_tiles : &more_tiles);
 }
 
 int fm_cuda_linear_wants_wide(const fm_cuda_linear_args *a, fm_cuda_wide *out)
 {
-    if (!a->scale || a->swiglu || a->m <= MORE_ROWS) return 0;
+    if (!a->scale || a->m <= MORE_ROWS) return 0;
     int64_t least = price_of_tiles(a);
     int     found = 0;
     for (int i = 0; i < FM_CUDA_N_WIDE; i++) {
         const int64_t p = price(a, &wide_tiles[i]);
-        if (p > least || (found && p == least)) continue;
+        if (p >= least) continue;
         least = p;
         *out  = (fm_cuda_wide)i;
         found = 1;

@@ -55,8 +55,15 @@ typedef struct {
 fm_status fm_cuda_linear_init(void); /* once per process and device, outside capture */
 fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream);
 
-/* E4M3 weights and many rows: the experts' tiles, rows of x by rows of w. */
-typedef enum { FM_CUDA_WIDE_64X128, FM_CUDA_WIDE_128X256, FM_CUDA_N_WIDE } fm_cuda_wide;
+/* E4M3 weights and more rows: rows of x by rows of w. */
+typedef enum {
+    FM_CUDA_WIDE_64X64,
+    FM_CUDA_WIDE_128X64,
+    FM_CUDA_WIDE_64X128,
+    FM_CUDA_WIDE_128X128,
+    FM_CUDA_WIDE_128X256,
+    FM_CUDA_N_WIDE
+} fm_cuda_wide;
 
 fm_status fm_cuda_linear_wide_init(void); /* called by fm_cuda_linear_init() */
 fm_status fm_cuda_linear_wide(const fm_cuda_linear_args *a, fm_cuda_wide shape, fm_stream stream);
@@ -81,7 +88,7 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
 /* The fastest of them for this m. */
 fm_status fm_cuda_linear(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream);
 
-/* Whether fm_cuda_linear would take cuBLASLt, given one, or the experts' tiles. */
+/* Whether fm_cuda_linear would take cuBLASLt, given one, or wide tiles. */
 int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a);
 int fm_cuda_linear_wants_wide(const fm_cuda_linear_args *a, fm_cuda_wide *shape);
 

@@ -7,59 +7,12 @@
  *         sum = fmaf(part of block 0, factor, sum), then block 1, ...
  *
  * Blocks do not wait for each other, so a stage takes no longer than one of
- * them, and weights are made bf16 once.  A lane keeps every 32nd factor of the
- * tile's row, 4096 k ahead of their use. */
+ * them, and weights are made bf16 once. */
 #ifndef FM_LLM_KERNEL_CUDA_LINEAR_E4M3_CUH
 #define FM_LLM_KERNEL_CUDA_LINEAR_E4M3_CUH
 
+#include "llm/kernel/cuda/linear_factors.cuh"
 #include "llm/kernel/cuda/linear_tile.cuh"
-
-/* The factors of a tile along k: of its upper 8 rows and of its lower 8, which
- * differ with SwiGLU only. */
-typedef struct {
-    const float *row[2]; /* [n] */
-    int          n, chunk;
-    float        now[2], next[2]; /* this lane's of 32, and of the 32 after */
-} tile_factors;
-
-FM_DEVICE void read_next(tile_factors &f, int chunk)
-{
-    const int at = min(chunk * 32 + (int)(threadIdx.x & 31), f.n - 1);
-    f.next[0]    = f.row[0][at];
-    f.next[1]    = f.row[1][at];
-}
-
-template <class S>
-FM_DEVICE void factors_begin(tile_factors &f, const fm_cuda_linear_args &a, const linear_place &p)
-{
-    const int parts = a.swiglu ? 2 : 1, n = a.n / parts;
-    const int deep = (a.scale_row0 + n + 127) / 128;
-    const int row  = min((p.row0 + warp_tile<S>() * 16) / parts, n - 1);
-    f.n            = (a.k + LINEAR_K - 1) / LINEAR_K;
-    f.row[0]       = a.scale + (int64_t)((a.scale_row0 + row) / 128) * f.n;
-    f.row[1]       = f.row[0] + (int64_t)(parts - 1) * deep * f.n;
-    f.chunk        = -1;
-    f.now[0] = f.now[1] = 0;
-    read_next(f, 0);
-}
-
-/* Before the factors of `block` and those behind it with the same 32. */
-FM_DEVICE void factors_need(tile_factors &f, int block)
-{
-    if (block / 32 == f.chunk) return;
-    f.chunk  = block / 32;
-    f.now[0] = f.next[0];
-    f.now[1] = f.next[1];
-    read_next(f, f.chunk + 1);
-}
-
-/* Behind the last block 0. */
-FM_DEVICE float2 factors_at(const tile_factors &f, int block)
-{
-    const float upper = __shfl_sync(FM_WARP, f.now[0], block % 32);
-    const float lower = __shfl_sync(FM_WARP, f.now[1], block % 32);
-    return block < f.n ? make_float2(upper, lower) : make_float2(0, 0);
-}
 
 template <class S> struct block_sums {
     float d[S::N8][4];
@@ -136,7 +89,7 @@ FM_DEVICE void add_block(linear_sums<S> &c, const block_sums<S> &block, float2 f
     }
 }
 
-template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_e4m3(const fm_cuda_linear_args a)
+template <class S> FM_KERNEL(S::THREADS, 256 / S::THREADS) linear_e4m3(const fm_cuda_linear_args a)
 {
     FM_SHARED_BYTES(ring);
     float4            *part   = (float4 *)(ring + S::RING_BYTES);
@@ -145,7 +98,7 @@ template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_e4m3(const fm_cuda_linear
     linear_source<S>   from;
     tile_factors       factor;
     linear_sums<S>     c;
-    factors_begin<S>(factor, a, p);
+    factors_begin(factor, a, p.row0 + warp_tile<S>() * 16);
     copy_first<S>(ring, from, a, p, S::STAGES - 1);
     clear<S>(c);
     for (int step = 0; step < n_step; step++) {

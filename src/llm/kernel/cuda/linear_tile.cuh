@@ -22,22 +22,23 @@ enum {
     LINEAR_K       = 128,
     X_ROW          = 2 * LINEAR_K,
     X_CHUNKS       = X_ROW / 16,
-    X_STEP         = LINEAR_THREADS / X_CHUNKS, /* tokens copied at once */
 };
 
 typedef enum { W_BF16, W_BF16_BY_K, W_E4M3, W_BF16_MMA } weight_kind;
 
 /* Warp w has the tile of 16 rows w % M16; with E4M3 the other warps share that
  * tile's blocks of 128 k with it, with bf16 they only copy. */
-template <weight_kind KIND_, int M16_, int NT_, int STAGES_> struct linear_shape {
+template <weight_kind KIND_, int M16_, int NT_, int STAGES_, int THREADS_ = LINEAR_THREADS>
+struct linear_shape {
     static constexpr weight_kind KIND = KIND_;
     enum {
         M16         = M16_,
         NT          = NT_,
         STAGES      = STAGES_,
+        THREADS     = THREADS_,
         ROWS        = 16 * M16,
         N8          = NT / 8,
-        SHARERS     = KIND == W_E4M3 || KIND == W_BF16_MMA ? 4 / M16 : 1,
+        SHARERS     = KIND == W_E4M3 || KIND == W_BF16_MMA ? THREADS / 32 / M16 : 1,
         BLOCKS      = KIND == W_E4M3 ? SHARERS : 1, /* of a stage */
         OWN         = (N8 + SHARERS - 1) / SHARERS, /* m16n8 sums of a warp, at most */
         W_WIDTH     = KIND == W_E4M3 ? 1 : 2,
@@ -45,14 +46,15 @@ template <weight_kind KIND_, int M16_, int NT_, int STAGES_> struct linear_shape
         W_LINE      = (KIND == W_BF16_BY_K ? ROWS : LINEAR_K) * W_WIDTH,
         W_CHUNKS    = W_LINE / 16,
         W_PER_CHUNK = 16 / W_WIDTH,
-        W_STEP      = LINEAR_THREADS / W_CHUNKS, /* lines copied at once */
+        W_STEP      = THREADS / W_CHUNKS, /* lines copied at once */
         W_COPIES    = W_LINES / W_STEP,
+        X_STEP      = THREADS / X_CHUNKS, /* tokens copied at once */
         X_COPIES    = NT / X_STEP,
         W_BYTES     = W_LINES * W_LINE,
         BLOCK_BYTES = W_BYTES + NT * X_ROW,
         STAGE_BYTES = BLOCKS * BLOCK_BYTES,
         RING_BYTES  = STAGES * STAGE_BYTES,
-        PART_BYTES  = BLOCKS > 1 ? 4 * N8 * 512 : 0, /* sums of one stage, by sharer */
+        PART_BYTES  = BLOCKS > 1 ? THREADS * N8 * 16 : 0, /* sums of one stage, by sharer */
         BYTES       = RING_BYTES + 2 * PART_BYTES,
     };
 };
@@ -135,7 +137,7 @@ FM_DEVICE void source_x(linear_source<S> &s, const fm_cuda_linear_args &a, const
     s.x_to = x_place<S>(tid / X_CHUNKS, c);
 #pragma unroll
     for (int i = 0; i < S::X_COPIES; i++) {
-        const int token = tid / X_CHUNKS + i * X_STEP;
+        const int token = tid / X_CHUNKS + i * S::X_STEP;
         s.x_at[i]       = (token * a.ldx + c * 8) * 2;
         s.x_in |= (uint32_t)(p.token0 + token < a.m) << i;
     }
@@ -164,7 +166,7 @@ FM_DEVICE void copy_x(uint8_t *block, const linear_source<S> &s, const fm_cuda_l
     const uint8_t *x  = s.x + 2 * at_k;
 #pragma unroll
     for (int i = 0; i < S::X_COPIES; i++)
-        fm_cp_async16(block + s.x_to + i * X_STEP * (S::KIND == W_E4M3 ? X_ROW : 128),
+        fm_cp_async16(block + s.x_to + i * S::X_STEP * (S::KIND == W_E4M3 ? X_ROW : 128),
                       x + s.x_at[i], in && (s.x_in >> i & 1));
 }
 

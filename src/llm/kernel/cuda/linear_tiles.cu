@@ -37,7 +37,7 @@ template <class S> struct linear_kernel {
     static void launch(const fm_cuda_linear_args &a, fm_stream stream)
     {
         const dim3 grid = grid_of(a);
-        FM_LAUNCH_EARLY(kernel(), grid, LINEAR_THREADS, S::BYTES, stream, a);
+        FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, a);
     }
 };
 
@@ -71,9 +71,9 @@ template <> struct linear_choice<W_E4M3, 16> {
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 16, 6>>;
 };
 template <> struct linear_choice<W_E4M3, 32> {
-    using narrow = linear_kernel<linear_shape<W_E4M3, 2, 32, 4>>;
+    using narrow = linear_kernel<linear_shape<W_E4M3, 2, 32, 4, 256>>;
+    using middle = linear_kernel<linear_shape<W_E4M3, 4, 32, 6, 256>>;
     using wide   = linear_kernel<linear_shape<W_E4M3, 4, 32, 5>>;
-    using middle = wide;
 };
 /* Rows of 64 outputs fill the banks; heads give thread blocks enough. */
 template <int NT> struct linear_choice<W_BF16_BY_K, NT> {

@@ -34,7 +34,8 @@ extern "C" {
 
 enum {
     FM_MLA_LATENT_KEYS = 64,  /* keys of a block in the absorbed form; a part has whole blocks */
-    FM_MLA_PART_MAX    = 512, /* most keys of a part */
+    FM_MLA_PART_MAX    = 512, /* longest part, */
+    FM_MLA_LAST_MAX    = 768, /* and the last one of a row with its tail */
     FM_MLA_LATENT_MAX  = 512, /* widest kv_lora */
     FM_MLA_SLICES      = 8,   /* of 64 columns in it */
     FM_MLA_WIDTH_MAX   = 576, /* widest cached token */
@@ -62,14 +63,34 @@ typedef struct {
 
 /* ---- absorbed ---------------------------------------------------------------- */
 
+#ifdef __CUDACC__
+#define FM_MLA_INLINE static inline __host__ __device__
+#else
+#define FM_MLA_INLINE static inline
+#endif
+
+/* Most keys of a row's last part: it takes a short tail along, which would cost
+ * a part of its own and a merge. */
+FM_MLA_INLINE int fm_mla_last_max(int part)
+{
+    return part + part / (2 * FM_MLA_LATENT_KEYS) * FM_MLA_LATENT_KEYS;
+}
+
+/* Parts of a row that sees n_key keys. */
+FM_MLA_INLINE int fm_mla_parts(int n_key, int part)
+{
+    const int rest = n_key - (fm_mla_last_max(part) - part); /* behind the tail */
+    return n_key <= 0 ? 0 : rest <= part ? 1 : rest / part + (rest % part > 0);
+}
+
 typedef struct {
     int32_t row, part;
     int32_t n_key, table; /* of the row */
 } fm_mla_unit;
 
 /* The generated rows of a step, numbered 0 .. *n_row-1, and the plan made of
- * them once for all layers.  max_unit >= n_row + sum of n_key / part: what is
- * beyond it is not computed.
+ * them once for all layers.  max_unit >= sum of fm_mla_parts(): what is beyond
+ * it is not computed.
  *
  * The length of a part moves bits, so it is chosen once, not per step.  Short
  * ones divide a row among more blocks, but a row of several parts writes and
@@ -77,7 +98,7 @@ typedef struct {
  * tokens. */
 typedef struct {
     int            max_row, max_unit;
-    int            part;   /* keys of a part: a multiple of 64, at most 512 */
+    int            part;   /* keys of a part but the last: a multiple of 64, at most 512 */
     const int32_t *n_row;  /* [1] */
     const int32_t *n_key;  /* [max_row] keys the row sees, position + 1; 0: the row is not there */
     const int32_t *table;  /* [max_row] its page table */
@@ -85,7 +106,7 @@ typedef struct {
                             * behind it: how many rows have several */
     fm_mla_unit   *unit;   /* [max_unit] out */
     int32_t       *done;   /* [n_done] out: zeros, by which blocks count what they have done */
-    int            n_done; /* few_unit * FM_MLA_SLICES * (n_head / 16, rounded up) */
+    int            n_done; /* few: max_unit * FM_MLA_SLICES * (n_head / 16, rounded up), else 0 */
 } fm_mla_rows;
 
 fm_status fm_cuda_mla_plan(const fm_mla_rows *rows, fm_stream stream);
@@ -98,9 +119,11 @@ typedef struct {
     const uint16_t *q;        /* [max_row, n_head, width] bf16, zeros behind rope */
     float          *part_z;   /* [max_unit, n_head, kv_lora] scratch */
     float          *part_sum; /* [max_unit, n_head, 2] scratch: max in powers of two, sum */
-    int             few_unit; /* up to these, units are divided among blocks; moves no bit */
-    float          *score;    /* [few_unit, n_head, part] scratch */
+    int             few;      /* units are few and divided among blocks; moves no bit */
+    float          *score;    /* few: [max_unit, n_head, fm_mla_last_max(part)] scratch */
     uint16_t       *z;        /* [max_row, n_head, kv_lora] bf16 out: mean of the latents */
+    int             settled;  /* who made plan and cache had finished before the kernel launched
+                               * last let this one begin, as before a product that made q */
     int             n_sm;     /* multiprocessors of the device: the size of the grid, no bits */
 } fm_mla_absorbed_args;
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two kernels for each shape: the parts, then their end.  Which way they take is
- * decided on the device by the number of parts, since a recorded step serves
- * texts of all lengths:
+/* Two kernels for each shape, by the number of parts:
  *
- *     few       scores of all keys        ->  values, and the merge
- *     many      parts through the ring    ->  the merge of rows with several */
+ *     few       scores of all keys         ->  values, and the merge
+ *     many      parts through the ring     ->  the merge of rows with several
+ *               (or 64 heads at a time) */
 #include "llm/kernel/cuda/mla_absorbed_few.cuh"
 #include "llm/kernel/cuda/mla_absorbed_ring.cuh"
-#include "llm/kernel/cuda/mla_absorbed_wide.cuh"
 #include "llm/kernel/cuda/mla_internal.h"
 
 enum {
@@ -27,38 +25,38 @@ template <bool FIXED> FM_DEVICE place place_of(const fm_mla_absorbed_args &a, in
     return u;
 }
 
-FM_DEVICE bool is_few(const fm_mla_absorbed_args &a, const place &u)
+template <bool FIXED, bool E4M3>
+FM_KERNEL(THREADS, 1) score_few(const fm_mla_absorbed_args a)
 {
-    return u.n_work <= a.few_unit * u.n_group;
+    FM_SHARED_BYTES(memory);
+    fm_grid_wait();
+    fm_grid_release(); /* the values may line up */
+    const place u = place_of<FIXED>(a, TILE_HEADS);
+    run_scores(a, layout<shape<FIXED, E4M3>>(memory, u.width), u);
+}
+
+template <bool E4M3> FM_KERNEL(THREADS, 1) sum_few(const fm_mla_absorbed_args a)
+{
+    FM_SHARED_BYTES(memory);
+    run_values(a, slice_layout<E4M3>(memory, fm_mla_last_max(a.rows.part)),
+               place_of<false>(a, TILE_HEADS));
 }
 
 template <bool FIXED, bool E4M3>
-FM_KERNEL(THREADS, 1) attend_absorbed(const fm_mla_absorbed_args a)
-{
-    typedef shape<FIXED, E4M3> S;
-    FM_SHARED_BYTES(memory);
-    fm_grid_wait();
-    fm_grid_release(); /* the end may line up */
-    const place     u = place_of<FIXED>(a, TILE_HEADS);
-    const layout<S> m(memory, u.width);
-    if (is_few(a, u)) run_scores(a, m, u);
-    else              run_ring(a, m, u);
-}
-
-/* The same of many heads. */
-template <bool E4M3> FM_KERNEL(THREADS, 1) attend_wide(const fm_mla_absorbed_args a)
+FM_KERNEL(THREADS, 1) attend_ring(const fm_mla_absorbed_args a)
 {
     FM_SHARED_BYTES(memory);
     fm_grid_wait();
-    fm_grid_release();
-    const place u = place_of<true>(a, TILE_HEADS);
-    if (is_few(a, u)) run_scores(a, layout<shape<true, E4M3>>(memory, u.width), u);
-    else run_wide(a, wide_layout<wide_shape<E4M3>>(memory), place_of<true>(a, WIDE_HEADS));
+    fm_grid_release(); /* the merge may line up */
+    const place u = place_of<FIXED>(a, TILE_HEADS);
+    run_ring(a, layout<shape<FIXED, E4M3>>(memory, u.width), u);
 }
 
 /* Rows of several parts; half a block takes one head. */
-FM_DEVICE void merge_rows(const fm_mla_absorbed_args &a)
+FM_KERNEL(2 * MERGE_THREADS) merge_parts(const fm_mla_absorbed_args a)
 {
+    fm_grid_wait();
+    fm_grid_release();
     const int n_row = min(*a.rows.n_row, a.rows.max_row);
     const int half = threadIdx.x / MERGE_THREADS, col = threadIdx.x % MERGE_THREADS * 4;
     if (a.rows.unit0[n_row + 1] == 0 || col >= a.kv_lora) return;
@@ -69,19 +67,7 @@ FM_DEVICE void merge_rows(const fm_mla_absorbed_args &a)
     }
 }
 
-template <bool E4M3> FM_KERNEL(THREADS, 2) end_absorbed(const fm_mla_absorbed_args a)
-{
-    FM_SHARED_BYTES(memory);
-    const place              u = place_of<false>(a, TILE_HEADS);
-    const slice_layout<E4M3> m(memory, a.rows.part);
-    if (is_few(a, u)) {
-        run_values(a, m, u);
-    } else {
-        fm_grid_wait();
-        fm_grid_release();
-        merge_rows(a);
-    }
-}
+/* --- launches ------------------------------------------------------------------------ */
 
 template <class M, class... A> static int bytes_of(A... arg)
 {
@@ -89,17 +75,13 @@ template <class M, class... A> static int bytes_of(A... arg)
     return (int)(M(base, arg...).end() - base);
 }
 
-template <bool E4M3> static int wide_bytes(void)
-{
-    const int few = bytes_of<layout<shape<true, E4M3>>>(FM_MLA_WIDTH_MAX);
-    const int all = bytes_of<wide_layout<wide_shape<E4M3>>>();
-    return few < all ? all : few;
-}
-
 template <bool FIXED, bool E4M3> static fm_status allow(void)
 {
-    FM_CUDA(fm_allow_shared(attend_absorbed<FIXED, E4M3>,
-                            (bytes_of<layout<shape<FIXED, E4M3>>>(FM_MLA_WIDTH_MAX))));
+    const int width = FM_MLA_WIDTH_MAX;
+    FM_CUDA(fm_allow_shared(attend_ring<FIXED, E4M3>,
+                            (bytes_of<layout<shape<FIXED, E4M3>>>(width))));
+    FM_CUDA(fm_allow_shared(score_few<FIXED, E4M3>,
+                            (bytes_of<layout<shape<FIXED, E4M3>>>(width))));
     return FM_OK;
 }
 
@@ -109,41 +91,37 @@ fm_status fm__mla_absorbed_init(void)
     FM_TRY((allow<true, true>()));
     FM_TRY((allow<false, false>()));
     FM_TRY((allow<false, true>()));
-    FM_CUDA(fm_allow_shared(attend_wide<false>, wide_bytes<false>()));
-    FM_CUDA(fm_allow_shared(attend_wide<true>, wide_bytes<true>()));
-    FM_CUDA(fm_allow_shared(end_absorbed<false>, bytes_of<slice_layout<false>>(FM_MLA_PART_MAX)));
-    FM_CUDA(fm_allow_shared(end_absorbed<true>, bytes_of<slice_layout<true>>(FM_MLA_PART_MAX)));
+    FM_TRY(fm__mla_absorbed_wide_init());
+    FM_CUDA(fm_allow_shared(sum_few<false>, bytes_of<slice_layout<false>>(FM_MLA_LAST_MAX)));
+    FM_CUDA(fm_allow_shared(sum_few<true>, bytes_of<slice_layout<true>>(FM_MLA_LAST_MAX)));
     return FM_OK;
 }
 
 template <bool FIXED, bool E4M3>
-static void launch(const fm_mla_absorbed_args *a, fm_stream stream)
+static fm_status launch_few(const fm_mla_absorbed_args *a, fm_stream stream)
 {
     typedef layout<shape<FIXED, E4M3>> L;
-    FM_LAUNCH_EARLY((attend_absorbed<FIXED, E4M3>), (unsigned)a->n_sm, THREADS,
+    FM_LAUNCH_EARLY((score_few<FIXED, E4M3>), (unsigned)a->n_sm, THREADS,
                     bytes_of<L>(a->cache.width), stream, *a);
+    FM_TRY(fm_cuda_launched("mla scores"));
+    FM_LAUNCH_EARLY(sum_few<E4M3>, (unsigned)a->n_sm, THREADS,
+                    bytes_of<slice_layout<E4M3>>(fm_mla_last_max(a->rows.part)), stream, *a);
+    return fm_cuda_launched("mla values");
 }
 
-template <bool E4M3> static void launch_wide(const fm_mla_absorbed_args *a, fm_stream stream)
+template <bool FIXED, bool E4M3>
+static fm_status launch(const fm_mla_absorbed_args *a, fm_stream stream)
 {
-    FM_LAUNCH_EARLY(attend_wide<E4M3>, (unsigned)a->n_sm, THREADS, wide_bytes<E4M3>(), stream, *a);
-}
-
-static void launch_shape(const fm_mla_absorbed_args *a, fm_stream stream)
-{
-    const bool fixed = a->cache.width == FM_MLA_WIDTH_MAX && a->kv_lora == FM_MLA_LATENT_MAX;
-    if (fixed && a->n_head > RING_HEADS)
-        return a->cache.e4m3 ? launch_wide<true>(a, stream) : launch_wide<false>(a, stream);
-    if (fixed && a->cache.e4m3) launch<true, true>(a, stream);
-    else if (fixed)             launch<true, false>(a, stream);
-    else if (a->cache.e4m3)     launch<false, true>(a, stream);
-    else                        launch<false, false>(a, stream);
-}
-
-template <bool E4M3> static void launch_end(const fm_mla_absorbed_args *a, fm_stream stream)
-{
-    FM_LAUNCH_EARLY(end_absorbed<E4M3>, (unsigned)(2 * a->n_sm), THREADS,
-                    bytes_of<slice_layout<E4M3>>(a->rows.part), stream, *a);
+    if (a->few) return launch_few<FIXED, E4M3>(a, stream);
+    if (FIXED && a->n_head > RING_HEADS) {
+        FM_TRY(fm__mla_absorbed_wide(a, stream));
+    } else {
+        FM_LAUNCH_EARLY((attend_ring<FIXED, E4M3>), (unsigned)a->n_sm, THREADS,
+                        (bytes_of<layout<shape<FIXED, E4M3>>>(a->cache.width)), stream, *a);
+        FM_TRY(fm_cuda_launched("mla absorbed"));
+    }
+    FM_LAUNCH_EARLY(merge_parts, (unsigned)(2 * a->n_sm), 2 * MERGE_THREADS, 0, stream, *a);
+    return fm_cuda_launched("mla merge");
 }
 
 static fm_status check(const fm_mla_absorbed_args *a)
@@ -168,9 +146,7 @@ extern "C" fm_status fm_cuda_mla_absorbed(const fm_mla_absorbed_args *a, fm_stre
 {
     FM_TRY(check(a));
     if (a->rows.max_row < 1 || a->rows.max_unit < 1) return FM_OK;
-    launch_shape(a, stream);
-    FM_TRY(fm_cuda_launched("mla absorbed"));
-    if (a->cache.e4m3) launch_end<true>(a, stream);
-    else               launch_end<false>(a, stream);
-    return fm_cuda_launched("mla end");
+    if (a->cache.width == FM_MLA_WIDTH_MAX && a->kv_lora == FM_MLA_LATENT_MAX)
+        return a->cache.e4m3 ? launch<true, true>(a, stream) : launch<true, false>(a, stream);
+    return a->cache.e4m3 ? launch<false, true>(a, stream) : launch<false, false>(a, stream);
 }

@@ -31,8 +31,6 @@ enum {
 template <bool FIXED, bool E4M3> struct shape {
     static const bool fixed  = FIXED; /* all columns are there: no branch between products */
     static const bool bytes  = E4M3;  /* the cache is */
-    static const bool tiled  = false;
-    static const int  heads  = TILE_HEADS;
     static const bool held   = FIXED || !E4M3; /* queries in registers: else there are too few */
     static const int  stages = 3;
     /* Bytes leave the ring when they are widened, bf16 blocks when they have been used. */
@@ -74,9 +72,17 @@ struct cursor {
     fm_mla_unit unit;
 };
 
+/* The last part goes to the row's end. */
 FM_DEVICE int part_keys(const fm_mla_rows &rows, const fm_mla_unit &unit)
 {
-    return min(unit.n_key - unit.part * rows.part, rows.part);
+    const int rest = unit.n_key - unit.part * rows.part;
+    return rest <= fm_mla_last_max(rows.part) ? rest : rows.part;
+}
+
+/* Is the part the whole row? */
+FM_DEVICE bool is_whole(const fm_mla_rows &rows, const fm_mla_unit &unit)
+{
+    return unit.n_key <= fm_mla_last_max(rows.part);
 }
 
 FM_DEVICE fm_mla_unit unit_at(const fm_mla_rows &rows, int i)
@@ -120,26 +126,17 @@ FM_DEVICE float scale_of_slot(const fm_mla_cache &cache, int slot)
     return cache.slot_scale ? cache.slot_scale[slot] : cache.scale;
 }
 
-/* Chunk of a row of bf16 numbers: rows lie one behind the other, or in tiles of
- * 64 rows and 128 bytes for wgmma. */
-template <class S>
-FM_DEVICE unsigned char *chunk_at(unsigned char *tile, int row_bytes, int row, int chunk)
-{
-    return S::tiled ? fm__chunk(tile + chunk / 8 * (KEYS * 128), 128, row, chunk % 8)
-                    : fm__chunk(tile, row_bytes, row, chunk);
-}
-
 /* A group's queries, zeros for heads that are not there. */
 template <class S>
 FM_DEVICE void fetch_queries(const fm_mla_absorbed_args &a, unsigned char *to, int row_bytes,
                              const place &u, const cursor &at)
 {
-    const int       chunks = u.width / 8, head0 = at.work % u.n_group * S::heads;
+    const int       chunks = u.width / 8, head0 = at.work % u.n_group * TILE_HEADS;
     const uint16_t *q = a.q + ((int64_t)at.unit.row * a.n_head + head0) * u.width;
-    for (int i = threadIdx.x; i < S::heads * chunks; i += THREADS) {
+    for (int i = threadIdx.x; i < TILE_HEADS * chunks; i += THREADS) {
         const int  head = i / chunks, c = i % chunks;
         const bool there = head0 + head < a.n_head;
-        fm_cp_async16(chunk_at<S>(to, row_bytes, head, c),
+        fm_cp_async16(fm__chunk(to, row_bytes, head, c),
                       there ? q + (int64_t)head * u.width + c * 8 : q, there);
     }
 }
@@ -149,7 +146,7 @@ template <class S>
 FM_DEVICE unsigned char *ring_chunk(unsigned char *stage, int row_bytes, int row, int chunk)
 {
     return S::bytes ? stage + row * (row_bytes / 2) + chunk * 16
-                    : chunk_at<S>(stage, row_bytes, row, chunk);
+                    : fm__chunk(stage, row_bytes, row, chunk);
 }
 
 FM_DEVICE const unsigned char *cached_token(const fm_mla_absorbed_args &a, int slot, int chunks)
@@ -193,7 +190,7 @@ FM_DEVICE void widen_chunk(unsigned char *tile, const unsigned char *from, int r
     uint32_t    v[4];
     fm_bf16x4_of_e4m3x4(v, bytes.x);
     fm_bf16x4_of_e4m3x4(v + 2, bytes.y);
-    *(uint4 *)chunk_at<S>(tile, row_bytes, k, c) = make_uint4(v[0], v[1], v[2], v[3]);
+    *(uint4 *)fm__chunk(tile, row_bytes, k, c) = make_uint4(v[0], v[1], v[2], v[3]);
 }
 
 /* The warp's eight keys from e4m3 bytes of the ring to the bf16 tile, divided

@@ -14,10 +14,16 @@
 #include "llm/kernel/cuda/mla_absorbed.cuh"
 
 enum {
-    BLOCKS      = FM_MLA_PART_MAX / KEYS, /* of keys, most of a part */
+    BLOCKS      = FM_MLA_LAST_MAX / KEYS, /* of keys, most of a part */
     SLICE       = 64,                     /* columns of z of a block, 8 of a warp */
     SLICE_BYTES = SLICE * 2,
 };
+
+/* score[unit, head], as many as a part has keys at most. */
+FM_DEVICE float *scores_of(const fm_mla_absorbed_args &a, int unit, int head)
+{
+    return a.score + ((int64_t)unit * a.n_head + head) * fm_mla_last_max(a.rows.part);
+}
 
 FM_DEVICE int slices_of(int kv_lora)
 {
@@ -36,8 +42,7 @@ FM_DEVICE void store_scores(const fm_mla_absorbed_args &a, const place &u, const
     for (int r = 0; r < 2; r++) {
         const int head = head0 + u.lane / 4 + 8 * r;
         if (head >= a.n_head) continue;
-        *(float2 *)(a.score + ((int64_t)unit * a.n_head + head) * a.rows.part + key) =
-            make_float2(s[2 * r], s[2 * r + 1]);
+        *(float2 *)(scores_of(a, unit, head) + key) = make_float2(s[2 * r], s[2 * r + 1]);
     }
 }
 
@@ -46,7 +51,7 @@ template <class S>
 FM_DEVICE void run_scores(const fm_mla_absorbed_args &a, const layout<S> &m, const place &u)
 {
     uint32_t       held[S::held ? 2 * STEPS : 1][4];
-    const int      n = a.rows.part / KEYS;
+    const int      n = fm_mla_last_max(a.rows.part) / KEYS;
     unsigned char *q = S::held ? m.ring + m.stage_bytes : m.q, *keys = m.ring;
     for (int i = blockIdx.x; i < u.n_work * n; i += gridDim.x) {
         cursor at = begin_work(a, u, i / n);
@@ -74,24 +79,26 @@ FM_DEVICE void run_scores(const fm_mla_absorbed_args &a, const layout<S> &m, con
 
 /* --- values ------------------------------------------------------------------------ */
 
-/* Shared memory of a block; rows of weights are 2 * part bytes. */
+/* Shared memory of a block, for parts of up to `keys`; rows of weights are 2 * keys bytes. */
 template <bool E4M3> struct slice_layout {
-    unsigned char *tile, *raw, *weight; /* [part, 64] bf16, bytes, [16, part] bf16 */
+    unsigned char *tile, *raw, *weight; /* [keys, 64] bf16, bytes, [16, keys] bf16 */
     float         *alpha, *max, *sum;   /* [BLOCKS][16], [16], [16] */
-    float         *slot_scale;          /* [part] */
-    int           *slot, *last;         /* [part], [1] */
+    float         *slot_scale;          /* [keys] */
+    int           *slot, *last;         /* [keys], [1] */
+    int            keys;
 
-    __host__ __device__ slice_layout(unsigned char *base, int part)
+    __host__ __device__ slice_layout(unsigned char *base, int keys_)
     {
+        keys       = keys_;
         tile       = base;
-        raw        = tile + part * SLICE_BYTES;
-        weight     = raw + (E4M3 ? part * SLICE : 0);
-        alpha      = (float *)(weight + TILE_HEADS * part * 2);
+        raw        = tile + keys * SLICE_BYTES;
+        weight     = raw + (E4M3 ? keys * SLICE : 0);
+        alpha      = (float *)(weight + TILE_HEADS * keys * 2);
         max        = alpha + BLOCKS * TILE_HEADS;
         sum        = max + TILE_HEADS;
         slot_scale = sum + TILE_HEADS;
-        slot       = (int *)(slot_scale + (E4M3 ? part : 0));
-        last       = slot + part;
+        slot       = (int *)(slot_scale + (E4M3 ? keys : 0));
+        last       = slot + keys;
     }
 
     __host__ __device__ unsigned char *end() const { return (unsigned char *)(last + 1); }
@@ -102,7 +109,7 @@ FM_DEVICE void find_slots(const fm_mla_absorbed_args &a, const slice_layout<E4M3
                           const cursor &at)
 {
     const int32_t *table = a.cache.page + (int64_t)at.unit.table * a.cache.max_page;
-    for (int k = threadIdx.x; k < a.rows.part; k += THREADS) {
+    for (int k = threadIdx.x; k < m.keys; k += THREADS) {
         const int pos  = at.unit.part * a.rows.part + k;
         const int slot = k < at.n_key ? fm__slot(table, a.cache.page_size, pos) : -1;
         m.slot[k]      = slot;
@@ -145,7 +152,7 @@ FM_DEVICE void load_scores(float2 s[BLOCKS], const fm_mla_absorbed_args &a, cons
                            const cursor &at, int head)
 {
     const int    n = (at.n_key + KEYS - 1) / KEYS, unit = at.work / u.n_group;
-    const float *from = a.score + ((int64_t)unit * a.n_head + head) * a.rows.part + u.lane * 2;
+    const float *from = scores_of(a, unit, head) + u.lane * 2;
 #pragma unroll
     for (int b = 0; b < BLOCKS; b++)
         s[b] = head < a.n_head && b < n ? *(const float2 *)(from + b * KEYS)
@@ -174,10 +181,10 @@ FM_DEVICE void weigh_head(const fm_mla_absorbed_args &a, const slice_layout<E4M3
         float       y     = fm_exp2_fast(fmaf(s[b].y, scale, -most * scale));
         max               = most;
         sum               = fmaf(sum, alpha, x + y);
+        if (b * KEYS >= m.keys) continue;
         if (u.lane == 0) m.alpha[b * TILE_HEADS + head] = alpha;
-        if (b * KEYS >= a.rows.part) continue;
         if (E4M3) x *= m.slot_scale[b * KEYS + mine], y *= m.slot_scale[b * KEYS + mine + 1];
-        *(uint32_t *)(fm__chunk(m.weight, a.rows.part * 2, head, b * WARPS + u.lane / 4) +
+        *(uint32_t *)(fm__chunk(m.weight, m.keys * 2, head, b * WARPS + u.lane / 4) +
                       u.lane % 4 * 4) = fm_bf16x2_of_f32(x, y);
     }
     const float eight = fm__quad_sum(sum);
@@ -199,7 +206,7 @@ FM_DEVICE void sum_columns(float z[4], const fm_mla_absorbed_args &a, const slic
         for (int k = 0; k < KEYS / 16; k++) {
             const int step = b * (KEYS / 16) + k;
             uint32_t  p[4], v[2];
-            fm__load_a(p, m.weight, a.rows.part * 2, 0, step * 2);
+            fm__load_a(p, m.weight, m.keys * 2, 0, step * 2);
             fm_ldmatrix_x2_trans(
                 v, fm__chunk(m.tile, SLICE_BYTES, step * 16 + u.lane % 16, u.warp));
             fm_mma_bf16_16816(z, p, v);
@@ -229,7 +236,7 @@ template <bool E4M3>
 FM_DEVICE void store_slice(const fm_mla_absorbed_args &a, const slice_layout<E4M3> &m,
                            const place &u, const cursor &at, int col0, const float z[4])
 {
-    const bool whole = at.unit.n_key <= a.rows.part;
+    const bool whole = is_whole(a.rows, at.unit);
     const int  unit = at.work / u.n_group, head0 = at.work % u.n_group * TILE_HEADS;
     const int  col = col0 + u.warp * 8 + u.lane % 4 * 2, head = u.lane / 4;
     const int  index = whole ? at.unit.row : unit;

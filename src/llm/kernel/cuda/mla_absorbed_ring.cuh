@@ -136,10 +136,11 @@ template <class S>
 FM_DEVICE void end_work(const fm_mla_absorbed_args &a, const layout<S> &m, const place &u,
                         const cursor &at, const float z[][4], const sums &h)
 {
-    const bool  whole = at.unit.n_key <= a.rows.part;
     const int   unit = at.work / u.n_group, head0 = at.work % u.n_group * TILE_HEADS;
-    const int   index = whole ? at.unit.row : unit;
     join_sums(a, m, u, h, unit, head0);
+    const fm_mla_unit of = unit_at(a.rows, unit); /* read again: registers are short */
+    const bool        whole = is_whole(a.rows, of);
+    const int         index = whole ? of.row : unit;
     const float low = 1.0f / m.alpha[u.lane / 4], high = 1.0f / m.alpha[u.lane / 4 + 8];
 #pragma unroll
     for (int j = 0; j < 2 * PAIRS; j++) {

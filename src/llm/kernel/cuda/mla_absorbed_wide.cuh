@@ -1,148 +1,184 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The absorbed form of many heads by wgmma: a block takes 64 heads of one part
- * after the other with two warpgroups.
+/* The absorbed form of many heads by wgmma: a thread block takes 64 heads of one
+ * part after the other.  Two warpgroups take turns with the blocks of 64 keys:
  *
- *     scores    [64, 64]: a warpgroup has 32 of the keys
- *     weights   bf16 in shared memory, their maximum agreed on by both
- *     z         [64, 512] in registers: a warpgroup has 256 of the columns
+ *     warpgroup 0   scores of block 0, weights ──┐ both: z = z * alpha + weights 0 * values 0
+ *     warpgroup 1   scores of block 1, weights <─┘ both: z = z * alpha + weights 1 * values 1
+ *     warpgroup 0   scores of block 2, ...
+ *
+ * Each has 256 of the columns of z in registers, for all blocks, and while one
+ * exponentiates, the other multiplies.  A block's stage is used up soon after its
+ * scores, and other warps fill it again.
  *
  * The steps of a head are those of 16 heads through the ring: the same bits. */
 #ifndef FM_LLM_KERNEL_CUDA_MLA_ABSORBED_WIDE_CUH
 #define FM_LLM_KERNEL_CUDA_MLA_ABSORBED_WIDE_CUH
 
-#include "llm/kernel/cuda/mla_absorbed.cuh"
-#include "llm/kernel/cuda/wgmma.cuh"
+#include "llm/kernel/cuda/mla_absorbed_feed.cuh"
 
-enum {
-    WIDE_HEADS = 64,
-    TILE       = 64 * 128, /* bytes: 64 rows, 64 columns */
-    ROW_TILES  = FM_MLA_WIDTH_MAX / 64,
-    WG_KEYS    = KEYS / 2, /* of a warpgroup */
-    EIGHTS     = WG_KEYS / 8,
-    WG_COLUMNS = FM_MLA_LATENT_MAX / 2,
+enum { WG_COLUMNS = FM_MLA_LATENT_MAX / 2 };
+
+/* A thread of a warpgroup: its heads are head and head + 8. */
+struct wide_place {
+    int group, thread, lane, head;
 };
 
-template <bool E4M3> struct wide_shape {
-    static const bool fixed  = true;
-    static const bool bytes  = E4M3;
-    static const bool tiled  = true;
-    static const int  heads  = WIDE_HEADS;
-    static const int  stages = 2;
+/* A part: which of its blocks it is, the number of that in the thread block's work, and
+ * the maxima of all before it. */
+struct wide_part {
+    float max[2];
+    int   item, n;
+    bool  is_last;
 };
 
-template <class S> struct wide_layout {
-    unsigned char *q, *ring, *tile, *weight; /* tiles begin at multiples of 1024 */
-    float         *peak, *key_scale;         /* [2][64], e4m3: [64] */
-    int            row_bytes, stage_bytes;
+FM_DEVICE int stage_at(int n) { return n & 1; }
 
-    __host__ __device__ explicit wide_layout(unsigned char *base)
-    {
-        row_bytes   = FM_MLA_WIDTH_MAX * 2;
-        stage_bytes = ROW_TILES * TILE / (S::bytes ? 2 : 1);
-        q           = base;
-        ring        = q + ROW_TILES * TILE;
-        tile        = ring + S::stages * stage_bytes;
-        weight      = tile + (S::bytes ? ROW_TILES * TILE : 0);
-        peak        = (float *)(weight + TILE);
-        key_scale   = peak + 2 * WIDE_HEADS;
-    }
-
-    __host__ __device__ unsigned char *end() const
-    {
-        return (unsigned char *)(key_scale + (S::bytes ? KEYS : 0));
-    }
-};
-
-/* The warp's rows of its warpgroup: heads head and head + 8, over the keys so far. */
-struct wide_sums {
-    float max[2], sum[2][EIGHTS];
-};
-
-FM_DEVICE int group_of(const place &u) { return u.warp / 4; }
-
-FM_DEVICE int head_of(const place &u) { return u.warp % 4 * 16 + u.lane / 4; }
-
-/* Even and odd steps of q k, of 64 heads and the warpgroup's keys; asynchronous. */
-FM_DEVICE void begin_scores(float (&even)[WG_KEYS / 2], float (&odd)[WG_KEYS / 2],
-                            unsigned char *q, unsigned char *keys, const place &u)
+FM_DEVICE unsigned char *weights_of(const wide_layout &m, int stage)
 {
-    const fm_tile a = fm_tile_by_row(q);
-    const fm_tile b = fm_tile_by_row(keys + group_of(u) * WG_KEYS * 128);
-    fm_wgmma_fence();
+    return stage_of(m, stage) + (ROW_TILES - 1) * TILE;
+}
+
+/* Even and odd steps of q k, as the thirds of the stage arrive; asynchronous. */
+FM_DEVICE void begin_scores(float (&even)[KEYS / 2], float (&odd)[KEYS / 2], const wide_layout &m,
+                            int stage, int phase)
+{
+    const fm_tile a = fm_tile_by_row(m.q), b = fm_tile_by_row(stage_of(m, stage));
 #pragma unroll
-    for (int k = 0; k < 2 * STEPS; k++) {
-        const int at = k / 4 * TILE + k % 4 * 32;
-        if (k % 2) fm_wgmma_ss<WG_KEYS>(odd, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
-        else       fm_wgmma_ss<WG_KEYS>(even, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
+    for (int third = 0; third < THIRDS; third++) {
+        fm_mbarrier_wait(&m.full[stage * THIRDS + third], phase);
+        fm_wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < 4 * THIRD_TILES; i++) {
+            const int k = third * 4 * THIRD_TILES + i, at = k / 4 * TILE + k % 4 * 32;
+            if (k % 2) fm_wgmma_ss<KEYS>(odd, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
+            else       fm_wgmma_ss<KEYS>(even, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
+        }
     }
     fm_wgmma_commit();
 }
 
-/* Keys that are not there, the scales of those that are, and the peaks of both rows. */
+/* Scales of the keys, none for keys that are not there. */
 template <class S>
-FM_DEVICE void mask_wide(float (&s)[WG_KEYS / 2], const float *key_scale, const place &u,
-                         const cursor &at, float peak[2])
+FM_DEVICE void mask_wide(float (&s)[KEYS / 2], const float *key_scale, int lane, int n_key)
 {
-    const int first = group_of(u) * WG_KEYS + u.lane % 4 * 2;
-    peak[0] = peak[1] = -INFINITY;
+    if (!S::bytes && n_key >= KEYS) return;
 #pragma unroll
     for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int key = first + j * 8 + (i & 1);
+            const int key = j * 8 + lane % 4 * 2 + (i & 1);
             float    &x   = s[4 * j + i];
             if (S::bytes) x *= key_scale[key];
-            if (at.item * KEYS + key >= at.n_key) x = -INFINITY;
-            peak[i >> 1] = fmaxf(peak[i >> 1], x);
+            if (key >= n_key) x = -INFINITY;
         }
 }
 
-FM_DEVICE void share_peaks(float *peak_of, const place &u, const float peak[2])
+/* Scores to powers of two in place.  alpha: the factor for what was summed before. */
+FM_DEVICE void raise_scores(float (&s)[KEYS / 2], float max[2], float alpha[2], float scale)
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const float most = fm__quad_max(peak[r]);
-        if (u.lane % 4 == 0) peak_of[group_of(u) * WIDE_HEADS + head_of(u) + 8 * r] = most;
+        float peak = -INFINITY;
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++)
+            peak = fmaxf(peak, fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]));
+        const float most = fmaxf(max[r], fm__quad_max(peak));
+        alpha[r]         = fm_exp2_fast((max[r] - most) * scale);
+        max[r]           = most;
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float &x = s[4 * j + 2 * r + i];
+                x        = fm_exp2_fast(fmaf(x, scale, -most * scale));
+            }
     }
 }
 
-/* Scores to weights, in shared memory; alpha is the factor for what was summed before. */
+FM_DEVICE float add_pair(float sum, float alpha, const float *pair)
+{
+    return fmaf(sum, alpha, pair[0] + pair[1]);
+}
+
+/* The thread's sums go on from what the other warpgroup left; the sum over all
+ * keys is taken with the last block. */
+FM_DEVICE void add_weights(const wide_layout &m, const wide_place &w, const wide_part &p,
+                           const float (&s)[KEYS / 2], const float alpha[2], float total[2])
+{
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        total[r] = 0;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float4      *at = m.sum + (2 * r + h) * GROUP + w.thread;
+            const float *of = s + 16 * h + 2 * r;
+            float4       x  = p.item > 0 ? *at : make_float4(0, 0, 0, 0);
+            x = make_float4(add_pair(x.x, alpha[r], of), add_pair(x.y, alpha[r], of + 4),
+                            add_pair(x.z, alpha[r], of + 8), add_pair(x.w, alpha[r], of + 12));
+            *at = x;
+            if (!p.is_last) continue;
+            total[r] += fm__quad_sum(x.x), total[r] += fm__quad_sum(x.y);
+            total[r] += fm__quad_sum(x.z), total[r] += fm__quad_sum(x.w);
+        }
+    }
+}
+
 template <class S>
-FM_DEVICE void weigh_wide(const float (&s)[WG_KEYS / 2], wide_sums &h, const wide_layout<S> &m,
-                          const place &u, float scale, float alpha[2])
+FM_DEVICE void round_weights(uint32_t (&p)[KEYS / 16][4], const float (&s)[KEYS / 2],
+                             const float *key_scale, int lane)
 {
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int   head = head_of(u) + 8 * r;
-        const float max  = fmaxf(h.max[r], fmaxf(m.peak[head], m.peak[WIDE_HEADS + head]));
-        alpha[r]         = fm_exp2_fast((h.max[r] - max) * scale);
-        h.max[r]         = max;
+    for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
-        for (int j = 0; j < EIGHTS; j++) {
-            const int key = group_of(u) * WG_KEYS + j * 8 + u.lane % 4 * 2;
-            float     x   = fm_exp2_fast(fmaf(s[4 * j + 2 * r], scale, -max * scale));
-            float     y   = fm_exp2_fast(fmaf(s[4 * j + 2 * r + 1], scale, -max * scale));
-            h.sum[r][j]   = fmaf(h.sum[r][j], alpha[r], x + y);
-            if (S::bytes) x *= m.key_scale[key], y *= m.key_scale[key + 1];
-            *(uint32_t *)(fm__chunk(m.weight, 128, head, key / 8) + u.lane % 4 * 4) =
-                fm_bf16x2_of_f32(x, y);
+        for (int r = 0; r < 2; r++) {
+            float x = s[4 * j + 2 * r], y = s[4 * j + 2 * r + 1];
+            if (S::bytes) x *= key_scale[j * 8 + lane % 4 * 2];
+            if (S::bytes) y *= key_scale[j * 8 + lane % 4 * 2 + 1];
+            p[j / 2][j % 2 * 2 + r] = fm_bf16x2_of_f32(x, y);
         }
-    }
 }
 
-/* z = z * alpha + weights * values, for the warpgroup's columns; the first block
- * of a part overwrites what is there.  Weights go through registers, and so need no
- * fence while copies are under way. */
-FM_DEVICE void add_values_wide(float (&z)[WG_COLUMNS / 2], const float alpha[2],
-                               unsigned char *weight, unsigned char *keys, const place &u,
-                               bool add)
+/* For the other warpgroup; this one's warps no longer read the tile. */
+FM_DEVICE void store_weights(unsigned char *to, const uint32_t (&p)[KEYS / 16][4],
+                             const wide_place &w)
 {
+    fm_barrier(OWN + w.group, GROUP);
+#pragma unroll
+    for (int k = 0; k < KEYS / 16; k++)
+        fm_stmatrix_x4(fm__chunk(to, 128, w.thread / 32 * 16 + w.lane % 16, 2 * k + w.lane / 16),
+                       p[k]);
+}
+
+/* Sums shrink, unless no head's do. */
+FM_DEVICE void shrink(float (&z)[WG_COLUMNS / 2], const float alpha[2])
+{
+    if (!__any_sync(FM_WARP, alpha[0] != 1 || alpha[1] != 1)) return;
 #pragma unroll
     for (int i = 0; i < WG_COLUMNS / 2; i++) z[i] *= alpha[i >> 1 & 1];
-    const fm_tile v = fm_tile_by_k(keys + group_of(u) * (WG_COLUMNS / 64) * TILE, TILE);
-    uint32_t      p[KEYS / 16][4];
+}
+
+FM_DEVICE fm_tile values_of(const wide_layout &m, int stage, int group)
+{
+    return fm_tile_by_k(stage_of(m, stage) + group * (WG_COLUMNS / 64) * TILE, TILE);
+}
+
+/* z += weights * values with the weights of the other warpgroup, or of this one.  A
+ * part's first block overwrites what is there. */
+FM_DEVICE void begin_values_of_other(float (&z)[WG_COLUMNS / 2], const wide_layout &m, int stage,
+                                     int group, bool add)
+{
+    const fm_tile a = fm_tile_by_row(weights_of(m, stage)), v = values_of(m, stage, group);
+    fm_wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < KEYS / 16; k++) fm__load_a(p[k], weight, 128, u.warp % 4 * 16, k * 2);
+    for (int k = 0; k < KEYS / 16; k++)
+        fm_wgmma_ss<WG_COLUMNS, 1>(z, fm_tile_at(a, k * 32), fm_tile_at(v, k * 2048), k > 0 || add);
+    fm_wgmma_commit();
+}
+
+FM_DEVICE void add_values_wide(float (&z)[WG_COLUMNS / 2], const uint32_t (&p)[KEYS / 16][4],
+                               const wide_layout &m, int stage, bool add)
+{
+    const fm_tile v = values_of(m, stage, stage);
     fm_wgmma_fence();
 #pragma unroll
     for (int k = 0; k < KEYS / 16; k++)
@@ -152,155 +188,205 @@ FM_DEVICE void add_values_wide(float (&z)[WG_COLUMNS / 2], const float alpha[2],
     fm_wgmma_hold(z);
 }
 
-/* Sums of eights meet where the weights were: [64][8]. */
-template <class S>
-FM_DEVICE void join_wide(const wide_layout<S> &m, const place &u, const wide_sums &h,
-                         float total[2])
+/* A block of the other warpgroup: its weights are awaited, its values added. */
+FM_DEVICE void begin_other(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
+                           wide_part &p, float (&z)[WG_COLUMNS / 2])
 {
-    float *eights = (float *)m.weight;
-    __syncthreads(); /* the weights have been used by both */
+    const int stage = 1 - w.group;
+    float     alpha[2];
+    fm_barrier(DONE + stage, USERS);
 #pragma unroll
-    for (int r = 0; r < 2; r++)
+    for (int third = 0; third < THIRDS; third++) /* it was; now for this warp, too */
+        fm_mbarrier_wait(&m.full[stage * THIRDS + third], phase_of(p.n));
 #pragma unroll
-        for (int j = 0; j < EIGHTS; j++) {
-            const float sum = fm__quad_sum(h.sum[r][j]);
-            if (u.lane % 4 == 0)
-                eights[(head_of(u) + 8 * r) * WARPS + group_of(u) * EIGHTS + j] = sum;
+    for (int r = 0; r < 2; r++) {
+        const float most = m.max[stage * WIDE_HEADS + w.head + 8 * r];
+        alpha[r]         = fm_exp2_fast((p.max[r] - most) * (a.scale * fm__log2_e));
+        p.max[r]         = most;
+    }
+    if (p.item > 0) shrink(z, alpha);
+    begin_values_of_other(z, m, stage, w.group, p.item > 0);
+}
+
+/* What the other warpgroup waits for. */
+FM_DEVICE void tell_done(const wide_layout &m, const wide_place &w, const wide_part &p,
+                         const float total[2])
+{
+    if (w.lane % 4 == 0)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            m.max[w.group * WIDE_HEADS + w.head + 8 * r] = p.max[r];
+            if (p.is_last) m.total[w.group * WIDE_HEADS + w.head + 8 * r] = total[r];
         }
-    __syncthreads();
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        total[r] = 0;
-#pragma unroll
-        for (int i = 0; i < WARPS; i++) total[r] += eights[(head_of(u) + 8 * r) * WARPS + i];
-    }
-}
-
-template <class S>
-FM_DEVICE void end_wide(const fm_mla_absorbed_args &a, const wide_layout<S> &m, const place &u,
-                        const cursor &at, const float (&z)[WG_COLUMNS / 2], const wide_sums &h)
-{
-    const bool whole = at.unit.n_key <= a.rows.part;
-    const int  unit = at.work / u.n_group, index = whole ? at.unit.row : unit;
-    const int  head0 = at.work % u.n_group * WIDE_HEADS + head_of(u);
-    float      total[2];
-    join_wide(m, u, h, total);
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int   head   = head0 + 8 * r;
-        const float factor = 1.0f / total[r];
-        if (group_of(u) == 0 && u.lane % 4 == 0 && head < a.n_head)
-            store_sum(a, unit, head, h.max[r], total[r]);
-#pragma unroll
-        for (int j = 0; j < WG_COLUMNS / 8; j++)
-            store_pair(a, whole, index, head, group_of(u) * WG_COLUMNS + j * 8 + u.lane % 4 * 2,
-                       z[4 * j + 2 * r], z[4 * j + 2 * r + 1], factor);
-    }
-}
-
-/* What comes next: keys a block ahead, their slots two.  Queries come when the
- * last scores of the work before are done. */
-struct wide_feed {
-    cursor at;
-    int    n, slot;
-};
-
-FM_DEVICE void look_ahead(const fm_mla_absorbed_args &a, const place &u, wide_feed &f)
-{
-    advance(a, u, f.at);
-    if (f.at.item < 0 && f.at.work < u.n_work) advance(a, u, f.at);
-    f.slot = find_slot(a, u, f.at);
-}
-
-template <class S>
-FM_DEVICE void feed_keys(const fm_mla_absorbed_args &a, const wide_layout<S> &m, const place &u,
-                         wide_feed &f)
-{
-    unsigned char *to = m.ring + f.n++ % S::stages * m.stage_bytes;
-    if (f.at.work < u.n_work) {
-        fetch_keys<S>(a, to, m.row_bytes, u, f.slot);
-        look_ahead(a, u, f);
-    }
-    fm_cp_async_commit();
-}
-
-/* The scales of a block's tokens, [64]. */
-FM_DEVICE void find_scales(const fm_mla_absorbed_args &a, float *key_scale, const place &u,
-                           const cursor &at)
-{
-    const float x = scale_of_slot(a.cache, find_slot(a, u, at));
-    if (u.lane < 8) key_scale[u.warp * 8 + u.lane] = x;
-}
-
-/* Bytes of the ring to a bf16 tile, which the values before have left. */
-template <class S>
-FM_DEVICE unsigned char *widen_block(const fm_mla_absorbed_args &a, const wide_layout<S> &m,
-                                     const place &u, const cursor &at, unsigned char *keys)
-{
-    find_scales(a, m.key_scale, u, at);
-    widen_keys<S>(m.tile, keys, m.row_bytes, u);
     fm_tile_fence();
-    __syncthreads();
-    return m.tile;
+    fm_barrier_arrive(DONE + w.group, USERS);
 }
 
-/* One block of keys; the next is fetched while the scores are computed. */
+/* Scores in s to weights, and these times values. */
 template <class S>
-FM_DEVICE void add_block_wide(const fm_mla_absorbed_args &a, const wide_layout<S> &m,
-                              const place &u, const cursor &at, unsigned char *keys, wide_feed &f,
-                              float (&z)[WG_COLUMNS / 2], wide_sums &h)
+FM_DEVICE void end_own(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
+                       wide_part &p, float (&s)[KEYS / 2], float (&z)[WG_COLUMNS / 2],
+                       float total[2])
 {
-    float s[WG_KEYS / 2], odd[WG_KEYS / 2], peak[2], alpha[2];
-    begin_scores(s, odd, m.q, keys, u);
-    feed_keys(a, m, u, f);
+    const float *key_scale = m.key_scale + w.group * KEYS;
+    float        alpha[2];
+    uint32_t     weight[KEYS / 16][4];
+    raise_scores(s, p.max, alpha, a.scale * fm__log2_e);
+    add_weights(m, w, p, s, alpha, total);
+    round_weights<S>(weight, s, key_scale, w.lane);
+    store_weights(weights_of(m, w.group), weight, w);
+    tell_done(m, w, p, total);
+    if (p.item > 0) shrink(z, alpha);
+    add_values_wide(z, weight, m, w.group, p.item > 0);
+}
+
+/* The warp has done with a stage, or with queries. */
+FM_DEVICE void tell_empty(fm_mbarrier *empty, const wide_place &w)
+{
+    __syncwarp();
+    if (w.lane == 0) fm_mbarrier_arrive(empty);
+}
+
+/* Boxes bring what lies behind the last key: as values these must be zeros. */
+FM_DEVICE void clear_behind(unsigned char *stage, const wide_place &w, int n_key)
+{
+    const int chunks = FM_MLA_LATENT_MAX / 8;
+    for (int i = w.thread; i < (KEYS - n_key) * chunks; i += GROUP)
+        *(uint4 *)(stage + i / 8 % (chunks / 8) * TILE + (n_key + i / chunks) * 128 + i % 8 * 16) =
+            make_uint4(0, 0, 0, 0);
+    fm_tile_fence();
+}
+
+/* Until the values of the other's block are in z; the stage is free for our part. */
+template <int N> FM_DEVICE void end_other(const wide_layout &m, const wide_place &w)
+{
+    fm_wgmma_wait<N>();
+    tell_empty(&m.empty[1 - w.group], w);
+}
+
+/* A block of this warpgroup.  q_empty: where to tell that these were its last scores. */
+template <class S>
+FM_DEVICE void add_own(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
+                       wide_part &p, int n_key, fm_mbarrier *q_empty, float (&z)[WG_COLUMNS / 2],
+                       float total[2])
+{
+    float s[KEYS / 2], odd[KEYS / 2];
+    begin_scores(s, odd, m, w.group, phase_of(p.n));
+    if (p.item > 0) end_other<1>(m, w);
     fm_wgmma_wait<0>();
     fm_wgmma_hold(s);
     fm_wgmma_hold(odd);
+    fm_wgmma_hold(z);
+    if (q_empty) tell_empty(q_empty, w);
 #pragma unroll
-    for (int i = 0; i < WG_KEYS / 2; i++) s[i] += odd[i];
-    mask_wide<S>(s, m.key_scale, u, at, peak);
-    share_peaks(m.peak, u, peak);
-    __syncthreads();
-    if (is_last_item(at)) {
-        const cursor next = begin_work(a, u, at.work + gridDim.x);
-        if (next.work < u.n_work) fetch_queries<S>(a, m.q, m.row_bytes, u, next);
-        fm_cp_async_commit();
-    }
-    weigh_wide(s, h, m, u, a.scale * fm__log2_e, alpha);
-    __syncthreads();
-    add_values_wide(z, alpha, m.weight, keys, u, at.item > 0);
+    for (int i = 0; i < KEYS / 2; i++) s[i] += odd[i];
+    mask_wide<S>(s, m.key_scale + w.group * KEYS, w.lane, n_key);
+    if (S::boxes && n_key < KEYS) clear_behind(stage_of(m, w.group), w, n_key);
+    end_own<S>(a, m, w, p, s, z, total);
+    tell_empty(&m.empty[w.group], w);
 }
 
-/* All blocks of one part; `i` counts those of this block's work. */
+/* All blocks of one part, of which the first is number n of this thread block's work. */
 template <class S>
-FM_DEVICE void run_part(const fm_mla_absorbed_args &a, const wide_layout<S> &m, const place &u,
-                        cursor &at, wide_feed &f, int &i, float (&z)[WG_COLUMNS / 2], wide_sums &h)
+FM_DEVICE void run_part(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
+                        const cursor &at, int n, bool ends_queries, float (&z)[WG_COLUMNS / 2],
+                        float max[2], float total[2])
 {
-    for (at.item = 0; at.item * KEYS < at.n_key; at.item++, i++) {
-        fm_cp_async_wait<0>();
-        fm_tile_fence();
-        __syncthreads(); /* block i is here, and block i-1 has been used by all */
-        unsigned char *keys = m.ring + i % S::stages * m.stage_bytes;
-        if (S::bytes) keys = widen_block(a, m, u, at, keys);
-        add_block_wide(a, m, u, at, keys, f, z, h);
+    const int    n_item = (at.n_key + KEYS - 1) / KEYS, first = stage_at(n) ^ w.group;
+    fm_mbarrier *q_empty = ends_queries ? &m.q_empty[stage_at(n + n_item)] : NULL;
+    wide_part    p       = {{-INFINITY, -INFINITY}, 0, n, false};
+    if (first >= n_item && q_empty) tell_empty(q_empty, w);
+    for (int i = first; i < n_item; i += 2) {
+        if (i > 0) {
+            p.item = i - 1, p.n = n + i - 1;
+            begin_other(a, m, w, p, z);
+        }
+        p.item = i, p.n = n + i;
+        p.is_last = i == n_item - 1;
+        add_own<S>(a, m, w, p, at.n_key - i * KEYS, i + 2 < n_item ? NULL : q_empty, z, total);
+    }
+    if (!p.is_last) {
+        p.item = n_item - 1, p.n = n + n_item - 1;
+        begin_other(a, m, w, p, z);
+        end_other<0>(m, w);
+        total[0] = m.total[(1 - w.group) * WIDE_HEADS + w.head];
+        total[1] = m.total[(1 - w.group) * WIDE_HEADS + w.head + 8];
+    }
+    fm_wgmma_wait<0>();
+    fm_wgmma_hold(z);
+    max[0] = p.max[0], max[1] = p.max[1];
+}
+
+/* Of two lanes the lower gets both x, the upper both y. */
+FM_DEVICE void turn_pair(float &x, float &y, int lanes)
+{
+    const bool  upper = threadIdx.x & lanes;
+    const float got   = fm_shfl_xor(upper ? x : y, lanes);
+    if (upper) x = got;
+    else       y = got;
+}
+
+/* Of four lanes, lane t gets z[4t] of all. */
+FM_DEVICE float4 turn_quad(const float *z)
+{
+    float4 x = make_float4(z[0], z[4], z[8], z[12]);
+    turn_pair(x.x, x.y, 1);
+    turn_pair(x.z, x.w, 1);
+    turn_pair(x.x, x.z, 2);
+    turn_pair(x.y, x.w, 2);
+    return x;
+}
+
+/* Eight neighbouring columns of one head, even and odd: the answer, or a part. */
+FM_DEVICE void store_eight(const fm_mla_absorbed_args &a, bool whole, int64_t at, float4 x,
+                           float4 y, float f)
+{
+    if (whole) {
+        *(uint4 *)(a.z + at) =
+            make_uint4(fm_bf16x2_of_f32(x.x * f, y.x * f), fm_bf16x2_of_f32(x.y * f, y.y * f),
+                       fm_bf16x2_of_f32(x.z * f, y.z * f), fm_bf16x2_of_f32(x.w * f, y.w * f));
+    } else {
+        float4 *to = (float4 *)(a.part_z + at);
+        to[0]      = make_float4(x.x, y.x, x.y, y.y);
+        to[1]      = make_float4(x.z, y.z, x.w, y.w);
+    }
+}
+
+FM_DEVICE void end_part(const fm_mla_absorbed_args &a, int unit, int group, const wide_place &w,
+                        const cursor &at, const float (&z)[WG_COLUMNS / 2], const float max[2],
+                        const float total[2])
+{
+    const bool whole = is_whole(a.rows, at.unit);
+    const int  index = whole ? at.unit.row : unit;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int head = group * WIDE_HEADS + w.head + 8 * r;
+        if (w.group == 0 && w.lane % 4 == 0 && head < a.n_head)
+            store_sum(a, unit, head, max[r], total[r]);
+        const int64_t to = ((int64_t)index * a.n_head + head) * FM_MLA_LATENT_MAX +
+                           w.group * WG_COLUMNS + w.lane % 4 * 8;
+#pragma unroll
+        for (int j = 0; j < WG_COLUMNS / 8; j += 4) {
+            const float *x    = z + 4 * j + 2 * r;
+            const float4 even = turn_quad(x), odd = turn_quad(x + 1);
+            if (head < a.n_head) store_eight(a, whole, to + 8 * j, even, odd, 1.0f / total[r]);
+        }
     }
 }
 
 /* All of this block's work. */
-template <class S>
-FM_DEVICE void run_wide(const fm_mla_absorbed_args &a, const wide_layout<S> &m, const place &u)
+template <class S> FM_DEVICE void run_users(const fm_mla_absorbed_args &a, const wide_layout &m)
 {
-    float     z[WG_COLUMNS / 2] = {};
-    cursor    at                = begin_work(a, u, blockIdx.x);
-    wide_feed f                 = {at, 0, 0};
-    if (at.work >= u.n_work) return;
-    fetch_queries<S>(a, m.q, m.row_bytes, u, at);
-    look_ahead(a, u, f);
-    feed_keys(a, m, u, f);
-    for (int i = 0; at.work < u.n_work; at = begin_work(a, u, at.work + gridDim.x)) {
-        wide_sums h = {{-INFINITY, -INFINITY}, {}};
-        run_part(a, m, u, at, f, i, z, h);
-        end_wide(a, m, u, at, z, h);
+    const int        lane = threadIdx.x % 32, thread = threadIdx.x % GROUP;
+    const int        group = __shfl_sync(FM_WARP, (int)threadIdx.x / GROUP, 0); /* of all lanes */
+    const wide_place w     = {group, thread, lane, thread / 32 * 16 + lane / 4};
+    float            z[WG_COLUMNS / 2], max[2], total[2];
+    int              n = 0;
+    for (wide_walk k = begin_walk(a); k.work < k.end; k.work++) {
+        const cursor at = work_at(a, k);
+        run_part<S>(a, m, w, at, n, changes_queries(a, k, at), z, max, total);
+        end_part(a, k.work % k.n_unit, group_of(k), w, at, z, max, total);
+        n += (at.n_key + KEYS - 1) / KEYS;
     }
 }
 

@@ -6,8 +6,12 @@
 #include "llm/kernel/cuda/mla.h"
 
 fm_status fm__mla_absorbed_init(void);
+fm_status fm__mla_absorbed_wide_init(void);
 fm_status fm__mla_expanded_init(void);
 fm_status fm__mla_expanded_wide_init(void);
+
+/* More than 32 heads of widths 512 + 64; the parts of rows with several are not yet merged. */
+fm_status fm__mla_absorbed_wide(const fm_mla_absorbed_args *a, fm_stream stream);
 
 /* Any width, and the one of the large models: 128 + 64 and 128.  The same bits. */
 fm_status fm__mla_expanded_any(const fm_mla_expanded_args *a, fm_stream stream);

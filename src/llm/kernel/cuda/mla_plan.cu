@@ -40,7 +40,7 @@ FM_KERNEL(THREADS) plan_units(const fm_mla_rows a)
         const int row   = first + threadIdx.x;
         const int keys  = row < n_row ? max(a.n_key[row], 0) : 0;
         const int table = row < n_row ? a.table[row] : 0;
-        const int n     = divide_up(keys, a.part);
+        const int n     = fm_mla_parts(keys, a.part);
         const int unit0 = base + scan(n, &total);
         if (row < n_row) a.unit0[row] = unit0;
         for (int i = 0; i < n && unit0 + i < a.max_unit; i++)

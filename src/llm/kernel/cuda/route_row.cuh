@@ -97,9 +97,14 @@ FM_DEVICE uint32_t best_groups(const fm_cuda_route_args &a, const float *choice,
     return kept;
 }
 
+/* What a warp needs in shared memory. */
+template <int R> struct route_space {
+    float   p[32 * R], choice[32 * R], chosen[FM_MAX_TOP_K + 1];
+    int32_t expert[FM_MAX_TOP_K]; /* -1: the row is not there */
+};
+
 template <int R>
-FM_DEVICE void choose(const fm_cuda_route_args &a, uint32_t key[R], const float *p, float *chosen,
-                      int32_t *expert, int lane)
+FM_DEVICE void choose(const fm_cuda_route_args &a, uint32_t key[R], route_space<R> &s, int lane)
 {
     float sum = 0;
     for (int i = 0; i < a.top_k; i++) {
@@ -112,16 +117,18 @@ FM_DEVICE void choose(const fm_cuda_route_args &a, uint32_t key[R], const float 
 #pragma unroll
         for (int r = 0; r < R; r++)
             if (lane + 32 * r == e) key[r] = key_of_minus_inf;
-        sum += p[e];
-        if (lane == 0) expert[i] = e, chosen[i] = p[e];
+        sum += s.p[e];
+        if (lane == 0) s.expert[i] = e, s.chosen[i] = s.p[e];
     }
-    if (lane == 0) chosen[FM_MAX_TOP_K] = sum;
+    if (lane == 0) s.chosen[FM_MAX_TOP_K] = sum;
     __syncwarp();
 }
 
-FM_DEVICE void leave_out(const fm_cuda_route_args &a, size_t at, int lane)
+template <int R>
+FM_DEVICE void leave_out(const fm_cuda_route_args &a, route_space<R> &s, size_t at, int lane)
 {
     for (int i = lane; i < a.top_k; i += 32) {
+        s.expert[i]              = -1;
         a.expert[at + (size_t)i] = -1;
         a.weight[at + (size_t)i] = 0;
     }
@@ -141,11 +148,6 @@ FM_DEVICE void keys_of(const fm_cuda_route_args &a, uint32_t key[R], const float
         key[r] = e >= a.n_expert ? 0 : kept >> group & 1 ? key_of(own[r]) : key_of_minus_inf;
     }
 }
-
-/* What a warp needs in shared memory. */
-template <int R> struct route_space {
-    float p[32 * R], choice[32 * R], chosen[FM_MAX_TOP_K + 1];
-};
 
 /* The biases of a lane's experts: constants, read before the scores are there. */
 template <int R>
@@ -171,7 +173,7 @@ FM_DEVICE void route_row(const fm_cuda_route_args &a, route_space<R> &s, const f
         const int e = lane + 32 * r;
         x[r]        = e < a.n_expert ? a.score[(size_t)row * (size_t)a.n_expert + (size_t)e] : 0.0f;
     }
-    if (row >= live) return leave_out(a, at, lane);
+    if (row >= live) return leave_out<R>(a, s, at, lane);
     if (a.func == FM_SCORE_SIGMOID)
         sigmoid<R>(x);
     else
@@ -185,9 +187,10 @@ FM_DEVICE void route_row(const fm_cuda_route_args &a, route_space<R> &s, const f
     __syncwarp();
     uint32_t key[R];
     keys_of<R>(a, key, own, s.choice, share, lane);
-    choose<R>(a, key, s.p, s.chosen, a.expert + at, lane);
+    choose<R>(a, key, s, lane);
     for (int i = lane; i < a.top_k; i += 32) {
-        const float w = s.chosen[i];
+        const float w            = s.chosen[i];
+        a.expert[at + (size_t)i] = s.expert[i];
         a.weight[at + (size_t)i] =
             (a.norm_top_k ? w / (s.chosen[FM_MAX_TOP_K] + 1e-20f) : w) * a.routed_scale;
     }

@@ -7,7 +7,9 @@ FM_KERNEL(FM__ROW_THREADS) combine_rows(const fm_cuda_combine_args a)
     fm__row_begin();
     const int col = fm__column4();
     if (col >= a.width) return;
-    fm__store4(a.y + (size_t)blockIdx.x * (size_t)a.width + col, fm__combined(a, blockIdx.x, col));
+    float4 sum[1];
+    fm__combined<1>(sum, a, blockIdx.x, col, 0);
+    fm__store4(a.y + (size_t)blockIdx.x * (size_t)a.width + col, sum[0]);
 }
 
 fm_status fm_cuda_combine(const fm_cuda_combine_args *a, fm_stream stream)

@@ -18,14 +18,16 @@ FM_DEVICE float4 fm__add_scaled(float4 sum, float w, float4 v)
     return make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
 }
 
-/* Slots first .. first + FM__AT_ONCE of a row: all are asked for before any is added. */
-FM_DEVICE float4 fm__add_slots(const fm_cuda_combine_args &a, float4 sum, size_t row, int first,
-                               int col)
+/* Slots first .. first + FM__AT_ONCE of a row: all are asked for before any is added.
+ * Column i is col + i * stride. */
+template <int V>
+FM_DEVICE void fm__add_slots(const fm_cuda_combine_args &a, float4 (&sum)[V], size_t row, int first,
+                             int col, int stride)
 {
     const size_t at = row * (size_t)a.top_k;
     int          pair[FM__AT_ONCE];
     float        w[FM__AT_ONCE];
-    float4       v[FM__AT_ONCE];
+    float4       v[FM__AT_ONCE][V];
 #pragma unroll
     for (int i = 0; i < FM__AT_ONCE; i++) {
         const bool there = first + i < a.top_k;
@@ -34,21 +36,38 @@ FM_DEVICE float4 fm__add_slots(const fm_cuda_combine_args &a, float4 sum, size_t
     }
 #pragma unroll
     for (int i = 0; i < FM__AT_ONCE; i++)
-        if (pair[i] >= 0) v[i] = fm__load4(a.pair_out + (size_t)pair[i] * (size_t)a.width + col);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            if (pair[i] >= 0 && (V == 1 || col + j * stride < a.width))
+                v[i][j] =
+                    fm__load4(a.pair_out + (size_t)pair[i] * (size_t)a.width + col + j * stride);
 #pragma unroll
     for (int i = 0; i < FM__AT_ONCE; i++)
-        if (pair[i] >= 0) sum = fm__add_scaled(sum, w[i], v[i]);
-    return sum;
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            if (pair[i] >= 0 && (V == 1 || col + j * stride < a.width))
+                sum[j] = fm__add_scaled(sum[j], w[i], v[i][j]);
 }
 
-/* Four columns of a row; the sum of the slots is complete before it meets y. */
-FM_DEVICE float4 fm__combined(const fm_cuda_combine_args &a, size_t row, int col)
+/* Four columns of a row, V times; the sum of the slots is complete before it meets y.
+ * Those of several that lie behind the row are left out; a single one lies in it. */
+template <int V>
+FM_DEVICE void fm__combined(float4 (&to)[V], const fm_cuda_combine_args &a, size_t row, int col,
+                            int stride)
 {
-    float4 had = make_float4(0, 0, 0, 0), sum = had;
-    if (a.accumulate) had = fm__load4(a.y + row * (size_t)a.width + col);
+    const float4 zero = make_float4(0, 0, 0, 0);
+    float4       had[V];
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        const bool in = a.accumulate && (V == 1 || col + j * stride < a.width);
+        had[j]        = in ? fm__load4(a.y + row * (size_t)a.width + col + j * stride) : zero;
+        to[j]         = zero;
+    }
     for (int first = 0; first < a.top_k; first += FM__AT_ONCE)
-        sum = fm__add_slots(a, sum, row, first, col);
-    return a.accumulate ? fm__sum4(had, sum) : sum;
+        fm__add_slots<V>(a, to, row, first, col, stride);
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        if (a.accumulate) to[j] = fm__sum4(had[j], to[j]);
 }
 
 #endif

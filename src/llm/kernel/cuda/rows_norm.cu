@@ -3,42 +3,61 @@
  * the row is read once and the order of the sum follows from the width alone. */
 #include "llm/kernel/cuda/rows_combine.cuh"
 
-enum { STRIDE = 4 * FM__ROW_THREADS, EARLY = 8 }; /* so many weights come before the wait */
+enum {
+    STRIDE = 4 * FM__ROW_THREADS,
+    EARLY  = 8,  /* so many weights come before the wait */
+    FEW    = 64, /* rows that have a multiprocessor to themselves */
+};
 
 FM_DEVICE int column(int i)
 {
     return 4 * (int)threadIdx.x + i * STRIDE;
 }
 
+/* All answers at once are soonest there, column by column they leave room for other rows. */
+typedef enum { NO_EXPERTS, BY_COLUMN, AT_ONCE } experts_way;
+
+template <int V, experts_way EXPERTS>
+FM_DEVICE void add_sum(float4 (&v)[V], const fm_cuda_rmsnorm_args &a, size_t row)
+{
+    const float *y = a.add + row * (size_t)a.width;
+    float4       sum[V];
+    if (EXPERTS == AT_ONCE) fm__combined<V>(sum, a.experts, row, column(0), STRIDE);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width) {
+            if (EXPERTS == BY_COLUMN)
+                fm__combined<1>((float4(&)[1])sum[i], a.experts, row, column(i), 0);
+            v[i] = fm__sum4(v[i], EXPERTS == NO_EXPERTS ? fm__load4(y + column(i)) : sum[i]);
+        }
+}
+
 /* The thread's columns, after the residual sum if there is one. */
-template <int V, bool EXPERTS>
-FM_DEVICE void take(float4 v[V], const fm_cuda_rmsnorm_args &a, size_t row)
+template <int V, experts_way EXPERTS>
+FM_DEVICE void take(float4 (&v)[V], const fm_cuda_rmsnorm_args &a, size_t row)
 {
     float *x = a.x + row * (size_t)a.width;
 #pragma unroll
     for (int i = 0; i < V; i++)
         v[i] = column(i) < a.width ? fm__load4(x + column(i)) : make_float4(0, 0, 0, 0);
     if (!a.add) return;
-    const float *y = a.add + row * (size_t)a.width;
-#pragma unroll
-    for (int i = 0; i < V; i++)
-        if (column(i) < a.width)
-            v[i] = fm__sum4(v[i], EXPERTS ? fm__combined(a.experts, row, column(i))
-                                          : fm__load4(y + column(i)));
+    add_sum<V, EXPERTS>(v, a, row);
     if (a.gather) return;
 #pragma unroll
     for (int i = 0; i < V; i++)
         if (column(i) < a.width) fm__store4(x + column(i), v[i]);
 }
 
-template <int V> FM_DEVICE void take_weights(float4 w[V], const fm_cuda_rmsnorm_args &a)
+template <int V> FM_DEVICE void take_weights(float4 (&w)[V], const fm_cuda_rmsnorm_args &a)
 {
 #pragma unroll
     for (int i = 0; i < V; i++)
         w[i] = column(i) < a.width ? fm__load4(a.w + column(i)) : make_float4(0, 0, 0, 0);
 }
 
-template <int V, bool EXPERTS> FM_KERNEL(FM__ROW_THREADS) norm_rows(const fm_cuda_rmsnorm_args a)
+template <int V, experts_way EXPERTS>
+FM_KERNEL(FM__ROW_THREADS)
+norm_rows(const fm_cuda_rmsnorm_args a)
 {
     __shared__ float part[FM__ROW_WARPS];
     float4           v[V], w[V];
@@ -60,9 +79,20 @@ template <int V, bool EXPERTS> FM_KERNEL(FM__ROW_THREADS) norm_rows(const fm_cud
                                                        v[i].z * s * w[i].z, v[i].w * s * w[i].w));
 }
 
-template <int V, bool EXPERTS> static void launch(const fm_cuda_rmsnorm_args *a, fm_stream stream)
+template <int V, experts_way EXPERTS>
+static void launch(const fm_cuda_rmsnorm_args *a, fm_stream stream)
 {
     FM_LAUNCH_EARLY((norm_rows<V, EXPERTS>), (unsigned)a->n_row, FM__ROW_THREADS, 0, stream, *a);
+}
+
+template <int V> static void launch_way(const fm_cuda_rmsnorm_args *a, fm_stream stream)
+{
+    if (!a->experts.top_k)
+        launch<V, NO_EXPERTS>(a, stream);
+    else if (a->n_row <= FEW)
+        launch<V, V == 1 ? BY_COLUMN : AT_ONCE>(a, stream);
+    else
+        launch<V, BY_COLUMN>(a, stream);
 }
 
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
@@ -76,12 +106,12 @@ fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
                        FM_CUDA_NORM_MAX);
     if (a->n_row == 0) return FM_OK;
     if (a->width <= STRIDE)
-        e->top_k ? launch<1, true>(a, stream) : launch<1, false>(a, stream);
+        launch_way<1>(a, stream);
     else if (a->width <= 2 * STRIDE)
-        e->top_k ? launch<2, true>(a, stream) : launch<2, false>(a, stream);
+        launch_way<2>(a, stream);
     else if (a->width <= 8 * STRIDE)
-        launch<8, false>(a, stream);
+        launch<8, NO_EXPERTS>(a, stream);
     else
-        launch<FM_CUDA_NORM_MAX / STRIDE, false>(a, stream);
+        launch<FM_CUDA_NORM_MAX / STRIDE, NO_EXPERTS>(a, stream);
     return fm_cuda_launched("norm_rows");
 }

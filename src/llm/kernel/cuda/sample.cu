@@ -11,9 +11,7 @@ FM_KERNEL(FM__ROW_THREADS) take_largest(const fm_cuda_sample_args a, const fm__s
     const int row = (int)blockIdx.x * FM__ROW_WARPS + (int)threadIdx.x / 32;
     if (row >= a.n_row) return;
     const fm__u64 key = fm__best_of_row(s, row);
-    if (threadIdx.x % 32) return;
-    a.id[row]      = fm__id_of_key(key);
-    a.logprob[row] = 0;
+    if (threadIdx.x % 32 == 0) fm__answer(a, row, fm__id_of_key(key), 0);
 }
 
 /* Room for the parts of these or of fewer rows, which have more parts each. */

@@ -3,6 +3,7 @@
 #ifndef FM_LLM_KERNEL_CUDA_SAMPLE_CUH
 #define FM_LLM_KERNEL_CUDA_SAMPLE_CUH
 
+#include "llm/kernel/cuda/pinned.cuh"
 #include "llm/kernel/cuda/rows_block.cuh"
 #include "llm/kernel/cuda/sample.h"
 #include "llm/sample/sample_internal.h"
@@ -165,6 +166,16 @@ FM_DEVICE bool fm__races_at_once(const fm_cuda_sampling &h, int vocab)
 FM_DEVICE float fm__line_below(float best)
 {
     return best - (2e-3f + 2e-6f * fabsf(best));
+}
+
+/* A row's token, by one thread. */
+FM_DEVICE void fm__answer(const fm_cuda_sample_args &a, int row, int id, float logprob)
+{
+    a.id[row]      = id;
+    a.logprob[row] = logprob;
+    if (!a.told_id) return;
+    fm_pinned_store((uint32_t *)&a.told_id[row], (uint32_t)id);
+    fm_pinned_store((uint32_t *)&a.told_logprob[row], fm_bits_of_f32(logprob));
 }
 
 fm_status fm__sample_scan(const fm_cuda_sample_args *a, const fm__sample_scratch *s,

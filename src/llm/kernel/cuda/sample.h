@@ -60,6 +60,8 @@ typedef struct {
     float                    *logprob;      /* [n_row] out; 0 where not wanted */
     int32_t                  *top_id;       /* [n_row, FM_MAX_TOP_LOGPROBS] out, best first, */
     float                    *top_logprob;  /* then -1 and -inf */
+    int32_t                  *told_id;      /* pinned [n_row], for the host; NULL: it copies them */
+    float                    *told_logprob;
 } fm_cuda_sample_args;
 
 enum { FM_CUDA_MAX_VOCAB = 1 << 18 };

@@ -180,12 +180,11 @@ FM_KERNEL(FM__CUT_THREADS, 1) choose_rows(const fm_cuda_sample_args a, const fm_
     if (best && fm__needs_rings(h, a.vocab)) take_rings(&t, s, row);
     const double log_z = best && wanted ? log((double)t.rings.z / fm__one) : 0;
     const int    id    = best && !is_greedy ? draw(s, &t, row, x, h) : fm__id_of_key(best);
-    if (threadIdx.x == 0) {
-        a.id[row]      = id;
-        a.logprob[row] = best && wanted ? (float)(-(double)fm__distance_in(x, x.logits[id]) - log_z)
-                         : best || (is_greedy && !wanted) ? 0.0f
-                                                          : -INFINITY;
-    }
+    if (threadIdx.x == 0)
+        fm__answer(a, row, id,
+                   best && wanted ? (float)(-(double)fm__distance_in(x, x.logits[id]) - log_z)
+                   : best || (is_greedy && !wanted) ? 0.0f
+                                                    : -INFINITY);
     if (n_top > 0) list_best(&t, x, n_top);
     if (a.any_top) report_best(a, &t, row, n_top, log_z);
 }

@@ -92,9 +92,25 @@ static inline float fm_emu_half_of(uint32_t v, int half)
     return fm_f32_of_bf16((fm_bf16)(v >> 16 * half));
 }
 
-/* The 16 products of a step are summed in double, which bf16 of like size leaves
- * exact, and added to d at once: as on the hardware, the order of k within a step
- * does not matter.  (How the hardware cuts that sum is not published.) */
+/* The 16 products of a step are summed in two doubles, which leaves them exact but for
+ * the wildest ranges, and added to d at once: as on the hardware, the order of k within a
+ * step does not matter.  (How the hardware cuts that sum is not published.) */
+struct fm_emu_sum {
+    double high, low;
+};
+
+static inline void fm_emu_add(fm_emu_sum &s, double x)
+{
+    const double high = s.high + x, of_x = high - s.high;
+    s.low += (s.high - (high - of_x)) + (x - of_x);
+    s.high = high;
+}
+
+static inline float fm_emu_step(float d, const fm_emu_sum &s)
+{
+    return (float)(d + (isfinite(s.high) ? s.high + s.low : s.high));
+}
+
 static void fm_emu_multiply(void *const *all, unsigned)
 {
     float a[16][16], b[16][8], d[16][8];
@@ -109,10 +125,10 @@ static void fm_emu_multiply(void *const *all, unsigned)
         }
     }
     for (int i = 0; i < 16; i++) {
-        double sum[8] = {};
+        fm_emu_sum sum[8] = {};
         for (int k = 0; k < 16; k++)
-            for (int j = 0; j < 8; j++) sum[j] += (double)a[i][k] * b[k][j];
-        for (int j = 0; j < 8; j++) d[i][j] = (float)(d[i][j] + sum[j]);
+            for (int j = 0; j < 8; j++) fm_emu_add(sum[j], (double)a[i][k] * b[k][j]);
+        for (int j = 0; j < 8; j++) d[i][j] = fm_emu_step(d[i][j], sum[j]);
     }
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < 4; i++)
@@ -154,6 +170,11 @@ FM_DEVICE float fm_warp_max(float x)
 FM_DEVICE void fm_barrier(int id, int threads)
 {
     fm_emu_barrier(id, threads);
+}
+
+FM_DEVICE void fm_barrier_arrive(int id, int threads)
+{
+    fm_emu_barrier_arrive(id, threads);
 }
 
 FM_DEVICE void fm_grid_wait()

@@ -73,10 +73,10 @@ template <int N, int BY_K> void fm_emu_multiply_wide(void *const *all, unsigned)
     for (int k = 0; k < 16; k++)
         for (int j = 0; j < N; j++) b[k][j] = fm_emu_tile_element(any->b, BY_K, j, k);
     for (int i = 0; i < 16; i++) {
-        double sum[N] = {};
+        fm_emu_sum sum[N] = {};
         for (int k = 0; k < 16; k++)
-            for (int j = 0; j < N; j++) sum[j] += (double)a[i][k] * b[k][j];
-        for (int j = 0; j < N; j++) d[i][j] = (float)(d[i][j] + sum[j]);
+            for (int j = 0; j < N; j++) fm_emu_add(sum[j], (double)a[i][k] * b[k][j]);
+        for (int j = 0; j < N; j++) d[i][j] = fm_emu_step(d[i][j], sum[j]);
     }
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < N / 2; i++)
