@@ -40,26 +40,33 @@ static int is_penalised(const fm_sampling *p)
     return p->frequency_penalty != 0 || p->presence_penalty != 0 || p->repetition_penalty != 1;
 }
 
-/* How the tokens of a step are to be chosen, if tokens are all that is wanted
- * of it; 0: the host has to look at the logits. */
-static int list_draws(fm_engine *e, const fm_sched *sched, const fm_batch *b, int *is_free)
+/* How the tokens of a seat's step are to be chosen; 0: the host has to look at the
+ * logits. */
+static int list_seat(fm_draw *draw, const fm_sched *sched, const fm_batch *b, int *is_free)
 {
-    *is_free = 1;
-    if (!e->run->ops->sample || e->n_lane * e->n_group > 1 || !b) return 0;
-    for (int i = 0; i < b->n_out; i++) {
+    for (int i = 0; b && i < b->n_out; i++) {
         const fm_request *q = fm_sched_out(sched, b, i);
         if (fm_request_scores(q, fm_sched_out_pos(b, i))) return 0;
         if (q->allowed || is_penalised(&q->sampling)) *is_free = 0;
-        e->draw[i] = (fm_draw){&q->sampling, q->token + q->n_prompt, fm_request_n_output(q),
-                               q->allowed};
+        draw[i] = (fm_draw){&q->sampling, q->token + q->n_prompt, fm_request_n_output(q),
+                            q->allowed};
     }
     return 1;
 }
 
-static fm_status ask_for_tokens(fm_engine *e, const fm_seat *s, const fm_batch *b, fm_flight *f)
+/* The back end is asked for the tokens of a planned step, if tokens are all that
+ * is wanted of it. */
+static fm_status ask_for_tokens(fm_engine *e, const fm_lane *l, int is_ahead, fm_flight *f)
 {
     f->is_chosen = 0;
-    if (!list_draws(e, s->sched, b, &f->is_free)) return FM_OK;
+    f->is_free   = 1;
+    if (!e->run->ops->sample) return FM_OK;
+    for (int g = 0; g < e->n_group; g++) {
+        const fm_seat  *s    = &l->seat[g];
+        const fm_batch *b    = is_ahead ? s->next : s->batch;
+        const int       row0 = is_ahead ? s->next_row0 : s->row0;
+        if (!list_seat(e->draw + row0, s->sched, b, &f->is_free)) return FM_OK;
+    }
     const fm_status rc = fm_run_choose(e->run, &f->plan.batch, e->draw, &f->ticket);
     f->is_chosen       = rc == FM_OK;
     return rc == FM_E_FULL ? FM_OK : rc;
@@ -77,6 +84,7 @@ static fm_status choose(fm_engine *e, fm_lane *l)
             e->row[s->row0 + i] = q && q->finish == FM_FINISH_NONE ? q : NULL; /* gets no more */
         }
     }
+    if (e->courier && e->run->ops->sample) FM_TRY(fm_courier_settle(e->courier));
     if (f->is_chosen) return fm_run_chosen(e->run, f->ticket, e->sampled);
     FM_TRY(fm_run_logits(e->run, &f->plan.batch, &logits));
     for (int g = 0; g < e->n_group; g++) /* the sampler works in place: they are nobody else's */
@@ -93,69 +101,69 @@ fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
 
 /* Every seat of the lane gets its rows: prefill chunks + decodes, pages
  * reserved.  0: there is nothing to run. */
-static int plan_rows(fm_engine *e, fm_lane *l)
+static int plan_rows(fm_engine *e, fm_lane *l, int is_ahead)
 {
     int n_row = 0, n_out = 0;
     for (int g = 0; g < e->n_group; g++) {
         fm_seat *s = &l->seat[g];
         fm_sched_set_time(s->sched, fm_now());
-        s->batch = fm_sched_plan(s->sched);
-        s->row0  = n_out;
-        n_row += s->batch ? s->batch->n_row : 0;
-        n_out += s->batch ? s->batch->n_out : 0;
+        const fm_batch *b                      = fm_sched_plan(s->sched);
+        *(is_ahead ? &s->next : &s->batch)     = b;
+        *(is_ahead ? &s->next_row0 : &s->row0) = n_out;
+        n_row += b ? b->n_row : 0;
+        n_out += b ? b->n_out : 0;
     }
     return n_row;
 }
 
 /* What this rank runs of the planned step; the other ranks are told theirs. */
-static fm_status share_plan(fm_engine *e, fm_lane *l)
+static fm_status share_plan(fm_engine *e, fm_lane *l, int is_ahead, fm_flight *f)
 {
+    const fm_batch *batch[e->n_group];
+    for (int g = 0; g < e->n_group; g++) batch[g] = is_ahead ? l->seat[g].next : l->seat[g].batch;
+    fm__engine_doing(e, batch[0], f->serial);
     if (!e->courier) {
-        l->flight.plan.batch = *l->seat[0].batch;
+        f->plan.batch = *batch[0];
         return FM_OK;
     }
-    const fm_batch *batch[e->n_group];
-    for (int g = 0; g < e->n_group; g++) batch[g] = l->seat[g].batch;
-    const fm_step_plan p = {.head  = {FM_PLAN_STEP, (int)(l - e->lane), l->flight.serial},
-                            .batch = batch,
-                            .page0 = l->page0};
-    return fm_courier_send(e->courier, &p, &l->flight.plan);
+    const int          lane = e->overlaps ? (int)(f->serial % 2) : (int)(l - e->lane);
+    const fm_step_plan p    = {.head  = {FM_PLAN_STEP, lane, f->serial},
+                               .batch = batch,
+                               .page0 = l->page0};
+    return fm_courier_send(e->courier, &p, &f->plan);
+}
+
+/* The planned step goes to the device. */
+static fm_status start(fm_engine *e, fm_lane *l, int is_ahead)
+{
+    fm_flight   *f       = is_ahead ? &l->ahead : &l->flight;
+    const double planned = fm_now();
+    f->serial            = e->n_launched++;
+    FM_TRY(share_plan(e, l, is_ahead, f));
+    FM_TRY(fm__engine_forward(e, &f->plan.batch));
+    FM_TRY(ask_for_tokens(e, l, is_ahead, f));
+    for (int g = 0; e->overlaps && g < e->n_group; g++)
+        if (is_ahead ? l->seat[g].next : l->seat[g].batch) fm_sched_launched(l->seat[g].sched);
+    e->forward_seconds += fm_now() - planned;
+    return FM_OK;
 }
 
 static fm_status launch(fm_engine *e, fm_lane *l)
 {
     fm__lanes_level(e, l);
-    if (!plan_rows(e, l)) return FM_OK;
-    const double planned = fm_now();
-    l->is_in_flight      = 1;
-    l->flight.serial     = e->n_launched++;
-    fm__engine_doing(e, l);
-    FM_TRY(share_plan(e, l));
-    FM_TRY(fm__engine_forward(e, &l->flight.plan.batch));
-    FM_TRY(ask_for_tokens(e, &l->seat[0], l->seat[0].batch, &l->flight));
-    if (e->overlaps) fm_sched_launched(l->seat[0].sched);
-    e->forward_seconds += fm_now() - planned;
-    return FM_OK;
+    if (!plan_rows(e, l, 0)) return FM_OK;
+    l->is_in_flight = 1;
+    return start(e, l, 0);
 }
 
 /* The step after the one in flight, while that one runs. */
 static fm_status launch_ahead(fm_engine *e, fm_lane *l)
 {
-    fm_seat   *s = &l->seat[0];
-    fm_flight *f = &l->ahead;
     if (!e->overlaps || !l->flight.is_chosen || !l->flight.is_free) return FM_OK;
-    fm_sched_set_time(s->sched, fm_now());
-    s->next = fm_sched_plan(s->sched);
-    if (!s->next) return FM_OK;
-    const double planned = fm_now();
-    l->is_ahead          = 1;
-    f->serial            = e->n_launched++;
-    f->plan.batch        = *s->next;
-    FM_TRY(fm__engine_forward(e, &f->plan.batch));
-    FM_TRY(ask_for_tokens(e, s, s->next, f));
-    fm_sched_launched(s->sched);
-    e->forward_seconds += fm_now() - planned;
-    return FM_OK;
+    fm__lanes_level(e, l);
+    if (!plan_rows(e, l, 1)) return FM_OK;
+    l->is_ahead = 1;
+    return start(e, l, 1);
 }
 
 static fm_status finish(fm_engine *e, fm_lane *l)
@@ -203,9 +211,12 @@ static void post(fm_engine *e, fm_lane *l)
         fm__engine_post(e, &l->seat[g], l->seat[g].batch ? l->seat[g].batch->n_out : 0);
     l->is_in_flight = l->is_ahead;
     if (!l->is_ahead) return;
-    l->flight        = l->ahead;
-    l->is_ahead      = 0;
-    l->seat[0].batch = l->seat[0].next;
+    l->flight   = l->ahead;
+    l->is_ahead = 0;
+    for (int g = 0; g < e->n_group; g++) {
+        l->seat[g].batch = l->seat[g].next;
+        l->seat[g].row0  = l->seat[g].next_row0;
+    }
 }
 
 void fm__engine_give_up(fm_engine *e)

@@ -19,11 +19,11 @@ static void say_step(fm_engine *e, const fm_batch *b, uint32_t serial)
                    b->n_span - decodes, decodes, b->n_row);
 }
 
-void fm__engine_doing(fm_engine *e, const fm_lane *l)
+void fm__engine_doing(fm_engine *e, const fm_batch *b, uint32_t serial)
 {
     if (!e->courier) return;
-    if (l->seat[0].batch) say_step(e, l->seat[0].batch, l->flight.serial);
-    else fm_world_doing(e->world, "step %u: rows of other groups", l->flight.serial);
+    if (b) say_step(e, b, serial);
+    else fm_world_doing(e->world, "step %u: rows of other groups", serial);
 }
 
 static fm_status follow_step(fm_engine *e, int *quit)

@@ -8,9 +8,10 @@
  *
  * One rank, or ranks that only divide layers among them, have one of each.
  *
- * Where the back end chooses tokens, a lane that is alone is planned one step
- * ahead: the step after the one in flight is launched before the tokens it
- * starts from are known here. */
+ * Where the back end chooses tokens, a lane is planned one step ahead: the step
+ * after the one in flight is launched before the tokens it starts from are known
+ * here, on one rank or many.  A pipeline does not: its stages are busy with the
+ * steps of other lanes, and its tokens are chosen here. */
 #ifndef FM_LLM_ENGINE_INTERNAL_H
 #define FM_LLM_ENGINE_INTERNAL_H
 
@@ -35,7 +36,7 @@ typedef struct {
     int64_t         load;  /* tokens its unfinished jobs came with and may still produce */
     const fm_batch *batch; /* of the step in flight, the scheduler's; NULL: no rows */
     const fm_batch *next;  /* of the step ahead */
-    int             row0;  /* its first out row among those of the lane */
+    int             row0, next_row0; /* its first out row among those of the lane, in each */
 } fm_seat;
 
 /* A step that was launched. */
@@ -151,7 +152,7 @@ fm_status fm__engine_drain(fm_engine *e);                      /* passes in flig
 void      fm__engine_give_up(fm_engine *e);                    /* and are forgotten */
 
 /* engine_follow.c: for the line about this rank's end */
-void fm__engine_doing(fm_engine *e, const fm_lane *l);
+void fm__engine_doing(fm_engine *e, const fm_batch *b, uint32_t serial); /* NULL: no rows */
 
 /* engine_lanes.c */
 fm_status      fm__lanes_create(fm_engine *e, int n_lane, const fm_sched_options *o, int share);

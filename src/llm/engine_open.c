@@ -296,7 +296,12 @@ static fm_status build_leader(opening *p)
     if (!e->sampler || !e->sampled || !e->row || !e->token || !e->draw) return fm_fail(FM_E_OOM, "engine");
     for (int i = 0; i < e->limits.n_thread; i++)
         FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
-    e->overlaps = !p->o->disable_overlap_schedule && e->run->ops->sample && !e->courier;
+    e->overlaps = !p->o->disable_overlap_schedule && e->run->ops->sample;
+    if (!e->backend->is_host)
+        FM_INFO("engine", "steps are planned ahead: %s",
+                e->overlaps                ? "yes"
+                : e->layout.size.pp > 1 ? "no, the lanes of a pipeline keep its stages busy"
+                                        : "no");
     return e->layout.n_replica > 1 && fm_engine_is_leader(e) ? fm__replicas_create(&e->replicas, e)
                                                              : FM_OK;
 }

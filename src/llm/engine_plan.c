@@ -18,12 +18,13 @@ static fm_status set_courier(opening *p)
     const fm_engine *e     = p->e;
     const int        pages = fm__part_of(e->limits.max_context, e->limits.page_size);
     const int64_t    most  = (int64_t)p->sched.max_running * pages;
+    const int        ahead = !e->backend->is_host && e->limits.n_lane == 1; /* two under way */
     if (most * e->layout.n_group > MAX_PLAN_BYTES / (int64_t)sizeof(int32_t))
         return fm_fail(FM_E_ARG,
                        "%d sequences of %d tokens make step plans too long to send: lower "
                        "--max-running-requests or --context-length",
                        p->sched.max_running, e->limits.max_context);
-    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->limits.n_lane,
+    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->limits.n_lane + ahead,
                                                     .n_group        = e->layout.n_group,
                                                     .max_rows       = e->limits.max_rows,
                                                     .max_spans      = 2 * p->sched.max_running,

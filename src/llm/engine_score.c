@@ -25,6 +25,7 @@ static fm_status run_batch(fm_engine *e, const fm_batch *b, const float **logits
         FM_TRY(fm_courier_send(e->courier, &p, &own));
     }
     FM_TRY(fm__engine_forward(e, &own.batch));
+    if (e->courier && e->run->ops->sample) FM_TRY(fm_courier_settle(e->courier));
     return fm_run_logits(e->run, &own.batch, logits);
 }
 

@@ -18,7 +18,7 @@ static fm_status open_engine(fm_engine **e, const fm_engine_asked *how)
                                        {"threads", "1"},
                                        {"deterministic", "1"},
                                        {"skip-tokenizer-init", "1"},
-                                       {"disable-cuda-graph", "1"},
+                                       {"disable-cuda-graph", how->records ? "0" : "1"},
                                        {"disable-radix-cache", how->no_cache ? "1" : "0"}};
     return fm_engine_open_with(e, option, sizeof option / sizeof *option, NULL);
 }

@@ -13,7 +13,7 @@ enum { FM_N_ASKED = 4, FM_N_ANSWER = 10 };
 
 typedef struct {
     const char *dir, *device, *max_running, *chunk, *max_tokens;
-    int         no_cache;
+    int         no_cache, records;
 } fm_engine_asked;
 
 typedef struct {

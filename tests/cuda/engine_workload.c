@@ -13,6 +13,7 @@ enum {
     N_ANSWERS = 3,  /* of one request, at most */
     LEAVES_AT = 3,  /* events after which a client leaves */
     STOP_ID   = 77,
+    MORE      = 8, /* options */
 };
 
 typedef enum {
@@ -37,19 +38,23 @@ typedef struct {
 
 static fm_status open_engine(fm_engine **e, const fm_workload *w)
 {
-    const fm_engine_option option[] = {{"model-path", w->dir},
-                                       {"tokenizer-path", w->tokenizer},
-                                       {"device", "cuda"},
-                                       {"max-running-requests", w->max_running},
-                                       {"chunked-prefill-size", w->chunk},
-                                       {"max-total-tokens", w->max_tokens},
-                                       {"context-length", "96"},
-                                       {"threads", "1"},
-                                       {"deterministic", "1"},
-                                       {"disable-cuda-graph", "1"},
-                                       {"disable-radix-cache", w->no_cache ? "1" : "0"},
-                                       {"disable-overlap-schedule", w->no_overlap ? "1" : "0"}};
-    return fm_engine_open_with(e, option, sizeof option / sizeof *option, NULL);
+    fm_engine_option option[12 + MORE] = {
+        {"model-path", w->dir},
+        {"tokenizer-path", w->tokenizer},
+        {"device", "cuda"},
+        {"max-running-requests", w->max_running},
+        {"chunked-prefill-size", w->chunk},
+        {"max-total-tokens", w->max_tokens},
+        {"context-length", "96"},
+        {"threads", "1"},
+        {"deterministic", "1"},
+        {"disable-cuda-graph", w->records ? "0" : "1"},
+        {"disable-radix-cache", w->no_cache ? "1" : "0"},
+        {"disable-overlap-schedule", w->no_overlap ? "1" : "0"}};
+    size_t n = 12;
+    for (const char *const *at = w->more; at && *at && n < 12 + MORE; at += 2)
+        option[n++] = (fm_engine_option){at[0], at[1]};
+    return fm_engine_open_with(e, option, n, NULL);
 }
 
 /* What is particular to a kind of request. */
@@ -136,22 +141,29 @@ static fm_status run(session *s)
     return FM_OK;
 }
 
-int fm_run_workload(const fm_workload *w, char transcript[FM_WORKLOAD_BYTES], const char **why)
+/* Takes what was said. */
+static void put_together(session *s, char transcript[FM_WORKLOAD_BYTES])
 {
-    session   s  = {0};
-    size_t    at = 0;
-    fm_status rc = open_engine(&s.e, w);
-    if (rc == FM_OK) rc = run(&s);
-    if (rc != FM_OK) *why = fm_why();
-    transcript[0] = 0;
+    size_t at = 0;
     for (int i = 0; i < N_ASKED; i++)
         for (int k = 0; k < N_ANSWERS; k++) {
             const size_t room = FM_WORKLOAD_BYTES - at;
             const int    n    = snprintf(transcript + at, room, "answer %d of %d:\n%s", k, i,
-                                   s.said[i][k].text ? s.said[i][k].text : "");
+                                         s->said[i][k].text ? s->said[i][k].text : "");
             at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
-            fm_str_fini(&s.said[i][k]);
+            fm_str_fini(&s->said[i][k]);
         }
+}
+
+int fm_run_workload(const fm_workload *w, char transcript[FM_WORKLOAD_BYTES], const char **why)
+{
+    session   s     = {0};
+    fm_status rc    = open_engine(&s.e, w);
+    const int leads = rc == FM_OK && fm_engine_is_leader(s.e);
+    if (rc == FM_OK) rc = leads ? run(&s) : fm_engine_follow(s.e);
+    if (rc != FM_OK) *why = fm_why();
+    transcript[0] = 0;
+    if (leads) put_together(&s, transcript);
     fm_grammar_release(s.form);
     fm_engine_close(s.e);
     return rc == FM_OK;

@@ -40,7 +40,7 @@ static void add_span(drawn *d, int pos0, int n, fm_form form, const int32_t *pag
     fm_batch *b          = &d->batch;
     b->span[b->n_span++] = (fm_span){b->n_row, n, pos0, form, page};
     for (int i = 0; i < n; i++) {
-        b->token[b->n_row] = draw(1000);
+        b->token[b->n_row] = draw(30) ? draw(1000) : FM_CHOICE(draw(OUTS));
         b->pos[b->n_row++] = pos0 + i;
     }
     if (b->n_out < OUTS) b->out[b->n_out++] = b->n_row - 1;
@@ -96,9 +96,16 @@ static int prompt_rows(const fm_batch *b)
     return n;
 }
 
+static int choices(const fm_batch *b)
+{
+    int n = 0;
+    for (int i = 0; i < b->n_row; i++) n += b->token[i] < 0;
+    return n;
+}
+
 static void what_goes_in_comes_out(void **state)
 {
-    int n_decode = 0;
+    int n_decode = 0, n_known = 0;
     (void)state;
     int32_t     *wire = malloc(fm_plan_max_words(&limits) * sizeof *wire);
     static drawn d[N_GROUP];
@@ -121,17 +128,21 @@ static void what_goes_in_comes_out(void **state)
             assert_int_equal(p.head.lane, plan.head.lane);
             assert_int_equal(p.head.serial, key);
             compare(&p.batch, batch[g] ? batch[g] : &none, plan.page0);
-            int n_prompt = 0;
+            int n_prompt = 0, n_choice = 0;
             for (int k = 0; k < N_GROUP; k++) {
                 assert_int_equal(p.batch.group_rows[k], batch[k] ? batch[k]->n_row : 0);
                 n_prompt += batch[k] ? prompt_rows(batch[k]) : 0;
+                n_choice += batch[k] ? choices(batch[k]) : 0;
                 assert_int_equal(p.batch.group_outs[k], batch[k] ? batch[k]->n_out : 0);
             }
             assert_int_equal(p.batch.is_decode, n_prompt == 0);
+            assert_int_equal(p.batch.has_choices, n_choice > 0);
             n_decode += p.batch.is_decode;
+            n_known += !p.batch.has_choices;
         }
     }
     assert_true(n_decode > 10);
+    assert_true(n_known > 10 && n_known < 800);
     free(wire);
 }
 
@@ -172,7 +183,8 @@ static void garbled_plans_are_refused(void **state)
             n_refused++;
             continue;
         }
-        for (int i = 0; i < p.batch.n_row; i++) assert_in_range(p.batch.token[i], 0, 999);
+        for (int i = 0; i < p.batch.n_row; i++)
+            assert_true(p.batch.token[i] >= FM_CHOICE(OUTS - 1) && p.batch.token[i] < 1000);
         for (int i = 0; i < p.batch.n_out; i++)
             assert_in_range(p.batch.out[i], 0, p.batch.n_row - 1);
         for (int i = 0; i < p.batch.n_span; i++) {

@@ -143,13 +143,18 @@ fm_status fm_courier_send(fm_courier *c, const fm_step_plan *p, fm_read_plan *ow
     return fm_plan_read(own, &r->room, r->message, &c->opt.limits, c->opt.group);
 }
 
+fm_status fm_courier_settle(fm_courier *c)
+{
+    while (c->n_under_way) FM_TRY(wait_oldest(c));
+    return FM_OK;
+}
+
 fm_status fm_courier_quit(fm_courier *c)
 {
     const fm_step_plan quit = {.head = {.kind = FM_PLAN_QUIT}};
     fm_read_plan       own;
     FM_TRY(fm_courier_send(c, &quit, &own));
-    while (c->n_under_way) FM_TRY(wait_oldest(c));
-    return FM_OK;
+    return fm_courier_settle(c);
 }
 
 /* --- the others ------------------------------------------------------------ */

@@ -31,6 +31,10 @@ void      fm_courier_destroy(fm_courier *c); /* NULL is fine */
  * valid until the lane's next plan. */
 fm_status fm_courier_send(fm_courier *c, const fm_step_plan *p, fm_read_plan *own);
 
+/* The leader, before it waits for a device that waits for the others': they have
+ * its plans. */
+fm_status fm_courier_settle(fm_courier *c);
+
 /* The leader, at the end: the others are told to quit, and have been told. */
 fm_status fm_courier_quit(fm_courier *c);
 

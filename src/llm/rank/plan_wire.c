@@ -3,12 +3,13 @@
 
 #include <string.h>
 
-enum { MAGIC = 0x4e41504d, HEAD_WORDS = 5, GROUP_WORDS = 5, SPAN_WORDS = 4 };
+enum { MAGIC = 0x4e41504d, HEAD_WORDS = 5, GROUP_WORDS = 6, SPAN_WORDS = 4 };
 enum { AT_MAGIC, AT_KIND, AT_LANE, AT_SERIAL, AT_LENGTH }; /* of the head */
 
 typedef struct {
     int32_t n_row, n_span, n_out, n_page;
     int32_t n_prompt; /* rows of that form */
+    int32_t n_choice; /* rows whose token the step before chooses */
 } counts;
 
 static size_t group_words(const counts *c)
@@ -18,7 +19,7 @@ static size_t group_words(const counts *c)
 
 size_t fm_plan_max_words(const fm_plan_limits *l)
 {
-    const counts most  = {l->max_rows, l->max_spans, l->max_outs, l->max_pages, 0};
+    const counts most  = {l->max_rows, l->max_spans, l->max_outs, l->max_pages, 0, 0};
     const size_t words = HEAD_WORDS + (size_t)l->n_group * (GROUP_WORDS + group_words(&most));
     return words > FM_PLAN_FIRST_WORDS ? words : FM_PLAN_FIRST_WORDS;
 }
@@ -40,7 +41,8 @@ static int shares_pages(const fm_batch *b, int i)
 static counts count(const fm_batch *b, int page_size)
 {
     if (!b) return (counts){0};
-    counts c = {b->n_row, b->n_span, b->n_out, 0, 0};
+    counts c = {b->n_row, b->n_span, b->n_out, 0, 0, 0};
+    for (int i = 0; i < b->n_row; i++) c.n_choice += b->token[i] < 0;
     for (int i = 0; i < b->n_span; i++) {
         const int before = shares_pages(b, i) ? span_pages(&b->span[i - 1], page_size) : 0;
         c.n_page += span_pages(&b->span[i], page_size) - before;
@@ -134,22 +136,26 @@ static fm_status check_counts(const counts *c, const fm_plan_limits *l)
     if (c->n_out < 0 || c->n_out > l->max_outs || c->n_out > c->n_row) return garbled("outs");
     if (c->n_page < 0 || c->n_page > l->max_pages) return garbled("pages");
     if (c->n_prompt < 0 || c->n_prompt > c->n_row) return garbled("prompt rows");
+    if (c->n_choice < 0 || c->n_choice > c->n_row || c->n_choice > l->max_outs)
+        return garbled("choices");
     return FM_OK;
 }
 
 /* Counts of all groups, and where the own group's words begin. */
 static fm_status read_counts(const fm_plan_room *room, const int32_t *in, const fm_plan_limits *l,
-                             int group, counts *own, const int32_t **at, int *is_decode)
+                             int group, counts *own, const int32_t **at, fm_batch *b)
 {
-    size_t used = HEAD_WORDS + (size_t)l->n_group * GROUP_WORDS;
-    *is_decode  = 1;
+    size_t used    = HEAD_WORDS + (size_t)l->n_group * GROUP_WORDS;
+    b->is_decode   = 1;
+    b->has_choices = 0;
     for (int g = 0; g < l->n_group; g++) {
         counts c;
         memcpy(&c, in + HEAD_WORDS + g * GROUP_WORDS, sizeof c);
         FM_TRY(check_counts(&c, l));
         room->group_rows[g] = c.n_row;
         room->group_outs[g] = c.n_out;
-        if (c.n_prompt) *is_decode = 0;
+        if (c.n_prompt) b->is_decode = 0;
+        if (c.n_choice) b->has_choices = 1;
         if (g == group) {
             *own = c;
             *at  = in + used;
@@ -181,12 +187,23 @@ static fm_status check_words(const int32_t *w, int n, int limit, const char *wha
     return FM_OK;
 }
 
+/* Tokens, or outs of the step before. */
+static fm_status check_tokens(const int32_t *w, const counts *c, const fm_plan_limits *l)
+{
+    int32_t n_choice = 0;
+    for (int i = 0; i < c->n_row; i++) {
+        if (w[i] >= l->vocab || w[i] < FM_CHOICE(l->max_outs - 1)) return garbled("a token");
+        n_choice += w[i] < 0;
+    }
+    return n_choice == c->n_choice ? FM_OK : garbled("choices");
+}
+
 static fm_status read_group(fm_batch *b, const fm_plan_room *room, const counts *c,
                             const int32_t *at, const fm_plan_limits *l)
 {
     const int32_t *spans = at + c->n_row, *out = spans + (size_t)c->n_span * SPAN_WORDS;
     const int32_t *page = out + c->n_out;
-    FM_TRY(check_words(at, c->n_row, l->vocab, "a token"));
+    FM_TRY(check_tokens(at, c, l));
     FM_TRY(check_words(out, c->n_out, c->n_row, "an out row"));
     FM_TRY(check_words(page, c->n_page, l->n_page, "a page"));
     int row = 0, n_prompt = 0;
@@ -199,9 +216,13 @@ static fm_status read_group(fm_batch *b, const fm_plan_room *room, const counts 
     }
     if (n_prompt != c->n_prompt) return garbled("prompt rows");
     if (row != c->n_row) return garbled("rows without a span");
-    *b = (fm_batch){.n_row = c->n_row, .n_span = c->n_span, .n_out = c->n_out,
-                    .token = (int32_t *)at, .pos = room->pos, .span = room->span,
-                    .out = (int32_t *)out};
+    b->n_row  = c->n_row;
+    b->n_span = c->n_span;
+    b->n_out  = c->n_out;
+    b->token  = (int32_t *)at;
+    b->pos    = room->pos;
+    b->span   = room->span;
+    b->out    = (int32_t *)out;
     return FM_OK;
 }
 
@@ -214,10 +235,8 @@ fm_status fm_plan_read(fm_read_plan *out, const fm_plan_room *room, const int32_
     if (out->head.kind == FM_PLAN_QUIT) return FM_OK;
     counts         own = {0};
     const int32_t *at  = NULL;
-    int            is_decode;
-    FM_TRY(read_counts(room, in, l, group, &own, &at, &is_decode));
+    FM_TRY(read_counts(room, in, l, group, &own, &at, &out->batch));
     FM_TRY(read_group(&out->batch, room, &own, at, l));
-    out->batch.is_decode = is_decode;
     if (l->n_group > 1) {
         out->batch.group_rows = room->group_rows;
         out->batch.group_outs = room->group_outs;

@@ -3,7 +3,7 @@
  * replica so that all run the same pass.
  *
  *     head   kind, lane, serial, how many words in all
- *     group  rows, spans, outs, page words, prompt rows of each attention group
+ *     group  rows, spans, outs, page words, prompt rows, choices of each attention group
  *     then, group by group:
  *            token[rows]  span[spans] of {rows, pos0, form, page_at}  out[outs]  page[...]
  *
