@@ -91,35 +91,12 @@ FM_TEST(linear_over_heads_with_weights_along_n)
                    fm_run_linear(c, 35, FEW_SM, FM_BY_TILES));
 }
 
-/* y[m, I] of gate and up rows by turns, narrow and wide. */
-static std::vector<uint16_t> run_swiglu(const fm_matrix_case &w, const std::vector<uint16_t> &x,
-                                        int m, int n_sm)
-{
-    const fm_matrix_copy      copy(w);
-    const fm_device<uint16_t> rows(x);
-    fm_device<uint16_t>       y(fm_at(m) * fm_at(w.rows));
-    fm_cuda_linear_args       a = {};
-    a.x                         = rows.data();
-    a.w                         = copy.weight();
-    a.scale                     = copy.scale();
-    a.y                         = y.data();
-    a.m                         = m;
-    a.n                         = 2 * w.rows;
-    a.k = a.ldx = a.ldw = w.k;
-    a.ldy               = w.rows;
-    a.n_batch           = 1;
-    a.swiglu            = 1;
-    a.n_sm              = n_sm;
-    FM_CHECK(fm_cuda_linear_init() == FM_OK);
-    FM_CHECK(fm_cuda_linear_tiles(&a, NULL) == FM_OK);
-    return y.host();
-}
-
 static void check_swiglu(int m, int I, int k, bool e4m3)
 {
     fm_numbers                  r(10);
     const fm_matrix_case        w(r, 1, 2, I, k, e4m3);
-    const std::vector<uint16_t> x = fm_hard_rows(r, m, k), y = run_swiglu(w, x, m, MANY_SM);
+    const std::vector<uint16_t> x = fm_hard_rows(r, m, k),
+                                y = fm_run_gated(w, x, m, MANY_SM, FM_BY_TILES);
     for (int i = 0; i < m; i++)
         for (int c = 0; c < I; c++) {
             double       a, b;
@@ -132,8 +109,9 @@ static void check_swiglu(int m, int I, int k, bool e4m3)
                 fm_check_failed(__FILE__, __LINE__, "y[%d][%d] is %g, expected %g", i, c, got,
                                 silu * up);
         }
-    FM_CHECK_EQUAL(run_swiglu(w, x, m, FEW_SM), y);
-    FM_CHECK_EQUAL(run_swiglu(w, x, 1, MANY_SM), std::vector<uint16_t>(y.begin(), y.begin() + I));
+    FM_CHECK_EQUAL(fm_run_gated(w, x, m, FEW_SM, FM_BY_TILES), y); /* wide, and narrow */
+    FM_CHECK_EQUAL(fm_run_gated(w, x, 1, MANY_SM, FM_BY_TILES),
+                   std::vector<uint16_t>(y.begin(), y.begin() + I));
 }
 
 FM_TEST(linear_with_swiglu)

@@ -99,4 +99,29 @@ static inline std::vector<float> fm_run_linear(const fm_linear_case &c, int m, i
     return y;
 }
 
+/* y [m][I] bf16 of gate and up rows by turns. */
+static inline std::vector<uint16_t> fm_run_gated(const fm_matrix_case        &w,
+                                                 const std::vector<uint16_t> &x, int m, int n_sm,
+                                                 fm_linear_way way)
+{
+    const fm_matrix_copy      copy(w);
+    const fm_device<uint16_t> rows(x);
+    fm_device<uint16_t>       y(fm_at(m) * fm_at(w.rows));
+    fm_cuda_linear_args       a = {};
+    a.x                         = rows.data();
+    a.w                         = copy.weight();
+    a.scale                     = copy.scale();
+    a.y                         = y.data();
+    a.m                         = m;
+    a.n                         = 2 * w.rows;
+    a.k = a.ldx = a.ldw = w.k;
+    a.ldy               = w.rows;
+    a.n_batch           = 1;
+    a.swiglu            = 1;
+    a.n_sm              = n_sm;
+    FM_CHECK(fm_cuda_linear_init() == FM_OK);
+    FM_CHECK(fm_linear_by(way, &a) == FM_OK);
+    return y.host();
+}
+
 #endif

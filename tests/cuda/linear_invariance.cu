@@ -78,24 +78,7 @@ struct gated_case {
 
 static std::vector<uint16_t> by_tiles(const gated_case &c, int m, int n_sm)
 {
-    const fm_matrix_copy      w(c.w);
-    const fm_device<uint16_t> x(c.x);
-    fm_device<uint16_t>       y(fm_at(m) * fm_at(c.w.rows));
-    fm_cuda_linear_args       a = {};
-    a.x                         = x.data();
-    a.w                         = w.weight();
-    a.scale                     = w.scale();
-    a.y                         = y.data();
-    a.m                         = m;
-    a.n                         = 2 * c.w.rows;
-    a.k = a.ldx = a.ldw = c.w.k;
-    a.ldy               = c.w.rows;
-    a.n_batch           = 1;
-    a.swiglu            = 1;
-    a.n_sm              = n_sm;
-    FM_CHECK(fm_cuda_linear_init() == FM_OK);
-    FM_CHECK(fm_cuda_linear_tiles(&a, NULL) == FM_OK);
-    return y.host();
+    return fm_run_gated(c.w, c.x, m, n_sm, FM_BY_TILES);
 }
 
 static std::vector<uint16_t> by_experts(const gated_case &c, int m)

@@ -39,38 +39,14 @@ FM_TEST(wide_rows_to_bf16_and_onto_what_is_there)
     check_shapes(c, {65});
 }
 
-static std::vector<uint16_t> gated(const fm_matrix_case &w, const std::vector<uint16_t> &x, int m,
-                                   int shape)
-{
-    const fm_matrix_copy      copy(w);
-    const fm_device<uint16_t> rows(x);
-    fm_device<uint16_t>       y(fm_at(m) * fm_at(w.rows));
-    fm_cuda_linear_args       a = {};
-    a.x                         = rows.data();
-    a.w                         = copy.weight();
-    a.scale                     = copy.scale();
-    a.y                         = y.data();
-    a.m                         = m;
-    a.n                         = 2 * w.rows;
-    a.k = a.ldx = a.ldw = w.k;
-    a.ldy               = w.rows;
-    a.n_batch           = 1;
-    a.swiglu            = 1;
-    a.n_sm              = N_SM;
-    FM_CHECK((shape < 0 ? fm_cuda_linear_tiles(&a, NULL)
-                        : fm_cuda_linear_wide(&a, (fm_cuda_wide)shape, NULL)) == FM_OK);
-    return y.host();
-}
-
 FM_TEST(wide_rows_through_gate_and_up)
 {
     fm_numbers                  r(4);
     const fm_matrix_case        w(r, 1, 2, 144, 400, true);
     const std::vector<uint16_t> x = fm_hard_rows(r, MOST, 400);
-    FM_CHECK(fm_cuda_linear_init() == FM_OK);
-    const std::vector<uint16_t> all = gated(w, x, MOST, -1);
+    const std::vector<uint16_t> all = fm_run_gated(w, x, MOST, N_SM, FM_BY_TILES);
     for (int shape = 0; shape < FM_CUDA_N_WIDE; shape++)
         for (int m : row_counts)
-            FM_CHECK_EQUAL(gated(w, x, m, shape),
+            FM_CHECK_EQUAL(fm_run_gated(w, x, m, N_SM, (fm_linear_way)(FM_BY_WIDE + shape)),
                            std::vector<uint16_t>(all.begin(), all.begin() + m * 144));
 }

@@ -6,6 +6,23 @@
 #include "llm/kernel/cuda/experts_bytes.cuh"
 #include "llm/kernel/cuda/experts_wide.cuh"
 
+/* What the warpgroups that multiply do. */
+template <class S, tile_out OUT>
+FM_DEVICE void multiply_tasks(const uint8_t *bytes, wide_shared<S> &own, const tile_args &a,
+                              int n_block)
+{
+    wide_place p    = {0, 0};
+    tile_task  task = first_task<S>(a, n_block);
+    for (int t = blockIdx.x; t < count_tasks<S>(a, n_block); t += gridDim.x) {
+        const tile_task after = task_after<S>(a, t, n_block, task);
+        if constexpr (S::FP8)
+            byte_task<S, OUT>(bytes, own, p, a, task);
+        else
+            token_task<S, OUT>(bytes, own, p, a, task);
+        task = after;
+    }
+}
+
 template <class S, tile_out OUT, bool GATHER>
 FM_KERNEL(S::THREADS, 1)
 grouped_wide(const tile_args a, const __grid_constant__ fm_tile_map w,
@@ -22,10 +39,7 @@ grouped_wide(const tile_args a, const __grid_constant__ fm_tile_map w,
         bring_tasks<S, GATHER>(bytes, own, a, n_block, &w, &x);
     } else {
         fm_registers_up<S::REGISTERS>();
-        if constexpr (S::FP8)
-            multiply_byte_tasks<S, OUT>(bytes, own, a, n_block);
-        else
-            multiply_tasks<S, OUT>(bytes, own, a, n_block);
+        multiply_tasks<S, OUT>(bytes, own, a, n_block);
     }
     if (S::CLUSTER > 1) {
         __syncwarp();

@@ -27,26 +27,20 @@ FM_DEVICE void multiply_bytes(tile_sums<S> &c, const uint8_t *bytes, wide_shared
 }
 
 template <class S, tile_out OUT>
-FM_DEVICE void multiply_byte_tasks(const uint8_t *bytes, wide_shared<S> &own, const tile_args &a,
-                                   int n_block)
+FM_DEVICE void byte_task(const uint8_t *bytes, wide_shared<S> &own, wide_place &p,
+                         const tile_args &a, const tile_task &task)
 {
-    wide_place p    = {0, 0};
-    tile_task  task = first_task<S>(a, n_block);
-    for (int t = blockIdx.x; t < count_tasks<S>(a, n_block); t += gridDim.x) {
-        const tile_task after  = task_after<S>(a, t, n_block, task);
-        const int       n_step = steps_of<S>(a, task);
-        tile_sums<S>    c;
-        clear<S>(c);
-        if (task.n_pair <= S::OWN_NT / 2)
-            multiply_bytes<S, OUT, S::OWN_NT / 2>(c, bytes, own, p, a, task, n_step);
-        else
-            multiply_bytes<S, OUT, S::OWN_NT>(c, bytes, own, p, a, task, n_step);
-        if (OUT == OUT_SWIGLU)
-            store_swiglu<S>(a, task, c);
-        else
-            store_sums<S>(a, task, c);
-        task = after;
-    }
+    const int    n_step = steps_of<S>(a, task);
+    tile_sums<S> c;
+    clear<S>(c);
+    if (task.n_pair <= S::OWN_NT / 2)
+        multiply_bytes<S, OUT, S::OWN_NT / 2>(c, bytes, own, p, a, task, n_step);
+    else
+        multiply_bytes<S, OUT, S::OWN_NT>(c, bytes, own, p, a, task, n_step);
+    if (OUT == OUT_SWIGLU)
+        store_swiglu<S>(a, task, c);
+    else
+        store_sums<S>(a, task, c);
 }
 
 #endif

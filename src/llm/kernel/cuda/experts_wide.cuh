@@ -98,28 +98,19 @@ FM_DEVICE void store_gated_tokens(const tile_args &a, const tile_task &task,
 }
 
 template <class S, tile_out OUT>
-FM_DEVICE void multiply_tasks(const uint8_t *bytes, wide_shared<S> &own, const tile_args &a,
-                              int n_block)
+FM_DEVICE void token_task(const uint8_t *bytes, wide_shared<S> &own, wide_place &p,
+                          const tile_args &a, const tile_task &task)
 {
-    wide_place p    = {0, 0};
-    tile_task  task = first_task<S>(a, n_block);
-    for (int t = blockIdx.x; t < count_tasks<S>(a, n_block); t += gridDim.x) {
-        const tile_task after  = task_after<S>(a, t, n_block, task);
-        const int       n_step = steps_of<S>(a, task);
-        if (own_group() * 64 < task.n_pair) {
-            float d[S::ROWS / 2];
+    const int n_step = steps_of<S>(a, task);
+    if (own_group() * 64 >= task.n_pair) return let_pass<S>(own, p, n_step);
+    float d[S::ROWS / 2];
 #pragma unroll
-            for (int i = 0; i < S::ROWS / 2; i++) d[i] = 0;
-            multiply_tokens<S, OUT == OUT_SWIGLU>(d, bytes, own, p, n_step);
-            if (OUT == OUT_SWIGLU)
-                store_gated_tokens<S>(a, task, d);
-            else
-                store_tokens<S>(a, task, d);
-        } else {
-            let_pass<S>(own, p, n_step);
-        }
-        task = after;
-    }
+    for (int i = 0; i < S::ROWS / 2; i++) d[i] = 0;
+    multiply_tokens<S, OUT == OUT_SWIGLU>(d, bytes, own, p, n_step);
+    if (OUT == OUT_SWIGLU)
+        store_gated_tokens<S>(a, task, d);
+    else
+        store_tokens<S>(a, task, d);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The absorbed form of many heads: which way its keys come, and its launch. */
+#include "llm/kernel/cuda/mla_absorbed_copy.cuh"
 #include "llm/kernel/cuda/mla_absorbed_wide.cuh"
 #include "llm/kernel/cuda/mla_internal.h"
 
