@@ -86,6 +86,34 @@ FM_TEST(named_barriers)
     for (int i = 0; i < 64; i++) FM_CHECK(got[(size_t)i] == (63 - i) * (63 - i));
 }
 
+/* Half of the warps bring numbers one after the other, and go on when there is room. */
+FM_KERNEL(128) bring_and_sum(int *out)
+{
+    __shared__ int box[64];
+    const int      t = (int)threadIdx.x;
+    int            sum = 0;
+    for (int i = 0; i < 5; i++) {
+        if (t < 64) {
+            if (i) fm_barrier(2, 128);
+            box[t] = t * i;
+            fm_barrier_arrive(1, 128);
+        } else {
+            fm_barrier(1, 128);
+            sum += box[127 - t];
+            if (i < 4) fm_barrier_arrive(2, 128);
+        }
+    }
+    if (t >= 64) out[t - 64] = sum;
+}
+
+FM_TEST(barriers_at_which_only_one_side_waits)
+{
+    fm_device<int> d(64);
+    FM_LAUNCH(bring_and_sum, 1, 128, 0, NULL, d.data());
+    const std::vector<int> got = d.host();
+    for (int i = 0; i < 64; i++) FM_CHECK(got[(size_t)i] == (63 - i) * 10);
+}
+
 /* --- warps ------------------------------------------------------------------ */
 
 FM_KERNEL(64) shuffles(int *out)

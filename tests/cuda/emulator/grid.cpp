@@ -78,7 +78,8 @@ static void wait_as(thread_state why)
     fm_fibre_yield(&me->fibre);
 }
 
-void fm_emu_barrier(int id, int threads)
+/* Counts one more at the barrier; if all have come, those who wait go on. */
+static bool come_to_barrier(int id, int threads)
 {
     if (id < 0 || id >= BARRIERS) fm_emu_stop("barrier %d does not exist", id);
     if (threads == 0) threads = block.n_thread;
@@ -89,14 +90,23 @@ void fm_emu_barrier(int id, int threads)
         fm_emu_stop("barrier %d for %d threads, others wait there for %d", id, threads,
                     b->expected);
     b->expected = threads;
-    if (++b->arrived < threads) {
-        self->barrier = id;
-        wait_as(AT_BARRIER);
-        return;
-    }
+    if (++b->arrived < threads) return false;
     b->arrived = 0;
     for (int i = 0; i < block.n_thread; i++)
         if (team[i].state == AT_BARRIER && team[i].barrier == id) team[i].state = READY;
+    return true;
+}
+
+void fm_emu_barrier(int id, int threads)
+{
+    if (come_to_barrier(id, threads)) return;
+    self->barrier = id;
+    wait_as(AT_BARRIER);
+}
+
+void fm_emu_barrier_arrive(int id, int threads)
+{
+    (void)come_to_barrier(id, threads);
 }
 
 static bool all_here(const emu_thread *warp, unsigned mask, int n_lane)

@@ -44,6 +44,7 @@ unsigned char *fm_emu_shared_bytes();
 void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t alignment);
 
 void fm_emu_barrier(int id, int threads); /* threads 0: the whole block */
+void fm_emu_barrier_arrive(int id, int threads); /* counts, but does not wait */
 
 /* The lanes of `mask` meet; the last one calls work() with what each brought
  * (NULL for lanes outside), then all go on.  `op` must be the same everywhere. */

@@ -15,7 +15,7 @@
  *     empty     both warpgroups have used the stage
  *     q_empty   both have their last scores with these queries; by the stage of the
  *               block that comes with the next ones
- *     done      weights, maximum and sums of the stage's block are there for the other
+ *     DONE      weights, maximum and sums of the stage's block are there for the other
  *     OWN       the warps of a warpgroup */
 #ifndef FM_LLM_KERNEL_CUDA_MLA_ABSORBED_FEED_CUH
 #define FM_LLM_KERNEL_CUDA_MLA_ABSORBED_FEED_CUH
@@ -41,7 +41,10 @@ enum {
     FEEDER_REGISTERS = 56,
 };
 
-enum { OWN = 1 /* + stage */ };
+enum {
+    DONE = 1, /* + stage */
+    OWN  = 3, /* + stage */
+};
 
 /* BOXES: pages hold whole boxes of keys, which a tile map brings. */
 template <bool E4M3, bool BOXES> struct wide_shape {
@@ -55,8 +58,7 @@ struct wide_layout {
     float4        *sum;                   /* [4][GROUP] of the thread in either warpgroup */
     float         *max, *total;           /* [2][64] by stage */
     float         *key_scale;             /* e4m3: [2][64] */
-    fm_mbarrier   *full;                   /* [2][THIRDS] */
-    fm_mbarrier   *empty, *q_empty, *done; /* [2] */
+    fm_mbarrier   *full, *empty, *q_empty; /* [2][THIRDS], [2], [2] */
 
     __host__ __device__ explicit wide_layout(unsigned char *base)
     {
@@ -69,10 +71,9 @@ struct wide_layout {
         full      = (fm_mbarrier *)(key_scale + 2 * KEYS);
         empty     = full + 2 * THIRDS;
         q_empty   = empty + 2;
-        done      = q_empty + 2;
     }
 
-    __host__ __device__ unsigned char *end() const { return (unsigned char *)(done + 2); }
+    __host__ __device__ unsigned char *end() const { return (unsigned char *)(q_empty + 2); }
 };
 
 FM_DEVICE unsigned char *stage_of(const wide_layout &m, int i)
@@ -87,7 +88,6 @@ template <class S> FM_DEVICE void wide_barriers_begin(const wide_layout &m)
         for (int i = 0; i < 2; i++) {
             fm_mbarrier_init(&m.empty[i], USERS / 32);
             fm_mbarrier_init(&m.q_empty[i], USERS / 32);
-            fm_mbarrier_init(&m.done[i], GROUP / 32);
         }
     }
     __syncthreads();

@@ -194,7 +194,7 @@ FM_DEVICE void begin_other(const fm_mla_absorbed_args &a, const wide_layout &m, 
 {
     const int stage = 1 - w.group;
     float     alpha[2];
-    fm_mbarrier_wait(&m.done[stage], phase_of(p.n));
+    fm_barrier(DONE + stage, USERS);
 #pragma unroll
     for (int third = 0; third < THIRDS; third++) /* it was; now for this warp, too */
         fm_mbarrier_wait(&m.full[stage * THIRDS + third], phase_of(p.n));
@@ -208,13 +208,6 @@ FM_DEVICE void begin_other(const fm_mla_absorbed_args &a, const wide_layout &m, 
     begin_values_of_other(z, m, stage, w.group, p.item > 0);
 }
 
-/* For the whole warp. */
-FM_DEVICE void arrive(fm_mbarrier *b, const wide_place &w)
-{
-    __syncwarp();
-    if (w.lane == 0) fm_mbarrier_arrive(b);
-}
-
 /* What the other warpgroup waits for. */
 FM_DEVICE void tell_done(const wide_layout &m, const wide_place &w, const wide_part &p,
                          const float total[2])
@@ -226,7 +219,7 @@ FM_DEVICE void tell_done(const wide_layout &m, const wide_place &w, const wide_p
             if (p.is_last) m.total[w.group * WIDE_HEADS + w.head + 8 * r] = total[r];
         }
     fm_tile_fence();
-    arrive(&m.done[w.group], w);
+    fm_barrier_arrive(DONE + w.group, USERS);
 }
 
 /* Scores in s to weights, and these times values. */
@@ -247,6 +240,13 @@ FM_DEVICE void end_own(const fm_mla_absorbed_args &a, const wide_layout &m, cons
     add_values_wide(z, weight, m, w.group, p.item > 0);
 }
 
+/* The warp has done with a stage, or with queries. */
+FM_DEVICE void tell_empty(fm_mbarrier *empty, const wide_place &w)
+{
+    __syncwarp();
+    if (w.lane == 0) fm_mbarrier_arrive(empty);
+}
+
 /* Boxes bring what lies behind the last key: as values these must be zeros. */
 FM_DEVICE void clear_behind(unsigned char *stage, const wide_place &w, int n_key)
 {
@@ -261,7 +261,7 @@ FM_DEVICE void clear_behind(unsigned char *stage, const wide_place &w, int n_key
 template <int N> FM_DEVICE void end_other(const wide_layout &m, const wide_place &w)
 {
     fm_wgmma_wait<N>();
-    arrive(&m.empty[1 - w.group], w);
+    tell_empty(&m.empty[1 - w.group], w);
 }
 
 /* A block of this warpgroup.  q_empty: where to tell that these were its last scores. */
@@ -277,13 +277,13 @@ FM_DEVICE void add_own(const fm_mla_absorbed_args &a, const wide_layout &m, cons
     fm_wgmma_hold(s);
     fm_wgmma_hold(odd);
     fm_wgmma_hold(z);
-    if (q_empty) arrive(q_empty, w);
+    if (q_empty) tell_empty(q_empty, w);
 #pragma unroll
     for (int i = 0; i < KEYS / 2; i++) s[i] += odd[i];
     mask_wide<S>(s, m.key_scale + w.group * KEYS, w.lane, n_key);
     if (S::boxes && n_key < KEYS) clear_behind(stage_of(m, w.group), w, n_key);
     end_own<S>(a, m, w, p, s, z, total);
-    arrive(&m.empty[w.group], w);
+    tell_empty(&m.empty[w.group], w);
 }
 
 /* All blocks of one part, of which the first is number n of this thread block's work. */
@@ -295,7 +295,7 @@ FM_DEVICE void run_part(const fm_mla_absorbed_args &a, const wide_layout &m, con
     const int    n_item = (at.n_key + KEYS - 1) / KEYS, first = stage_at(n) ^ w.group;
     fm_mbarrier *q_empty = ends_queries ? &m.q_empty[stage_at(n + n_item)] : NULL;
     wide_part    p       = {{-INFINITY, -INFINITY}, 0, n, false};
-    if (first >= n_item && q_empty) arrive(q_empty, w);
+    if (first >= n_item && q_empty) tell_empty(q_empty, w);
     for (int i = first; i < n_item; i += 2) {
         if (i > 0) {
             p.item = i - 1, p.n = n + i - 1;

@@ -135,6 +135,13 @@ FM_DEVICE void fm_barrier(int id, int threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* Counts as one that came there, but does not wait: what it wrote is seen by those who
+ * do.  `threads` are all that come, waiting or not. */
+FM_DEVICE void fm_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 /* Until everything before this grid in the stream is finished and visible. */
 FM_DEVICE void fm_grid_wait()
 {

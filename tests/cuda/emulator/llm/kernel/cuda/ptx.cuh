@@ -172,6 +172,11 @@ FM_DEVICE void fm_barrier(int id, int threads)
     fm_emu_barrier(id, threads);
 }
 
+FM_DEVICE void fm_barrier_arrive(int id, int threads)
+{
+    fm_emu_barrier_arrive(id, threads);
+}
+
 FM_DEVICE void fm_grid_wait()
 {
 }
