@@ -208,18 +208,17 @@ FM_DEVICE void begin_other(const fm_mla_absorbed_args &a, const wide_layout &m, 
     begin_values_of_other(z, m, stage, w.group, p.item > 0);
 }
 
-/* What the other warpgroup waits for. */
-FM_DEVICE void tell_done(const wide_layout &m, const wide_place &w, const wide_part &p,
-                         const float total[2])
+/* What the other warpgroup will want of this block, beside the weights.  It is there when
+ * the warps of this one meet, before they say that the block is done. */
+FM_DEVICE void leave_maxima(const wide_layout &m, const wide_place &w, const wide_part &p,
+                            const float total[2])
 {
-    if (w.lane % 4 == 0)
+    if (w.lane % 4) return;
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            m.max[w.group * WIDE_HEADS + w.head + 8 * r] = p.max[r];
-            if (p.is_last) m.total[w.group * WIDE_HEADS + w.head + 8 * r] = total[r];
-        }
-    fm_tile_fence();
-    fm_barrier_arrive(DONE + w.group, USERS);
+    for (int r = 0; r < 2; r++) {
+        m.max[w.group * WIDE_HEADS + w.head + 8 * r] = p.max[r];
+        if (p.is_last) m.total[w.group * WIDE_HEADS + w.head + 8 * r] = total[r];
+    }
 }
 
 /* Scores in s to weights, and these times values. */
@@ -234,8 +233,10 @@ FM_DEVICE void end_own(const fm_mla_absorbed_args &a, const wide_layout &m, cons
     raise_scores(s, p.max, alpha, a.scale * fm__log2_e);
     add_weights(m, w, p, s, alpha, total);
     round_weights<S>(weight, s, key_scale, w.lane);
+    leave_maxima(m, w, p, total);
     store_weights(weights_of(m, w.group), weight, w);
-    tell_done(m, w, p, total);
+    fm_tile_fence();
+    fm_barrier_arrive(DONE + w.group, USERS);
     if (p.item > 0) shrink(z, alpha);
     add_values_wide(z, weight, m, w.group, p.item > 0);
 }
