@@ -83,7 +83,8 @@ fuzz()
 }
 
 case $build in /*) ;; *) build=$PWD/$build ;; esac
-test_build "$build" -LE model
+test_build "$build" -L '^cuda$' -j2 # emulated GPUs have a core each
+test_build "$build" -LE '^(model|cuda)$'
 sanitize
 guard
 fuzz
