@@ -29,9 +29,11 @@ bin=${FM_GPU_BIN:-build-gpu}
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
 
 # Files of tests, as fathom-test-gpu --list names them, or single tests, that are worth a slow
-# look: TOOL:NAME, the slowest first, so that the last ones to end are short.
-sanitized="racecheck:absorbed_long_parts racecheck:absorbed_tails_of_rows
-           racecheck:absorbed_many_heads_of_odd_numbers_of_blocks racecheck:absorbed_8_bit_cache
+# look: TOOL:NAME, the slowest first, so that the last ones to end are short.  racecheck does not
+# follow mbarriers between plain stores and loads, by which the scales of 8-bit tokens reach more
+# than 32 heads: those tests are left out.
+sanitized="racecheck:absorbed_numbers_of_heads racecheck:absorbed_long_parts
+           racecheck:absorbed_8_bit_cache_of_other_widths
            racecheck:linear_wide.cu racecheck:experts.cu racecheck:dummy_bf16 racecheck:sample.cu
            racecheck:mla_expanded.cu racecheck:linear.cu racecheck:experts_routed.cu
            racecheck:route.cu racecheck:rows.cu racecheck:rows_cache.cu memcheck:mla_absorbed.cu
