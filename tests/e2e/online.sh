@@ -11,6 +11,7 @@ trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
 model="--model-path r1-mini --load-format dummy --tokenizer-path $data/tokenizer --max-total-tokens 32768"
 job="--quiet --dataset-name random --random-input-len 40 --random-output-len 24 --num-prompts 48"
 
+: >"$work/serve" # there before the server is
 "$fathom" serve --quiet $model --json-model-override-args "$small_shape" --port 0 >"$work/serve" 2>&1 &
 server=$!
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

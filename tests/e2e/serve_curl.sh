@@ -14,6 +14,7 @@ grep -q "cannot listen" "$work/err" || fail "an address that is not ours"
 # start OPTION...: a server, its pid in $server and its address in $url
 start()
 {
+    : >"$work/log" # there before the server is
     "$fathom" serve --quiet --port 0 --max-total-tokens 8192 "$@" 2>"$work/log" &
     server=$!
     trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
