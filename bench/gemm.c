@@ -22,16 +22,17 @@ static const size_t arena_bytes = (size_t)512 << 20;
 static const int    shape_m[]   = {1, 2, 4, 8, 16, 32, 64, 256, 1024};
 static const int    shape_k[]   = {1024, 4096};
 
-static char *arena; /* weights; any bits but NaN will do */
+static char *arena; /* weights; any bits but NaN and very small numbers will do */
 static char *rows;  /* x, up to f32 */
 static int   n_thread;
 
 static void fill(void)
 {
+    enum { NO_NAN = 0xbfbfbfbfu, NORMAL = 0x20202020u };
     uint32_t *w = (uint32_t *)arena, *x = (uint32_t *)rows;
 #pragma omp parallel for
-    for (size_t i = 0; i < arena_bytes / 4; i++) w[i] = fm_rng_u32(1, i) & 0xbfbfbfbf;
-    for (size_t i = 0; i < (size_t)MAX_M * MAX_K; i++) x[i] = fm_rng_u32(2, i) & 0xbfbfbfbf;
+    for (size_t i = 0; i < arena_bytes / 4; i++) w[i] = (fm_rng_u32(1, i) & NO_NAN) | NORMAL;
+    for (size_t i = 0; i < (size_t)MAX_M * MAX_K; i++) x[i] = (fm_rng_u32(2, i) & NO_NAN) | NORMAL;
 }
 
 typedef struct {

@@ -34,23 +34,32 @@ static inline void amx_load_shapes(const void *from)
     memset(amx.tile, 0, sizeof amx.tile);
 }
 
-/* Only full tiles: palette 1, 64 bytes a row, 16 rows. */
-static inline char *amx_tile(int t)
+/* Palette 1, 64 bytes a row, 1 to 16 rows. */
+static inline int amx_rows(int t)
 {
     uint16_t row_bytes;
     memcpy(&row_bytes, amx.shapes + 16 + 2 * t, sizeof row_bytes);
-    if (amx.shapes[0] != 1 || row_bytes != 64 || amx.shapes[48 + t] != 16) abort();
+    const int rows = amx.shapes[48 + t];
+    if (amx.shapes[0] != 1 || row_bytes != 64 || rows < 1 || rows > 16) abort();
+    return rows;
+}
+
+static inline char *amx_tile(int t)
+{
     return amx.tile[t][0];
 }
 
 static inline void amx_load(int t, const void *base, long stride)
 {
-    for (int i = 0; i < 16; i++) memcpy(amx_tile(t) + i * 64, (const char *)base + i * stride, 64);
+    memset(amx_tile(t), 0, sizeof amx.tile[t]);
+    for (int i = 0; i < amx_rows(t); i++)
+        memcpy(amx_tile(t) + i * 64, (const char *)base + i * stride, 64);
 }
 
 static inline void amx_store(int t, void *base, long stride)
 {
-    for (int i = 0; i < 16; i++) memcpy((char *)base + i * stride, amx_tile(t) + i * 64, 64);
+    for (int i = 0; i < amx_rows(t); i++)
+        memcpy((char *)base + i * stride, amx_tile(t) + i * 64, 64);
 }
 
 static inline float amx_product(const char *a, const char *b)
@@ -63,7 +72,8 @@ static inline float amx_product(const char *a, const char *b)
 
 static inline void amx_dot(int c, int a, int b)
 {
-    for (int i = 0; i < 16; i++)
+    if (amx_rows(a) != amx_rows(c) || amx_rows(b) != 16) abort();
+    for (int i = 0; i < amx_rows(c); i++)
         for (int j = 0; j < 16; j++) {
             float sum, part[2] = {0, 0}; /* even and odd k, joined at the end */
             for (int p = 0; p < 32; p++)

@@ -59,6 +59,31 @@ static void tiles_are_stored_where_they_belong(void **state)
     }
 }
 
+/* To places in any order, some of them between lines. */
+static void tiles_are_scattered(void **state)
+{
+    (void)state;
+    enum { APART = 48 }; /* floats: three lines */
+    _Alignas(64) float room[MAX_M * APART + 16];
+    float              c[MAX_M * 32];
+    void              *to[MAX_M];
+    fill(c, MAX_M * 32, 8, 3.0f);
+    for (int a = 0; a < 2; a++) {
+        const fm_dtype t = a ? FM_BF16 : FM_F32;
+        memset(room, 0xa5, sizeof room);
+        for (int i = 0; i < MAX_M; i++) to[i] = room + (i * 7 + 3) % MAX_M * APART + i % 2 * 4;
+        fm_tile_scatter(to, t, c, MAX_M);
+        for (int i = 0; i < MAX_M; i++) {
+            char         want[32 * sizeof(float)];
+            const size_t bytes = 32 * fm_dtype_bytes(t);
+            fm_row_store(want, t, c + i * 32, 32);
+            assert_memory_equal(to[i], want, bytes);
+            for (size_t b = bytes; b < bytes + 32; b++)
+                assert_int_equal(((unsigned char *)to[i])[b], 0xa5);
+        }
+    }
+}
+
 static void scale_add_rounds_twice(void **state)
 {
     (void)state;
@@ -94,8 +119,31 @@ static void rotation_turns_pairs(void **state)
     }
 }
 
+static void swiglu_gates(void **state)
+{
+    (void)state;
+    static float c[MAX_M * 32];
+    fm_bf16      half[MAX_M * 20];
+    float        full[MAX_M * 20];
+    fill(c, MAX_M * 32, 7, 20.0f);
+    c[0] = -300.0f, c[1] = 300.0f, c[2] = 0.0f, c[3] = -85.0f;
+    memset(half, 0xa5, sizeof half);
+    fm_tile_swiglu(half, FM_BF16, 20, c, MAX_M);
+    fm_tile_swiglu(full, FM_F32, 20, c, MAX_M);
+    for (int i = 0; i < MAX_M; i++) {
+        for (int j = 0; j < 16; j++) {
+            const double x = c[i * 32 + j], want = x / (1 + exp(-x)) * c[i * 32 + 16 + j];
+            assert_true(fabs(full[i * 20 + j] - want) <= 0x1p-20 * fabs(want) + 1e-30);
+            assert_true(fabs(fm_f32_of_bf16(half[i * 20 + j]) - want) <=
+                        (0x1p-8 + 0x1p-19) * fabs(want) + 1e-30);
+        }
+        for (int j = 16; j < 20; j++) assert_int_equal(half[i * 20 + j], 0xa5a5);
+    }
+}
+
 typedef struct {
-    float p[MAX_M * MAX_TILE * 32], max[MAX_M], sum[MAX_M], alpha[MAX_M];
+    fm_dtype type; /* of p */
+    float    p[MAX_M * MAX_TILE * 32], max[MAX_M], sum[MAX_M], alpha[MAX_M];
 } softmax_state;
 
 static float scores[2][MAX_TILE * MAX_M * 32];
@@ -109,9 +157,14 @@ static void run_softmax(softmax_state *s, int row, int m, const int visible[2][M
         for (int t = 0; t < MAX_TILE; t++)
             memcpy(tiles + t * m * 32, scores[block] + (t * MAX_M + row) * 32,
                    (size_t)m * 32 * sizeof(float));
-        fm_tile_softmax(s->p, FM_F32, MAX_TILE, tiles, m, visible[block] + row, 0.125f, s->max,
+        fm_tile_softmax(s->p, s->type, MAX_TILE, tiles, m, visible[block] + row, 0.125f, s->max,
                         s->sum, s->alpha);
     }
+}
+
+static const char *weights_of(const softmax_state *s, int i)
+{
+    return (const char *)s->p + (size_t)i * MAX_TILE * 32 * fm_dtype_bytes(s->type);
 }
 
 static double weight_of(int block, int row, int key, double max)
@@ -131,19 +184,21 @@ static void check_row(const softmax_state *s, int i, const int visible[2][MAX_M]
     assert_true(fabs(s->max[i] - top) < 1e-5);
     assert_true(fabs(s->sum[i] - sum) < 1e-5 * sum);
     for (int k = 0; k < MAX_TILE * 32; k++) {
-        const float p = s->p[i * MAX_TILE * 32 + k];
+        float p;
+        fm_row_load(&p, s->type, weights_of(s, i) + (size_t)k * fm_dtype_bytes(s->type), 1);
         if (k >= visible[1][i])
             assert_true(p == 0.0f);
         else
-            assert_true(fabs(p - weight_of(1, i, k, s->max[i])) < 1e-5);
+            assert_true(fabs(p - weight_of(1, i, k, s->max[i])) <
+                        (s->type == FM_F32 ? 1e-5 : 0x1p-9 + 1e-5));
     }
 }
 
-static void softmax_over_blocks(void **state)
+static void check_softmax(fm_dtype type)
 {
-    (void)state;
     static softmax_state all, one;
     int                  visible[2][MAX_M];
+    all.type = one.type = type;
     for (int block = 0; block < 2; block++)
         fill(scores[block], MAX_TILE * MAX_M * 32, 6 + (uint64_t)block, 60.0f);
     for (int i = 0; i < MAX_M; i++) {
@@ -155,10 +210,17 @@ static void softmax_over_blocks(void **state)
     for (int i = 0; i < MAX_M; i++) {
         check_row(&all, i, (const int(*)[MAX_M])visible);
         run_softmax(&one, i, 1, (const int(*)[MAX_M])visible); /* alone, the same bits */
-        assert_memory_equal(one.p, all.p + i * MAX_TILE * 32, MAX_TILE * 32 * sizeof(float));
+        assert_memory_equal(one.p, weights_of(&all, i), MAX_TILE * 32 * fm_dtype_bytes(type));
         assert_memory_equal(one.sum, all.sum + i, sizeof(float));
         assert_memory_equal(one.alpha, all.alpha + i, sizeof(float));
     }
+}
+
+static void softmax_over_blocks(void **state)
+{
+    (void)state;
+    check_softmax(FM_F32);
+    check_softmax(FM_BF16);
 }
 
 int main(void)
@@ -166,8 +228,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_is_close_and_flushes),
         cmocka_unit_test(tiles_are_stored_where_they_belong),
+        cmocka_unit_test(tiles_are_scattered),
         cmocka_unit_test(scale_add_rounds_twice),
         cmocka_unit_test(rotation_turns_pairs),
+        cmocka_unit_test(swiglu_gates),
         cmocka_unit_test(softmax_over_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
 #
 # Both run r1-mini in BF16 with random weights; ours come from the generator, theirs from a GGUF
 # file that bench_peer_gguf writes once.  llama.cpp is given the better of flash attention on and
-# off.  THREADS (the cores), GGUF (where the file goes) and QUICK=1 can be set.
+# off.  THREADS (the cores), GGUF (where the file goes) and QUICK=1 can be set, and where time is
+# short PROMPT (tokens of the prefill), BATCHES, FLASH (of "on off") and REPEAT.
 set -eu
 
 build=${1:-build}
@@ -20,7 +21,11 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-if [ "$quick" = 1 ]; then prompt=256 out=8 batches=1,8 crowd=8; else prompt=2048 out=32 batches=1,8,32,64 crowd=64; fi
+if [ "$quick" = 1 ]; then prompt=256 out=8 batches=1,8; else prompt=2048 out=32 batches=1,8,32,64; fi
+prompt=${PROMPT:-$prompt} batches=${BATCHES:-$batches}
+crowd=${batches##*,} # the largest is last
+flash=${FLASH:-on off} micro=512
+[ "$prompt" -le 512 ] || micro=512,2048
 
 [ -s "$gguf" ] || "$build/bench/bench_peer_gguf" "$gguf" r1-mini
 
@@ -38,30 +43,29 @@ theirs_batched()
 ours() { "$build/fathom" bench --model-path r1-mini --threads "$threads" --quiet "$@" >"$work/log" 2>&1 ||
     { cat "$work/log" >&2; exit 2; }; }
 
-echo "r1-mini, BF16, $threads threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
-    "load $(cut -d' ' -f1 /proc/loadavg) at the start"
-
-theirs_prefill=$("$bin/llama-bench" -m "$gguf" -t "$threads" -p $prompt -n 0 -r 2 -fa 0,1 -ub 512,2048 -o jsonl \
-    2>"$work/log" | field avg_ts | most)
-theirs_batched on >"$work/on" || true
-theirs_batched off >"$work/off" || true
-[ -s "$work/on" ] || [ -s "$work/off" ] || { cat "$work/log" >&2; exit 2; }
-
-ours --batch-size 1 --input-len $prompt --output-len 1 --result-filename "$work/prefill"
-ours --batch-size $batches --input-len 128 --output-len $out --result-filename "$work/decode"
-ours --dataset-name random --random-input-len 128 --random-output-len $out --random-range-ratio 1 \
-    --num-prompts $crowd --result-filename "$work/offline"
-
 row() { awk -v n="$1" -v a="$2" -v b="$3" \
     'BEGIN { printf "%-34s %10.1f %10.1f %8.1fx\n", n, a, b, b ? a / b : 0 }'; }
 
 # batch N NAME: the better of both runs at that batch size
-batch() { cat "$work/on" "$work/off" | grep "\"pl\": $1," | field "$2" | most; }
+batch() { grep "\"pl\": $1," "$work/batched" | field "$2" | most; }
 
+echo "r1-mini, BF16, $threads threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
+    "load $(cut -d' ' -f1 /proc/loadavg) at the start"
 printf '%-34s %10s %10s %9s\n' "tok/s" fathom llama.cpp ratio
+
+ours --batch-size 1 --input-len "$prompt" --output-len 1 --result-filename "$work/prefill"
+theirs_prefill=$("$bin/llama-bench" -m "$gguf" -t "$threads" -p "$prompt" -n 0 -r "${REPEAT:-2}" -ub $micro \
+    -fa "$(echo "$flash" | sed 's/on/1/; s/off/0/; s/ /,/')" -o jsonl 2>"$work/log" | field avg_ts | most)
 row "prefill of $prompt" "$(field prefill_throughput <"$work/prefill")" "$theirs_prefill"
-for b in $(echo $batches | tr , ' '); do
+
+ours --batch-size "$batches" --input-len 128 --output-len $out --result-filename "$work/decode"
+for how in $flash; do theirs_batched "$how" || true; done >"$work/batched"
+[ -s "$work/batched" ] || { cat "$work/log" >&2; exit 2; }
+for b in $(echo "$batches" | tr , ' '); do
     row "decode, batch $b" "$(grep "\"batch_size\": $b," "$work/decode" | field median_decode_throughput)" \
         "$(batch "$b" speed_tg)"
 done
-row "offline, $crowd x 128 in / $out out" "$(field total_throughput <"$work/offline")" "$(batch $crowd speed)"
+
+ours --dataset-name random --random-input-len 128 --random-output-len $out --random-range-ratio 1 \
+    --num-prompts "$crowd" --result-filename "$work/offline"
+row "offline, $crowd x 128 in / $out out" "$(field total_throughput <"$work/offline")" "$(batch "$crowd" speed)"

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels on AMX tiles share: one shape for all eight tiles, and 16 rows
- * of bf16 as a tile load wants them. */
+/* What kernels on AMX tiles share: five tiles, and 16 rows of bf16 as a tile
+ * load wants them.
+ *
+ *     tmm0 tmm1   sums        tmm2   left operand        tmm3 tmm4   right operands
+ *
+ * Each load and each product wants a new place for its tile, and a core has about two
+ * times eight places, or nine for each of two hyperthreads that both run.  With 32 rows
+ * times 32 outputs in all eight tiles everything would then wait for everything (280
+ * cycles where 64 are needed); a tile of zeros takes no place, so few tiles are used and
+ * zeroed when done with (125 cycles; 64 where a thread has the core for itself). */
 #ifndef FM_LLM_KERNEL_TILES_AMX_H
 #define FM_LLM_KERNEL_TILES_AMX_H
 
@@ -12,7 +20,7 @@
 
 enum {
     FM__TILE_ROWS  = 16,
-    FM__TILE_SLICE = 128, /* k that are gathered into L1 at a time */
+    FM__TILE_SLICE = 256, /* k that are gathered into L1 at a time */
 };
 
 typedef struct {
@@ -29,15 +37,17 @@ static inline void fm__memory_is_written(void)
     __asm__ volatile("" ::: "memory");
 }
 
-/* Loading the shapes takes ten times as long as asking for them.  They belong
+/* Sums and left operands have `rows` rows, right operands 16.
+ * Loading the shapes takes ten times as long as asking for them.  They belong
  * to the thread and may be lost behind our back (a fork, another library), so
  * they are compared at each call rather than remembered. */
-static inline void fm__shape_tiles(void)
+static inline void fm__shape_tiles(int rows)
 {
-    static const fm__tile_shapes want = {
+    const uint8_t         r    = (uint8_t)rows;
+    const fm__tile_shapes want = {
         .palette   = 1,
-        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-        .rows      = {16, 16, 16, 16, 16, 16, 16, 16},
+        .row_bytes = {64, 64, 64, 64, 64},
+        .rows      = {r, r, r, FM__TILE_ROWS, FM__TILE_ROWS},
     };
     fm__tile_shapes have;
     _tile_storeconfig(&have);
@@ -45,7 +55,7 @@ static inline void fm__shape_tiles(void)
     if (memcmp(&have, &want, sizeof want) != 0) _tile_loadconfig(&want);
 }
 
-/* 16 rows at equal distances. */
+/* Up to 16 rows at equal distances. */
 typedef struct {
     const char *base;
     long        stride;
@@ -55,25 +65,22 @@ typedef struct {
     _Alignas(64) fm_bf16 row[FM__TILE_ROWS][FM__TILE_SLICE];
 } fm__gathered;
 
-static inline int fm__evenly_spaced(const void *const *x)
+static inline int fm__evenly_spaced(const void *const *x, int rows)
 {
-    const intptr_t step = (intptr_t)x[1] - (intptr_t)x[0];
-    for (int i = 2; i < FM__TILE_ROWS; i++)
-        if ((intptr_t)x[i] - (intptr_t)x[i - 1] != step) return 0;
+    for (int i = 2; i < rows; i++)
+        if ((intptr_t)x[i] - (intptr_t)x[i - 1] != (intptr_t)x[1] - (intptr_t)x[0]) return 0;
     return 1;
 }
 
-/* The slice of x from k = `from`: in place where the rows allow it, else copied
- * and filled up with zeros. */
+/* The slice of x from k = `from`: in place where the rows allow it, else copied. */
 static inline fm__tile_source fm__tile_rows(fm__gathered *g, const void *const *x, int rows,
                                             int from, int k)
 {
-    if (rows >= FM__TILE_ROWS && fm__evenly_spaced(x))
+    if (fm__evenly_spaced(x, rows))
         return (fm__tile_source){(const char *)x[0] + (size_t)from * 2,
-                                 (long)((intptr_t)x[1] - (intptr_t)x[0])};
-    for (int i = 0; i < FM__TILE_ROWS; i++)
-        if (i < rows) memcpy(g->row[i], (const fm_bf16 *)x[i] + from, (size_t)k * 2);
-        else memset(g->row[i], 0, (size_t)k * 2);
+                                 rows > 1 ? (long)((intptr_t)x[1] - (intptr_t)x[0]) : 64};
+    for (int i = 0; i < rows; i++)
+        memcpy(g->row[i], (const fm_bf16 *)x[i] + from, (size_t)k * 2);
     return (fm__tile_source){(const char *)g->row, sizeof g->row[0]};
 }
 

@@ -76,10 +76,12 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     const size_t key_w   = fm_round_up((size_t)(c->nope + c->rope), FM_PANEL);
     const size_t value_w = fm_round_up((size_t)c->v_dim, FM_PANEL);
     const size_t keys = FM_PROMPT_KEYS, es = b->act_bytes;
+    const size_t rows = (size_t)fm__rows_at_once(b, c->hidden);
     _Static_assert(FM_QUERY_TILE * FM_PROMPT_KEYS >= FM_LATENT_KEYS * FM_LATENT_LANES,
                    "scores and weights serve both forms");
-    t->tile    = fm_slab_take(s, keys * FM_PANEL * sizeof(float));
-    t->query   = fm_slab_take(s, FM_QUERY_TILE * key_w * es);
+    _Static_assert(FM_TILE_ROWS >= FM_PROMPT_KEYS, "a tile takes a block of keys");
+    t->tile    = fm_slab_take(s, FM_TILE_ROWS * FM_PANEL * sizeof(float));
+    t->query   = fm_slab_take(s, FM_QUERY_TILE * fm__row_apart(b, (int)key_w));
     t->key     = fm_slab_take(s, keys * key_w * es);
     t->value   = fm_slab_take(s, keys * value_w * es);
     t->k_panel = fm_slab_take(s, keys * key_w * es);
@@ -91,6 +93,7 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     t->max     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->sum     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->row     = fm_slab_take(s, (size_t)c->hidden * sizeof(float));
+    t->rows    = fm_slab_take(s, rows * fm__row_apart(b, c->hidden));
 }
 
 /* Everything but the KV; on a counting slab this is the plan. */
@@ -116,7 +119,7 @@ static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shar
 fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
                               const fm_run_limits *lim)
 {
-    fm_cpu  b = {.act = act, .act_bytes = fm_dtype_bytes(act)};
+    fm_cpu  b = {.gemm = fm_gemm_pick(), .act = act, .act_bytes = fm_dtype_bytes(act)};
     fm_acts a;
     fm_slab s = {0};
     carve(&b, &a, c, shard, lim, &s);

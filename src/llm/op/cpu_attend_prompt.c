@@ -3,9 +3,9 @@
  * latents, block by block, and attended to with an online softmax.
  *
  *     unit of work     (prompt span, group of its rows, head)
- *     for each block of 128 keys, counted from position 0:
+ *     for each block of 256 keys, counted from position 0:
  *         K, V  = [k_up; v_up] c            expanded once, used by all rows of the unit
- *         for each tile of 32 queries:  S = Q K^T;  O = O * alpha + softmax(S) V
+ *         for each tile of 64 queries:  S = Q K^T;  O = O * alpha + softmax(S) V
  *
  * Blocks start at position 0 whatever the chunk, and keys a query may not see
  * weigh exactly 0, so a row's bits depend on its sequence alone. */
@@ -80,7 +80,9 @@ static void score_tiles(const unit *u, const void *const *q, int m, int n_key)
              u->key_w);
 }
 
-/* Pointers to m queries of the head, with zeros behind them up to key_w. */
+/* Pointers to m queries of the head, with zeros behind them up to key_w.  Where they
+ * lie, one head's queries are far apart and share few sets of L1, which AMX, reading
+ * all of them at once for each 32 keys, would feel. */
 static void gather_queries(const unit *u, const void **q, int row, int m)
 {
     const fm_cpu *b     = u->b;
@@ -88,8 +90,8 @@ static void gather_queries(const unit *u, const void **q, int row, int m)
     const size_t  wide  = (size_t)u->key_w * b->act_bytes;
     for (int i = 0; i < m; i++) {
         q[i] = fm__act_at(b, u->q, u->row0 + row + i) + (size_t)u->head * width;
-        if (wide == width) continue;
-        char *padded = (char *)u->t->query + (size_t)i * wide;
+        if (wide == width && !fm__moves_rows(b)) continue;
+        char *padded = (char *)u->t->query + (size_t)i * fm__row_apart(b, u->key_w);
         memcpy(padded, q[i], width);
         memset(padded + width, 0, wide - width);
         q[i] = padded;
@@ -102,7 +104,8 @@ static void meet(const unit *u, int row, int m, int key0, int n)
     const fm_cpu *b     = u->b;
     const int     pos   = u->span->pos0 + (u->row0 - u->span->row0) + row; /* of the first query */
     const int     seen  = fm__min(n, pos + m - key0);                      /* by the last query */
-    const int     depth = (int)fm_round_up((size_t)n, FM_PANEL); /* of the value panels */
+    const int     depth = (int)fm_round_up((size_t)seen, FM_PANEL);
+    const size_t  panel = fm_panel_bytes(b->act, (int)fm_round_up((size_t)n, FM_PANEL));
     fm_gemm_fn   *gemm  = fm_gemm_for(b->gemm, b->act);
     const void   *q[FM_QUERY_TILE], *p[FM_QUERY_TILE];
     float         alpha[FM_QUERY_TILE];
@@ -117,9 +120,7 @@ static void meet(const unit *u, int row, int m, int key0, int n)
     fm_tile_softmax(u->t->weight, b->act, depth / FM_PANEL, u->t->score, m, visible, u->scale,
                     u->t->max + row, u->t->sum + row, alpha);
     for (int v = 0; v < u->value_w; v += FM_PANEL) {
-        gemm(u->t->tile, p,
-             (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * fm_panel_bytes(b->act, depth), NULL, m,
-             depth);
+        gemm(u->t->tile, p, (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, NULL, m, depth);
         fm_tile_scale_add(u->t->out + (size_t)row * (size_t)u->value_w + v, (size_t)u->value_w, alpha,
                           u->t->tile, m);
     }
@@ -127,12 +128,16 @@ static void meet(const unit *u, int row, int m, int key0, int n)
 
 static void finish_rows(const unit *u)
 {
-    const int v_dim = u->r->config->v_dim;
+    enum { SOON = 16 };
+    const int    v_dim = u->r->config->v_dim;
+    const size_t bytes = (size_t)v_dim * u->b->act_bytes, col = (size_t)u->head * bytes;
     for (int i = 0; i < u->n_row; i++) {
-        float *out = u->t->out + (size_t)i * (size_t)u->value_w;
+        float *out  = u->t->out + (size_t)i * (size_t)u->value_w;
+        char  *to   = fm__act_at(u->b, u->o, u->row0 + i) + col;
+        char  *soon = fm__act_at(u->b, u->o, u->row0 + fm__min(i + SOON, u->n_row - 1)) + col;
+        fm__expect(soon, bytes);
         fm_row_scale(out, 1.0f / u->t->sum[i], v_dim);
-        fm_row_store(fm__act_at(u->b, u->o, u->row0 + i) + (size_t)u->head * (size_t)v_dim * u->b->act_bytes,
-                     u->b->act, out, v_dim);
+        fm_row_store(to, u->b->act, out, v_dim);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routed experts as a grouped product.
  *
- *     (row, slot) pairs of own experts ──sorted by expert──> blocks of up to 64 pairs
- *     phase 1   middle[pair]   = silu(W1 h[row]) * W3 h[row]     unit: block x panel
+ *     (row, slot) pairs of own experts ──sorted by expert──> blocks of up to 256 pairs
+ *     phase 1   middle[pair]   = silu(W1 h[row]) * W3 h[row]     unit: block x a few panels
  *     phase 2   pair_out[pair] = W2 middle[pair]                 unit: block x panel
  *     phase 3   y[row]       (+)= sum over slots, in slot order, of weight * pair_out
  *
@@ -11,8 +11,12 @@
  * Ranks of a set divide channels and outputs of its experts and gather the
  * middle; the rows are those of all groups, and phase 2 writes the answers in
  * the order in which they travel (cpu_experts_answers.c). */
+#include <omp.h>
+
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_experts_internal.h"
+
+enum { TILE = 16 }; /* rows an AMX tile has */
 
 /* --- memory ---------------------------------------------------------------- */
 
@@ -53,6 +57,7 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
     const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const fm_columns channel  = {shard->channel.n, c->moe_inter, FM_SHARD_CHANNELS, 1};
     const size_t     middle   = pairs * (size_t)c->moe_inter * b->act_bytes;
+    const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
 
     x->way         = way_of(shard);
     x->middle      = fm__pieces_of(channel, b->act_bytes, s);
@@ -62,7 +67,7 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
     b->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
     b->pair        = fm_slab_take(s, pairs * sizeof *b->pair);
     b->count       = fm_slab_take(s, ((size_t)E + 1) * sizeof *b->count);
-    b->block       = fm_slab_take(s, (pairs / FM_TILE_ROWS + (size_t)E) * sizeof *b->block);
+    b->block       = fm_slab_take(s, (pairs / block + (size_t)E) * sizeof *b->block);
     if (x->way != FM_ANSWERS_STAY) carve_travel(x, c, shard, own_rows, rows, s);
 }
 
@@ -90,15 +95,16 @@ static void count_pairs(fm_expert_pass *p)
 {
     fm_cpu   *b = p->b;
     const int E = fm_range_len(p->set), n = p->n_row * p->r->config->top_k;
+    const int most = fm__rows_at_once(b, p->r->config->hidden);
     memset(b->count, 0, ((size_t)E + 1) * sizeof *b->count);
     for (int i = 0; i < n; i++)
         if (is_own(p, p->chosen[i])) b->count[p->chosen[i] - p->set.begin + 1]++;
     p->n_block = 0;
     for (int e = 0; e < E; e++) {
         const int m = b->count[e + 1], first = b->count[e];
-        for (int at = 0; at < m; at += FM_TILE_ROWS)
-            b->block[p->n_block++] = (fm_expert_block){p->set.begin + e, first + at,
-                                                       fm__min(m - at, FM_TILE_ROWS)};
+        for (int at = 0; at < m; at += most)
+            b->block[p->n_block++] =
+                (fm_expert_block){p->set.begin + e, first + at, fm__min(m - at, most)};
         b->count[e + 1] += first;
     }
     p->n_pair = b->count[E];
@@ -125,17 +131,37 @@ static void sort_pairs(fm_expert_pass *p)
 
 /* --- products -------------------------------------------------------------- */
 
-static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel, char *out)
+/* The rows of a block, side by side if that helps. */
+static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, const void **x)
+{
+    const fm_cpu *b     = p->b;
+    const size_t  bytes = (size_t)p->h.width * b->act_bytes;
+    const int     move  = fm__moves_rows(b) && k->n > 1;
+    char         *to    = b->scratch[omp_get_thread_num()].rows;
+    for (int i = 0; i < k->n; i++) {
+        x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
+        if (!move) continue;
+        x[i] = memcpy(to, x[i], bytes);
+        to += fm__row_apart(b, p->h.width);
+    }
+}
+
+static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_range panel,
+                         char *out)
 {
     const fm_cpu         *b = p->b;
     const fm_mlp_weights *w = &p->expert[k->expert];
     const size_t          n = (size_t)w->gate_up.n / 2; /* own channels */
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void           *x[FM_TILE_ROWS];
-    for (int i = 0; i < k->n; i++) x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
-    fm__panel(b, tile, x, &w->gate_up, panel, k->n);
-    const size_t at = (size_t)k->pair0 * n + (size_t)panel * (FM_PANEL / 2);
-    fm_tile_swiglu(out + at * b->act_bytes, b->act, n, tile, k->n);
+    collect_rows(p, k, x);
+    for (int i = panel.begin; i < panel.end; i++) {
+        char *to = out + ((size_t)k->pair0 * n + (size_t)i * (FM_PANEL / 2)) * b->act_bytes;
+        for (int r = 0; r < k->n; r++)
+            fm__expect(to + (size_t)r * n * b->act_bytes, FM_PANEL / 2 * b->act_bytes);
+        fm__panel(b, tile, x, &w->gate_up, i, k->n);
+        fm_tile_swiglu(to, b->act, n, tile, k->n);
+    }
 }
 
 /* A panel of outputs goes to one rank of each group: both divide by 32. */
@@ -152,30 +178,61 @@ static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int pan
     const int32_t        *first = b->exchange.first_item;
     const fm_range        seg   = home_of(p, panel);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const size_t          row = FM_PANEL * sizeof(float);
+    const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
+    const int             far = fm__is_far(b, all);
     const void           *x[FM_TILE_ROWS];
-    for (int i = 0; i < k->n; i++)
-        x[i] = (char *)b->middle + (size_t)(k->pair0 + i) * (size_t)w->inter * b->act_bytes;
-    fm__panel(b, tile, x, &w->down, panel, k->n);
+    void                 *to[FM_TILE_ROWS];
     for (int i = 0; i < k->n; i++) {
         const fm_pair q = b->pair[k->pair0 + i];
-        float *to = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
-                                  first[q.group + 1] - first[q.group], seg, q.place);
-        memcpy(to + panel * FM_PANEL - seg.begin, tile + i * FM_PANEL, FM_PANEL * sizeof(float));
+        x[i]  = (char *)b->middle + (size_t)(k->pair0 + i) * (size_t)w->inter * b->act_bytes;
+        to[i] = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
+                              first[q.group + 1] - first[q.group], seg, q.place) +
+                panel * FM_PANEL - seg.begin;
+        if (!far) fm__expect(to[i], row);
     }
+    fm__panel(b, tile, x, &w->down, panel, k->n);
+    if (far) fm_tile_scatter(to, FM_F32, tile, k->n);
+    for (int i = 0; i < k->n && !far; i++) memcpy(to[i], tile + i * FM_PANEL, row);
+}
+
+static int meets_few_rows(const fm_expert_pass *p)
+{
+    return p->n_pair <= TILE * p->n_block;
+}
+
+/* Panels of a unit: many where rows are moved for them, as long as everybody has
+ * several units. */
+static int panels_of_unit(const fm_expert_pass *p, const fm_matrix *w)
+{
+    const int n_panel = fm__panels(w);
+    int       n       = n_panel;
+    if (meets_few_rows(p)) return fm__panels_at_once(p->b, w, p->n_block * n);
+    if (!n || !fm__moves_rows(p->b)) return 2; /* a rank may have none */
+    while (n > 2 && p->n_block * (n_panel / n) < 8 * p->b->n_thread) n /= 2;
+    return n;
 }
 
 /* These two by all threads of a team. */
 static void gate_up_phase(const fm_expert_pass *p, char *out)
 {
-    const int n = p->n_block ? fm__panels(&p->expert[p->set.begin].gate_up) : 0;
-#pragma omp for schedule(dynamic, 2)
-    for (int u = 0; u < p->n_block * n; u++) gate_up_unit(p, &p->b->block[u / n], u % n, out);
+    if (!p->n_block) return;
+    const fm_matrix *w = &p->expert[p->set.begin].gate_up;
+    const int        n = fm__panels(w), per = panels_of_unit(p, w), n_part = (n + per - 1) / per;
+#pragma omp for schedule(dynamic)
+    for (int u = 0; u < p->n_block * n_part; u++) {
+        const int first = u % n_part * per;
+        gate_up_unit(p, &p->b->block[u / n_part], (fm_range){first, fm__min(first + per, n)}, out);
+    }
 }
 
 static void down_phase(const fm_expert_pass *p)
 {
-    const int n = p->n_block ? fm__panels(&p->expert[p->set.begin].down) : 0;
-#pragma omp for schedule(dynamic, 2)
+    if (!p->n_block) return;
+    const fm_matrix *w       = &p->expert[p->set.begin].down;
+    const int        n       = fm__panels(w);
+    const int        at_once = meets_few_rows(p) ? fm__panels_at_once(p->b, w, p->n_block * n) : 2;
+#pragma omp for schedule(dynamic, at_once)
     for (int u = 0; u < p->n_block * n; u++) down_unit(p, &p->b->block[u / n], u % n);
 }
 

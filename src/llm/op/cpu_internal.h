@@ -9,18 +9,18 @@
 #include "llm/op/run.h"
 
 enum {
-    FM_TILE_ROWS    = 64,   /* rows handed to the gemm kernel at once */
+    FM_TILE_ROWS    = 256,  /* rows handed to the gemm kernel at once, at most */
     FM_PASS_ROWS    = 2048, /* rows an FFN takes through its wide middle at once */
-    FM_PROMPT_KEYS  = 128,  /* keys of a block in the expanded form, counted from position 0 */
+    FM_PROMPT_KEYS  = 256,  /* keys of a block in the expanded form, counted from position 0 */
     FM_PROMPT_ROWS  = 2048, /* queries that share one expansion of the keys */
-    FM_QUERY_TILE   = 32,   /* queries scored at once */
+    FM_QUERY_TILE   = 64,   /* queries scored at once */
     FM_LATENT_UNITS = 256,  /* partial results of the absorbed form kept at once, at least */
 };
 
 /* The private memory of one thread. */
 typedef struct {
-    float *tile;     /* [FM_TILE_ROWS or FM_PROMPT_KEYS, 32] */
-    void  *query;    /* [FM_QUERY_TILE, key width] act, zeros behind each query */
+    float *tile;     /* [FM_TILE_ROWS, 32] */
+    void  *query;    /* [FM_QUERY_TILE, key width and a line] act, zeros behind each query */
     void  *key;      /* expanded keys [FM_PROMPT_KEYS, key width] act */
     void  *value;    /* expanded values [FM_PROMPT_KEYS, value width] act */
     void  *k_panel;  /* the keys as panels */
@@ -31,6 +31,7 @@ typedef struct {
     void  *lanes;    /* 16 queries in the latent space as latent.h wants them */
     float *max, *sum; /* [FM_PROMPT_ROWS] */
     float *row;       /* [D] a sum under way */
+    void  *rows;      /* [fm__rows_at_once, D and a line] act: rows of an expert side by side */
 } fm_thread_scratch;
 
 /* Rows of one prompt span that share an expansion of the keys. */
@@ -94,6 +95,26 @@ static inline int fm__min(int a, int b)
     return a < b ? a : b;
 }
 
+/* Rows of k values that stay in a core's cache while panels pass: what has AMX has 2 MB. */
+static inline int fm__rows_at_once(const fm_cpu *b, int k)
+{
+    const size_t room = b->gemm->isa == FM_ISA_AMX ? 3u << 19 : 1u << 20;
+    const int    rows = (int)(room / ((size_t)k * b->act_bytes)) / 32 * 32;
+    return rows < 64 ? 64 : fm__min(rows, FM_TILE_ROWS);
+}
+
+/* A row of k in a place of its own; the line between rows keeps them out of each other's sets. */
+static inline size_t fm__row_apart(const fm_cpu *b, int k)
+{
+    return (size_t)k * b->act_bytes + 64;
+}
+
+/* AMX loads a tile from rows at equal distances: scattered ones are moved side by side. */
+static inline int fm__moves_rows(const fm_cpu *b)
+{
+    return b->gemm->isa == FM_ISA_AMX && b->act == FM_BF16;
+}
+
 static inline fm_cpu *fm__cpu(fm_run *r)
 {
     return r->backend;
@@ -111,6 +132,31 @@ static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const
     const int slot = s->page[pos / ps] * ps + pos % ps;
     return c->kv + (size_t)layer * c->kv_layer +
            (size_t)slot * (size_t)fm_kv_width(r->config) * c->act_bytes;
+}
+
+/* Panels a thread takes at a time, of n_unit, where few rows wait for weights from memory:
+ * half a megabyte, since what is fetched ahead at the end of a stretch is fetched in
+ * vain, as long as everybody gets several stretches. */
+static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_unit)
+{
+    const size_t bytes = fm_panel_bytes(w->dtype, w->k), stretch = (size_t)1 << 19;
+    const int    n     = n_unit / (4 * c->n_thread);
+    return n <= 2 || bytes >= stretch / 2 ? 2 : fm__min(n, (int)(stretch / bytes));
+}
+
+/* Memory that is about to be written.  A tile's rows lie far apart and none of their
+ * lines is in a cache: fetched one by one when the tile is stored, they take longer
+ * than it takes AMX to compute it. */
+static inline void fm__expect(const void *p, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch((const char *)p + at, 1);
+}
+
+/* A result this large is out of the caches before anybody reads it.  Elsewhere than on
+ * AMX a product takes so long that the way of its result does not matter. */
+static inline int fm__is_far(const fm_cpu *b, size_t bytes)
+{
+    return b->gemm->isa == FM_ISA_AMX && bytes > (size_t)4 << 20;
 }
 
 /* One panel of a matrix applied to rows: c[m, 32]. */

@@ -4,55 +4,78 @@
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_internal.h"
 
-enum { ROW_GROUP = 256 }; /* rows whose inputs stay in a core's cache while panels pass */
-
 typedef struct {
     const fm_cpu    *b;
     const char      *x; /* first row */
     size_t           x_row; /* bytes between rows */
-    int              n_row;
+    int              n_row, per_group;
     const fm_matrix *w;
 } product;
 
 typedef enum { STORE_F32, STORE_ACT, SWIGLU_ACT } ending;
 
-static void put_tile(const product *p, ending e, void *y, int ld, int row, int panel, const float *c,
-                     int m)
+/* Where a tile goes: row 0 of it, and the bytes of a row and between rows. */
+typedef struct {
+    char  *at;
+    size_t bytes, apart;
+} place;
+
+static place place_of(const product *p, ending e, void *y, int ld, int row, int panel)
 {
-    const int      col = panel * (e == SWIGLU_ACT ? FM_PANEL / 2 : FM_PANEL);
-    const int      n   = fm__min(p->w->n - panel * FM_PANEL, FM_PANEL);
-    const size_t   at  = (size_t)row * (size_t)ld + (size_t)col;
-    const fm_cpu  *b   = p->b;
-    if (e == SWIGLU_ACT) fm_tile_swiglu((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m);
-    if (e == STORE_ACT) fm_tile_store((char *)y + at * b->act_bytes, b->act, (size_t)ld, c, m, n);
+    const int    half = e == SWIGLU_ACT ? 2 : 1, n = fm__min(p->w->n - panel * FM_PANEL, FM_PANEL);
+    const size_t each = e == STORE_F32 ? sizeof(float) : p->b->act_bytes;
+    const size_t at   = (size_t)row * (size_t)ld + (size_t)(panel * FM_PANEL / half);
+    return (place){(char *)y + at * each, (size_t)(n / half) * each, (size_t)ld * each};
+}
+
+static void put_tile(const product *p, ending e, place y, const float *c, int m)
+{
+    const fm_cpu *b  = p->b;
+    const size_t  ld = y.apart / b->act_bytes;
+    if (e == SWIGLU_ACT) fm_tile_swiglu(y.at, b->act, ld, c, m);
+    if (e == STORE_ACT) fm_tile_store(y.at, b->act, ld, c, m, (int)(y.bytes / b->act_bytes));
     for (int i = 0; i < m && e == STORE_F32; i++, c += FM_PANEL)
-        memcpy((float *)y + at + (size_t)i * (size_t)ld, c, (size_t)n * sizeof *c);
+        memcpy(y.at + (size_t)i * y.apart, c, y.bytes);
+}
+
+/* Whole rows of a tile that go past the caches. */
+static int goes_far(const product *p, ending e, place y)
+{
+    const size_t whole = FM_PANEL * (e == STORE_F32 ? sizeof(float) : p->b->act_bytes);
+    return e != SWIGLU_ACT && y.bytes == whole && fm__is_far(p->b, (size_t)p->n_row * y.apart);
 }
 
 static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
 {
-    const int last = fm__min((group + 1) * ROW_GROUP, p->n_row);
-    float     tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
-    for (int row = group * ROW_GROUP; row < last; row += FM_TILE_ROWS) {
-        const int   m = fm__min(last - row, FM_TILE_ROWS);
-        const void *x[FM_TILE_ROWS];
-        for (int i = 0; i < m; i++) x[i] = p->x + (size_t)(row + i) * p->x_row;
-        fm__panel(p->b, tile, x, p->w, panel, m);
-        put_tile(p, e, y, ld, row, panel, tile, m);
+    const int   row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
+    float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const place to  = place_of(p, e, y, ld, row, panel);
+    const int   far = goes_far(p, e, to);
+    const void *x[FM_TILE_ROWS];
+    void       *at[FM_TILE_ROWS];
+    for (int i = 0; i < m; i++) {
+        x[i]  = p->x + (size_t)(row + i) * p->x_row;
+        at[i] = to.at + (size_t)i * to.apart;
+        if (!far) fm__expect(at[i], to.bytes);
     }
+    fm__panel(p->b, tile, x, p->w, panel, m);
+    if (far) fm_tile_scatter(at, e == STORE_F32 ? FM_F32 : p->b->act, tile, m);
+    else put_tile(p, e, to, tile, m);
 }
 
 static void multiply(const product *p, ending e, void *y, int ld)
 {
-    const int n_panel = fm__panels(p->w), n_group = (p->n_row + ROW_GROUP - 1) / ROW_GROUP;
-#pragma omp parallel for schedule(dynamic, 2) num_threads(p->b->n_thread)
+    const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
+    const int at_once = n_group > 1 ? 2 : fm__panels_at_once(p->b, p->w, n_panel);
+#pragma omp parallel for schedule(dynamic, at_once) num_threads(p->b->n_thread)
     for (int u = 0; u < n_group * n_panel; u++) one_unit(p, e, y, ld, u / n_panel, u % n_panel);
 }
 
 static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k);
-    return (product){b, fm__act_at(b, x, row0), (size_t)x.width * b->act_bytes, n_row, w};
+    return (product){b, fm__act_at(b, x, row0), (size_t)x.width * b->act_bytes, n_row,
+                     fm__rows_at_once(b, w->k), w};
 }
 
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)

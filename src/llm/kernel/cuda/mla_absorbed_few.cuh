@@ -195,8 +195,8 @@ FM_DEVICE void weigh_head(const fm_mla_absorbed_args &a, const slice_layout<E4M3
 }
 
 template <bool E4M3>
-FM_DEVICE void sum_columns(float z[4], const fm_mla_absorbed_args &a, const slice_layout<E4M3> &m,
-                           const place &u, const cursor &at)
+FM_DEVICE void sum_columns(float z[4], const slice_layout<E4M3> &m, const place &u,
+                           const cursor &at)
 {
     for (int b = 0; b * KEYS < at.n_key; b++) {
         const float *alpha = m.alpha + b * TILE_HEADS + u.lane / 4;
@@ -281,7 +281,7 @@ FM_DEVICE void run_values(const fm_mla_absorbed_args &a, const slice_layout<E4M3
             widen_columns(m, at);
             __syncthreads();
         }
-        sum_columns(z, a, m, u, at);
+        sum_columns(z, m, u, at);
         store_slice(a, m, u, at, col0, z);
     }
     if (!waited) fm_grid_wait();

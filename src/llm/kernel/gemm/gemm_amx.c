@@ -1,107 +1,192 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles of 32 rows x 32 outputs as 2 x 2 AMX tiles, 32 k at a time:
+/* Blocks of 16 rows x 32 outputs in the five tiles of tiles_amx.h, 32 k at a time:
  *
- *              w0  w1     tmm6 tmm7   outputs 0..15, 16..31; rows of a pair of k
- *         x0   c0  c1     tmm4        rows 0..15
- *         x1   c2  c3     tmm5        rows 16..31, absent when 16 rows or fewer are left
+ *              w0  w1
+ *         x    c0  c1
  *
- * Every tile has 16 rows; rows that do not exist are zeros, so one tile shape
- * serves every m, and a row's sum runs over k in the same steps in each. */
+ * Two products take 32 cycles and read 3 KB, more than L2 gives.  So where several
+ * blocks meet a panel they do it slice by slice: the weights of a slice stay in
+ * L1, the sums wait in c, and only rows come from L2.
+ *
+ * What is left over is covered by a block that begins 16 rows before the end and
+ * computes some rows again; fewer than 16 rows are a lower block.  A row's sum runs
+ * over k in the same steps in each, so its bits are the same too. */
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
 #include "llm/kernel/tiles_amx.h"
 
 enum {
-    TILE_ROWS = FM__TILE_ROWS,
-    SLICE     = FM__SCALE_K, /* k that are gathered or expanded into L1 at a time */
+    ROWS  = FM__TILE_ROWS, /* of a block */
+    LINE  = 64,
+    DEPTH = 32,                   /* k of a product */
+    STEP  = DEPTH * FM_PANEL * 2, /* bytes of w that two products need */
+    SLICE = FM__TILE_SLICE,       /* its weights, a block's rows and sums fit into L1 */
+    AHEAD = 4 * STEP,             /* bytes between reading and prefetching */
 };
 
-static void clear_tiles(void)
+/* What is to be fetched on the way: `lines` of it with each step. */
+typedef struct {
+    const char *from;
+    int         lines;
+} errand;
+
+static inline void run_errand(errand *e)
+{
+    for (int i = 0; i < e->lines; i++, e->from += LINE) _mm_prefetch(e->from, _MM_HINT_T1);
+}
+
+static void clear_sums(void)
 {
     _tile_zero(0);
     _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
 }
 
-/* The four tiles += x w over a slice; w is bf16 and k at most SLICE. */
-static void add_slice(const void *const *x, int rows, int from, const char *w, int k)
+static void load_sums(const float *c)
 {
-    fm__gathered          g[2];
-    const int             both = rows > TILE_ROWS;
-    const fm__tile_source x0   = fm__tile_rows(&g[0], x, rows, from, k);
-    const fm__tile_source x1 =
-        both ? fm__tile_rows(&g[1], x + TILE_ROWS, rows - TILE_ROWS, from, k) : x0;
-    fm__memory_is_written();
-    for (int p = 0; p < k; p += 32, w += 32 * FM_PANEL * 2) {
-        _tile_loadd(6, w, 128);
-        _tile_loadd(7, w + 64, 128);
-        _tile_loadd(4, x0.base + p * 2, x0.stride);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        if (!both) continue;
-        _tile_loadd(5, x1.base + p * 2, x1.stride);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-    }
+    _tile_loadd(0, c, FM_PANEL * 4);
+    _tile_loadd(1, c + FM__HALF, FM_PANEL * 4);
 }
 
-/* A dense [32, 32], or the first 16 rows of it. */
-static void store_tiles(float *c, int rows)
+static void store_sums(float *c)
 {
     _tile_stored(0, c, FM_PANEL * 4);
     _tile_stored(1, c + FM__HALF, FM_PANEL * 4);
-    if (rows <= TILE_ROWS) return;
-    _tile_stored(2, c + TILE_ROWS * FM_PANEL, FM_PANEL * 4);
-    _tile_stored(3, c + TILE_ROWS * FM_PANEL + FM__HALF, FM_PANEL * 4);
+}
+
+/* The sums of `rows` rows += x w over k in [from, from + k), at most a slice; w begins there. */
+static void add_slice(const void *const *x, int rows, int from, const char *w, int k, errand *e)
+{
+    fm__gathered          g;
+    const fm__tile_source s = fm__tile_rows(&g, x, rows, from, k);
+    fm__memory_is_written();
+    for (int p = 0; p < k; p += DEPTH, w += STEP) {
+        _tile_loadd(2, s.base + p * 2, s.stride);
+        _tile_loadd(3, w, 2 * LINE);
+        _tile_dpbf16ps(0, 2, 3);
+        _tile_zero(3);
+        _tile_loadd(4, w + LINE, 2 * LINE);
+        _tile_dpbf16ps(1, 2, 4);
+        _tile_zero(4);
+        _tile_zero(2);
+        run_errand(e);
+    }
+}
+
+/* Whole blocks, at least two; the next slice is fetched while they pass this one. */
+static void many_blocks(float *c, const void *const *x, int n_block, const char *w, int k)
+{
+    const int lines = (STEP / LINE + n_block - 1) / n_block;
+    for (int p = 0; p < k; p += SLICE) {
+        const int   n    = fm__least(SLICE, k - p);
+        const char *here = w + (size_t)p * FM_PANEL * 2;
+        errand      e    = {here + (size_t)n * FM_PANEL * 2, lines};
+        for (int b = 0; b < n_block; b++) {
+            float *sum = c + (size_t)b * ROWS * FM_PANEL;
+            if (p) load_sums(sum);
+            else clear_sums();
+            add_slice(x + b * ROWS, ROWS, p, here, n, &e);
+            store_sums(sum);
+        }
+    }
+}
+
+/* Where the block of the rows from i on of m begins, and how high it is. */
+typedef struct {
+    int at, rows;
+} block;
+
+static block block_of(int i, int m)
+{
+    const int rows = fm__least(ROWS, m);
+    return (block){fm__least(i, m - rows), rows};
+}
+
+/* The block of the rows from i on of m, over the whole of k. */
+static void one_block(float *c, const void *const *x, int i, int m, const char *w, int k)
+{
+    const block b = block_of(i, m);
+    /* What earlier rows met is here already, and so is what attention just packed. */
+    const int here = i || (k <= SLICE && m >= ROWS);
+    errand    e    = {w + AHEAD, here ? 0 : STEP / LINE};
+    clear_sums();
+    for (int p = 0; p < k; p += SLICE)
+        add_slice(x + b.at, b.rows, p, w + (size_t)p * FM_PANEL * 2, fm__least(SLICE, k - p), &e);
+    store_sums(c + (size_t)b.at * FM_PANEL);
 }
 
 void fm__gemm_bf16_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    _Alignas(64) float sum[2 * TILE_ROWS * FM_PANEL];
+    const int n_block = m / ROWS, done = n_block > 1 ? n_block * ROWS : 0;
     (void)scale;
-    fm__shape_tiles();
-    for (int i = 0, rows; i < m; i += rows, c += (size_t)rows * FM_PANEL) {
-        rows = fm__least(2 * TILE_ROWS, m - i);
-        clear_tiles();
-        for (int p = 0; p < k; p += SLICE)
-            add_slice(x + i, rows, p, (const char *)w + (size_t)p * FM_PANEL * 2,
-                      fm__least(SLICE, k - p));
-        store_tiles(sum, rows);
-        memcpy(c, sum, (size_t)rows * FM_PANEL * sizeof *c);
-    }
+    fm__shape_tiles(fm__least(m, ROWS));
+    if (done) many_blocks(c, x, n_block, w, k);
+    for (int i = done; i < m; i += ROWS) one_block(c, x, i, m, w, k);
+    fm__memory_is_written();
 }
+
+/* A block's part of a slice, not yet added: what a tile store wrote is best read
+ * some time later. */
+typedef struct {
+    float       *c;
+    const float *part, *scale;
+    int          rows;
+} pending;
 
 /* c[rows, 32] += scale * part, a factor for each half */
-static void add_scaled(float *restrict c, const float *restrict part, const float *scale, int rows)
+static void settle(const pending *a)
 {
-    const __m512 s0 = _mm512_set1_ps(fm__scale_of_wide(scale[0]));
-    const __m512 s1 = _mm512_set1_ps(fm__scale_of_wide(scale[1]));
-    for (int i = 0; i < rows; i++, c += FM_PANEL, part += FM_PANEL) {
+    const __m512 s0 = _mm512_set1_ps(fm__scale_of_wide(a->scale[0]));
+    const __m512 s1 = _mm512_set1_ps(fm__scale_of_wide(a->scale[1]));
+    float       *c  = a->c;
+    const float *p  = a->part;
+    fm__memory_is_written();
+    for (int i = 0; i < a->rows; i++, c += FM_PANEL, p += FM_PANEL) {
         const __m512 c0 = _mm512_loadu_ps(c), c1 = _mm512_loadu_ps(c + FM__HALF);
-        _mm512_storeu_ps(c, _mm512_fmadd_ps(s0, _mm512_load_ps(part), c0));
-        _mm512_storeu_ps(c + FM__HALF, _mm512_fmadd_ps(s1, _mm512_load_ps(part + FM__HALF), c1));
+        _mm512_storeu_ps(c, _mm512_fmadd_ps(s0, _mm512_loadu_ps(p), c0));
+        _mm512_storeu_ps(c + FM__HALF, _mm512_fmadd_ps(s1, _mm512_loadu_ps(p + FM__HALF), c1));
     }
 }
 
+/* Rows from i on of one slice: the part goes to `part`, what is to be added is
+ * answered.  Rows that the block computes again are left out. */
+static pending part_of_block(float *part, float *c, const void *const *x, int i, int m, int from,
+                             const char *w, int k, errand *e)
+{
+    const block b = block_of(i, m);
+    clear_sums();
+    add_slice(x + b.at, b.rows, from, w, k, e);
+    store_sums(part);
+    return (pending){.c    = c + (size_t)i * FM_PANEL,
+                     .part = part + (size_t)(i - b.at) * FM_PANEL,
+                     .rows = fm__least(m - i, ROWS)};
+}
+
+/* Tile loads, too, wait for what was just stored: weights are expanded a slice early. */
 void fm__gemm_fp8_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                       const float *restrict scale, int m, int k)
 {
-    _Alignas(64) char  wide[SLICE * FM_PANEL * 2];
-    _Alignas(64) float part[2 * TILE_ROWS * FM_PANEL];
-    fm__shape_tiles();
+    enum { FACTOR_K = FM__SCALE_K };
+    _Alignas(64) char  wide[2][FACTOR_K * FM_PANEL * 2];
+    _Alignas(64) float part[2][ROWS * FM_PANEL];
+    const char        *bytes = w;
+    pending            last  = {c, part[0], scale, 0};
+    int                turn  = 0;
+    fm__shape_tiles(fm__least(m, ROWS));
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
-    for (int p = 0; p < k; p += SLICE, scale += 2) {
-        const int n = fm__least(SLICE, k - p);
-        fm__widen_fp8_avx512(wide, (const char *)w + (size_t)p * FM_PANEL, n);
-        for (int i = 0, rows; i < m; i += rows) {
-            rows = fm__least(2 * TILE_ROWS, m - i);
-            clear_tiles();
-            add_slice(x + i, rows, p, wide, n);
-            store_tiles(part, rows);
-            add_scaled(c + (size_t)i * FM_PANEL, part, scale, rows);
+    fm__widen_fp8_avx512(wide[0], bytes, fm__least(FACTOR_K, k));
+    for (int p = 0; p < k; p += FACTOR_K, scale += 2) {
+        const int   n = fm__least(FACTOR_K, k - p), after = fm__least(FACTOR_K, k - p - n);
+        const char *now = wide[p / FACTOR_K % 2], *next = bytes + (size_t)(p + n) * FM_PANEL;
+        fm__widen_fp8_avx512(wide[(p / FACTOR_K + 1) % 2], next, after);
+        for (int i = 0; i < m; i += ROWS, turn = !turn) {
+            errand  e   = {next + AHEAD, i ? 0 : STEP / 2 / LINE};
+            pending new = part_of_block(part[turn], c, x, i, m, p, now, n, &e);
+            new.scale   = scale;
+            settle(&last);
+            last = new;
         }
     }
+    settle(&last);
 }

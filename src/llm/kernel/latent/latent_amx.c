@@ -40,11 +40,14 @@ static void score_step(float *score, const char *q, const void *const *row,
         const fm__tile_source b = fm__tile_rows(&g[1], row + FM__TILE_ROWS, FM__TILE_ROWS, from, k);
         fm__memory_is_written();
         for (int d = 0; d < k; d += DEPTH, q += TILE) {
-            _tile_loadd(6, q, LINE);
-            _tile_loadd(4, a.base + d * 2, a.stride);
-            _tile_loadd(5, b.base + d * 2, b.stride);
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_dpbf16ps(1, 5, 6);
+            _tile_loadd(3, q, LINE);
+            _tile_loadd(2, a.base + d * 2, a.stride);
+            _tile_dpbf16ps(0, 2, 3);
+            _tile_zero(2);
+            _tile_loadd(4, b.base + d * 2, b.stride);
+            _tile_dpbf16ps(1, 4, 3);
+            _tile_zero(4);
+            _tile_zero(3);
             fetch(next, from + d);
         }
     }
@@ -55,7 +58,7 @@ static void score_step(float *score, const char *q, const void *const *row,
 void fm__latent_score_bf16_amx(float *restrict score, const void *restrict q,
                                const void *const *restrict row, int n, int width)
 {
-    fm__shape_tiles();
+    fm__shape_tiles(LANES);
     for (int t = 0; t < n; t += FM_LATENT_STEP) {
         const int soon = t + FM_LATENT_STEP < n ? t + FM_LATENT_STEP : t;
         score_step(score + t * LANES, q, row + t, row + soon, width);
@@ -84,38 +87,56 @@ static void interleave(char *to, const void *const *row, int n, int at)
     }
 }
 
-static void value_columns(float *z, const char *weights, const char *tokens, int n, int width)
+/* Two tiles of sums, [which][head][16 columns] */
+typedef struct {
+    _Alignas(64) float half[2][LANES][16];
+} sums;
+
+static void multiply(sums *to, const char *weights, const char *tokens, int n)
 {
-    _Alignas(64) float sum[2][LANES][16];
     fm__memory_is_written();
     _tile_zero(0);
     _tile_zero(1);
     for (int t = 0; t < n; t += DEPTH, weights += TILE, tokens += 2 * TILE) {
-        _tile_loadd(4, weights, LINE);
-        _tile_loadd(6, tokens, 2 * LINE);
-        _tile_loadd(7, tokens + LINE, 2 * LINE);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(2, weights, LINE);
+        _tile_loadd(3, tokens, 2 * LINE);
+        _tile_dpbf16ps(0, 2, 3);
+        _tile_zero(3);
+        _tile_loadd(4, tokens + LINE, 2 * LINE);
+        _tile_dpbf16ps(1, 2, 4);
+        _tile_zero(4);
+        _tile_zero(2);
     }
-    _tile_stored(0, sum[0], LINE);
-    _tile_stored(1, sum[1], LINE);
+    _tile_stored(0, to->half[0], LINE);
+    _tile_stored(1, to->half[1], LINE);
     fm__memory_is_written();
-    for (int h = 0; h < LANES; h++)
-        fm__store_columns(z + (size_t)h * (size_t)width, _mm512_load_ps(sum[0][h]),
-                          _mm512_load_ps(sum[1][h]));
 }
 
+static void store_sums(float *z, const sums *s, int width)
+{
+    for (int h = 0; h < LANES; h++)
+        fm__store_columns(z + (size_t)h * (size_t)width, _mm512_load_ps(s->half[0][h]),
+                          _mm512_load_ps(s->half[1][h]));
+}
+
+/* Tiles and vectors do not forward to each other what they store, so 32 columns
+ * are interleaved, multiplied and put in order in turns: while one is, those
+ * behind it are interleaved and those before it ordered. */
 void fm__latent_value_bf16_amx(float *restrict z, const void *restrict p,
                                const void *const *restrict row, int n, int heads, int width)
 {
     _Alignas(64) char weights[FM_LATENT_KEYS / DEPTH * TILE];
-    _Alignas(64) char tokens[FM_LATENT_KEYS / 2 * 2 * LINE];
+    _Alignas(64) char tokens[2][FM_LATENT_KEYS / 2 * 2 * LINE];
+    sums              sum[2];
     const int         whole = fm__whole_steps(n);
     (void)heads; /* a tile has 16 */
-    fm__shape_tiles();
+    fm__shape_tiles(LANES);
     turn_weights(weights, p, whole);
-    for (int at = 0; at < width; at += COLUMNS) {
-        interleave(tokens, row, whole, at);
-        value_columns(z + at, weights, tokens, whole, width);
+    interleave(tokens[0], row, whole, 0);
+    for (int at = 0, turn = 0; at < width; at += COLUMNS, turn = !turn) {
+        if (at + COLUMNS < width) interleave(tokens[!turn], row, whole, at + COLUMNS);
+        multiply(&sum[turn], weights, tokens[turn], whole);
+        if (at) store_sums(z + at - COLUMNS, &sum[!turn], width);
     }
+    store_sums(z + width - COLUMNS, &sum[(width / COLUMNS + 1) % 2], width);
 }

@@ -4,27 +4,12 @@
 #include <immintrin.h>
 #include <math.h>
 
+#include "llm/kernel/exp_avx512.h"
 #include "llm/kernel/latent/latent_internal.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
 enum { LANES = FM_LATENT_LANES, PAIR = 2 * LANES };
-
-/* e^x for x <= 0 as 2^n 2^f with |f| <= 1/2 and (2^f - 1) / f a polynomial, 2^-23.
- * A NaN stays one: it is the second operand of the maximum. */
-INLINE __m512 exp_of(__m512 x)
-{
-    const __m512 y =
-        _mm512_max_ps(_mm512_set1_ps(-200.0f), _mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)));
-    const __m512 n = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512 f = _mm512_sub_ps(y, n);
-    __m512       g = _mm512_set1_ps(1.3264738e-3f);
-    g              = _mm512_fmadd_ps(g, f, _mm512_set1_ps(9.671513e-3f));
-    g              = _mm512_fmadd_ps(g, f, _mm512_set1_ps(5.5507336e-2f));
-    g              = _mm512_fmadd_ps(g, f, _mm512_set1_ps(2.4022242e-1f));
-    g              = _mm512_fmadd_ps(g, f, _mm512_set1_ps(6.93147e-1f));
-    return _mm512_scalef_ps(_mm512_fmadd_ps(g, f, _mm512_set1_ps(1.0f)), n);
-}
 
 /* A NaN is passed over here; its own weight will be NaN. */
 INLINE __m512 largest(const float *score, int n)
@@ -52,8 +37,8 @@ void fm__latent_weigh_bf16_avx512(void *restrict p, float *restrict score, int n
     for (int t = 0; t < fm__whole_steps(n); t += 2, score += PAIR, to += PAIR * sizeof(fm_bf16)) {
         const __m512 a = _mm512_sub_ps(_mm512_mul_ps(_mm512_load_ps(score), by), top);
         const __m512 b = _mm512_sub_ps(_mm512_mul_ps(_mm512_load_ps(score + LANES), by), top);
-        const __m512 even = t < n ? exp_of(a) : _mm512_setzero_ps();
-        const __m512 odd  = t + 1 < n ? exp_of(b) : _mm512_setzero_ps();
+        const __m512 even = t < n ? fm__exp_avx512(a) : _mm512_setzero_ps();
+        const __m512 odd  = t + 1 < n ? fm__exp_avx512(b) : _mm512_setzero_ps();
         all               = _mm512_add_ps(_mm512_add_ps(all, even), odd);
         _mm512_store_si512(to, pairs_of(even, odd));
     }

@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/cpu.h"
 #include "llm/kernel/rows/clones.h"
 #include "llm/kernel/rows/exp.h"
+#include "llm/kernel/rows/rows_internal.h"
 
 enum { LANES = 16 };
 
@@ -34,9 +36,18 @@ FM_CLONES static void round_tile(fm_bf16 *restrict dst, size_t ld, const float *
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n)
 {
     const size_t row = ld * fm_dtype_bytes(t);
-    if (t == FM_BF16 && n == 32) round_tile(dst, ld, c, m);
+    if (t == FM_BF16 && n == 32 && fm_cpu_isa() >= FM_ISA_AVX512)
+        fm__tile_store_avx512(dst, ld, c, m);
+    else if (t == FM_BF16 && n == 32) round_tile(dst, ld, c, m);
     else
         for (int i = 0; i < m; i++) fm_row_store((char *)dst + (size_t)i * row, t, c + i * 32, n);
+}
+
+void fm_tile_scatter(void *const *to, fm_dtype t, const float *c, int m)
+{
+    if (fm_cpu_isa() >= FM_ISA_AVX512) fm__tile_scatter_avx512(to, t, c, m);
+    else
+        for (int i = 0; i < m; i++) fm_row_store(to[i], t, c + i * 32, 32);
 }
 
 FM_CLONES void fm_tile_scale_add(float *restrict y, size_t ld, const float *restrict a,
@@ -154,7 +165,8 @@ FM_CLONES static void swiglu_f32(float *restrict dst, size_t ld, const float *re
 
 void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m)
 {
-    if (t == FM_BF16) swiglu_bf16(dst, ld, c, m);
+    if (t == FM_BF16 && fm_cpu_isa() >= FM_ISA_AVX512) fm__tile_swiglu_avx512(dst, ld, c, m);
+    else if (t == FM_BF16) swiglu_bf16(dst, ld, c, m);
     else swiglu_f32(dst, ld, c, m);
 }
 
@@ -228,6 +240,10 @@ void fm_tile_softmax(void *p, fm_dtype t, int n_tile, float *score, int m, const
                      float scale, float *max, float *sum, float *alpha)
 {
     const size_t step = (size_t)m * 32, ld = (size_t)n_tile * 32;
+    if (t == FM_BF16 && fm_cpu_isa() >= FM_ISA_AVX512) {
+        fm__tile_softmax_avx512(p, n_tile, score, m, n_visible, scale, max, sum, alpha);
+        return;
+    }
     for (int i = 0; i < m; i++) {
         const int n = n_visible[i] > 0 ? n_visible[i] : 0;
         alpha[i]    = n ? weigh_row(score + i * 32, step, n, scale, &max[i], &sum[i]) : 1.0f;

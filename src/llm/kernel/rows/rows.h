@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to one row at a time: norms, rotation, gating, softmax pieces,
- * rounding to the matrix-input type.  A row's bits depend on the row alone. */
+ * rounding to the matrix-input type.  A row's bits depend on the row alone.  They
+ * are the same at every level but for swiglu and softmax, where AVX-512 has its own
+ * e^x, and for numbers below 2^-126, of which it stores zeros in a tile. */
 #ifndef FM_LLM_KERNEL_ROWS_H
 #define FM_LLM_KERNEL_ROWS_H
 
@@ -25,6 +27,10 @@ void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int inte
 
 /* The first n columns of m tile rows of 32, to rows of dst that are ld apart. */
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n);
+
+/* m tile rows of 32, each to a place of its own that nobody reads soon: past the caches
+ * where that can be done, so that what was there need not be fetched first. */
+void fm_tile_scatter(void *const *to, fm_dtype t, const float *c, int m);
 
 /* y[i,0..32) = a[i] * y[i,0..32) + c[i,0..32), rounded after each operation. */
 void fm_tile_scale_add(float *y, size_t ld, const float *a, const float *c, int m);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has a variant of its own beside the plain one. */
+#ifndef FM_LLM_KERNEL_ROWS_INTERNAL_H
+#define FM_LLM_KERNEL_ROWS_INTERNAL_H
+
+#include "llm/kernel/rows/rows.h"
+
+/* For bf16 results, with an exponential good to 2^-18: other bits than the plain ones. */
+void fm__tile_softmax_avx512(fm_bf16 *p, int n_tile, const float *score, int m,
+                             const int *n_visible, float scale, float *max, float *sum,
+                             float *alpha);
+void fm__tile_swiglu_avx512(fm_bf16 *dst, size_t ld, const float *c, int m);
+
+/* The plain bits but for numbers below 2^-126, which become zeros in bf16. */
+void fm__tile_store_avx512(fm_bf16 *dst, size_t ld, const float *c, int m);
+void fm__tile_scatter_avx512(void *const *to, fm_dtype t, const float *c, int m);
+
+#endif
