@@ -7,8 +7,8 @@
 
 enum { ROWS = 16, TILE = ROWS * 128, STAGES = 3, LINE = 256 };
 
-/* A stage: a tile by the map, a line of bytes, and one 16-byte copy by each lane. */
-enum { STAGE = TILE + LINE + 512, STAGE_PITCH = (STAGE + 1023) / 1024 * 1024 };
+/* A stage: a tile by the map, and one 16-byte copy by each lane, of a line of bytes. */
+enum { STAGE = TILE + 512, STAGE_PITCH = (STAGE + 1023) / 1024 * 1024 };
 
 typedef struct {
     const unsigned char *lines;
@@ -21,12 +21,11 @@ FM_DEVICE void fill_stage(unsigned char *stage, const ring_args &a, const fm_til
 {
     const int            lane = threadIdx.x & 31;
     const unsigned char *line = a.lines + step * LINE;
-    fm_cp_async16(stage + TILE + LINE + lane * 16, line + lane % 16 * 16, lane != 3);
+    fm_cp_async16(stage + TILE + lane * 16, line + lane % 16 * 16, lane != 3);
     fm_mbarrier_arrive_copied(full);
     if (lane) return;
-    fm_mbarrier_expect(full, TILE + LINE);
+    fm_mbarrier_expect(full, TILE);
     fm_bulk_tile(stage, map, step * 128, a.row0 + step, full);
-    fm_bulk_copy(stage + TILE, line, LINE, full);
 }
 
 FM_KERNEL(64) ring(const ring_args a, const __grid_constant__ fm_tile_map map)
@@ -78,7 +77,7 @@ static void want_tile(unsigned char *to, const byte_list &matrix, int rows, int 
 }
 
 /* The matrix ends inside of the last boxes, by rows and by bytes. */
-FM_TEST(a_ring_of_tiles_lines_and_single_copies)
+FM_TEST(a_ring_of_tiles_and_single_copies)
 {
     const int       rows = 20, row_bytes = 7 * 128 + 32, pitch = row_bytes + 16, n_step = 8;
     const byte_list matrix = random_bytes(1, (size_t)(rows * pitch)),
@@ -93,10 +92,9 @@ FM_TEST(a_ring_of_tiles_lines_and_single_copies)
         for (int step = 0; step < n_step; step++) {
             unsigned char *to = &want[(size_t)(step * STAGE)];
             want_tile(to, matrix, rows, row_bytes, pitch, row0, step);
-            memcpy(to + TILE, &lines[(size_t)(step * LINE)], LINE);
             for (int lane = 0; lane < 32; lane++)
                 if (lane != 3)
-                    memcpy(to + TILE + LINE + lane * 16,
+                    memcpy(to + TILE + lane * 16,
                            &lines[(size_t)(step * LINE + lane % 16 * 16)], 16);
         }
         FM_CHECK_EQUAL(out.host(), want);

@@ -55,6 +55,19 @@ static inline void fm__shape_tiles(int rows)
     if (memcmp(&have, &want, sizeof want) != 0) _tile_loadconfig(&want);
 }
 
+/* Both sums += x times 32 k of a panel, whose two tiles lie line by line beside each other. */
+static inline void fm__add_pair(const char *x, long stride, const char *w)
+{
+    _tile_loadd(2, x, stride);
+    _tile_loadd(3, w, 128);
+    _tile_dpbf16ps(0, 2, 3);
+    _tile_zero(3);
+    _tile_loadd(4, w + 64, 128);
+    _tile_dpbf16ps(1, 2, 4);
+    _tile_zero(4);
+    _tile_zero(2);
+}
+
 /* Up to 16 rows at equal distances. */
 typedef struct {
     const char *base;

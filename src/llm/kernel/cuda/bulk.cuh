@@ -71,15 +71,6 @@ FM_DEVICE void fm_mbarrier_wait(fm_mbarrier *b, int parity)
 
 /* --- copies into shared memory ---------------------------------------------- */
 
-/* Whole bytes as they lie: a multiple of 16, both sides 16-byte aligned. */
-FM_DEVICE void fm_bulk_copy(void *smem, const void *gmem, int bytes, fm_mbarrier *b)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(fm_shared_address(smem)),
-                 "l"(__cvta_generic_to_global(gmem)), "r"(bytes), "r"(fm_shared_address(b))
-                 : "memory");
-}
-
 /* Boxes of a row-major matrix; made by fm_tile_map_rows() on the host, handed to the
  * kernel as `const __grid_constant__ fm_tile_map`. */
 typedef CUtensorMap fm_tile_map;
@@ -92,16 +83,6 @@ FM_DEVICE void fm_bulk_tile(void *smem, const fm_tile_map *map, int at, int row,
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3}], [%4];" ::"r"(fm_shared_address(smem)),
                  "l"(map), "r"(at), "r"(row), "r"(fm_shared_address(b))
-                 : "memory");
-}
-
-/* Several such tiles by one request, from 128-byte column `tile` on and one behind the
- * other; map by fm_tile_map_deep().  A request takes its thread some 50 ns. */
-FM_DEVICE void fm_bulk_tiles(void *smem, const fm_tile_map *map, int tile, int row, fm_mbarrier *b)
-{
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(fm_shared_address(smem)),
-                 "l"(map), "r"(0), "r"(row), "r"(tile), "r"(fm_shared_address(b))
                  : "memory");
 }
 
@@ -143,23 +124,6 @@ static inline fm_tile_encoder fm_find_tile_encoder(void)
     return (fm_tile_encoder)f;
 }
 
-static inline fm_status fm_tile_map_make(fm_tile_map *map, const void *base, int n_dim,
-                                         const cuuint64_t *size, const cuuint64_t *between,
-                                         const cuuint32_t *box)
-{
-    static const fm_tile_encoder encode  = fm_find_tile_encoder();
-    const cuuint32_t             every[] = {1, 1, 1};
-    if (!encode) return fm_fail(FM_E_NOSUP, "the driver does not know cuTensorMapEncodeTiled");
-    const CUresult e = encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, (cuuint32_t)n_dim, (void *)base,
-                              size, between, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                              CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (e != CUDA_SUCCESS)
-        return fm_fail(FM_E_NOSUP, "no tile map of %lld rows, %lld bytes apart (driver error %d)",
-                       (long long)size[1], (long long)between[0], (int)e);
-    return FM_OK;
-}
-
 /* A matrix of `rows` rows of row_bytes each, `pitch` bytes apart: pitch a multiple of 16,
  * base 16-byte aligned, box_rows at most 256. */
 static inline fm_status fm_tile_map_rows(fm_tile_map *map, const void *base, int64_t rows,
@@ -167,19 +131,17 @@ static inline fm_status fm_tile_map_rows(fm_tile_map *map, const void *base, int
 {
     const cuuint64_t size[]    = {(cuuint64_t)row_bytes, (cuuint64_t)rows};
     const cuuint64_t between[] = {(cuuint64_t)pitch};
-    const cuuint32_t box[]     = {128, (cuuint32_t)box_rows};
-    return fm_tile_map_make(map, base, 2, size, between, box);
-}
-
-/* The same for boxes of several tiles; row_bytes is a multiple of 128. */
-static inline fm_status fm_tile_map_deep(fm_tile_map *map, const void *base, int64_t rows,
-                                         int64_t row_bytes, int64_t pitch, int box_rows,
-                                         int box_tiles)
-{
-    const cuuint64_t size[]    = {128, (cuuint64_t)rows, (cuuint64_t)row_bytes / 128};
-    const cuuint64_t between[] = {(cuuint64_t)pitch, 128};
-    const cuuint32_t box[]     = {128, (cuuint32_t)box_rows, (cuuint32_t)box_tiles};
-    return fm_tile_map_make(map, base, 3, size, between, box);
+    const cuuint32_t box[]     = {128, (cuuint32_t)box_rows}, every[] = {1, 1};
+    static const fm_tile_encoder encode = fm_find_tile_encoder();
+    if (!encode) return fm_fail(FM_E_NOSUP, "the driver does not know cuTensorMapEncodeTiled");
+    const CUresult e = encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, (void *)base, size, between,
+                              box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                              CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (e != CUDA_SUCCESS)
+        return fm_fail(FM_E_NOSUP, "no tile map of %lld rows, %lld bytes apart (driver error %d)",
+                       (long long)rows, (long long)pitch, (int)e);
+    return FM_OK;
 }
 
 #endif

@@ -61,14 +61,7 @@ static void add_slice(const void *const *x, int rows, int from, const char *w, i
     const fm__tile_source s = fm__tile_rows(&g, x, rows, from, k);
     fm__memory_is_written();
     for (int p = 0; p < k; p += DEPTH, w += STEP) {
-        _tile_loadd(2, s.base + p * 2, s.stride);
-        _tile_loadd(3, w, 2 * LINE);
-        _tile_dpbf16ps(0, 2, 3);
-        _tile_zero(3);
-        _tile_loadd(4, w + LINE, 2 * LINE);
-        _tile_dpbf16ps(1, 2, 4);
-        _tile_zero(4);
-        _tile_zero(2);
+        fm__add_pair(s.base + p * 2, s.stride, w);
         run_errand(e);
     }
 }

@@ -97,16 +97,8 @@ static void multiply(sums *to, const char *weights, const char *tokens, int n)
     fm__memory_is_written();
     _tile_zero(0);
     _tile_zero(1);
-    for (int t = 0; t < n; t += DEPTH, weights += TILE, tokens += 2 * TILE) {
-        _tile_loadd(2, weights, LINE);
-        _tile_loadd(3, tokens, 2 * LINE);
-        _tile_dpbf16ps(0, 2, 3);
-        _tile_zero(3);
-        _tile_loadd(4, tokens + LINE, 2 * LINE);
-        _tile_dpbf16ps(1, 2, 4);
-        _tile_zero(4);
-        _tile_zero(2);
-    }
+    for (int t = 0; t < n; t += DEPTH, weights += TILE, tokens += 2 * TILE)
+        fm__add_pair(weights, LINE, tokens);
     _tile_stored(0, to->half[0], LINE);
     _tile_stored(1, to->half[1], LINE);
     fm__memory_is_written();

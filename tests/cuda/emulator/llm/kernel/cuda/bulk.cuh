@@ -23,21 +23,10 @@ FM_DEVICE void fm_mbarrier_wait(fm_mbarrier *b, int parity) { fm_emu_phase_wait(
 
 /* --- copies into shared memory ---------------------------------------------- */
 
-FM_DEVICE void fm_bulk_copy(void *smem, const void *gmem, int bytes, fm_mbarrier *b)
-{
-    if (bytes <= 0 || bytes % 16 || (uintptr_t)gmem % 16)
-        fm_emu_stop("a bulk copy of %d bytes from %p: not in sixteens", bytes, gmem);
-    fm_emu_need_shared("bulk copy", smem, (size_t)bytes, 16);
-    std::vector<fm_emu_piece> pieces;
-    for (int i = 0; i < bytes; i += 16)
-        pieces.push_back({(unsigned char *)smem + i, (const unsigned char *)gmem + i, 16});
-    fm_emu_bulk(b, pieces, bytes);
-}
-
 typedef struct {
     const unsigned char *base;
     int64_t              rows, row_bytes, pitch;
-    int                  box_rows, box_tiles; /* 0: single tiles */
+    int                  box_rows;
 } fm_tile_map;
 
 /* Chunks are permuted by bits of the address, as the hardware does it. */
@@ -59,21 +48,9 @@ FM_DEVICE void fm_bulk_tile(void *smem, const fm_tile_map *map, int at, int row,
 {
     fm_emu_need_shared("bulk tile", smem, (size_t)map->box_rows * 128, 1024);
     if (at % 16) fm_emu_stop("a bulk tile from byte %d of its rows: not in sixteens", at);
-    if (map->box_tiles) fm_emu_stop("a bulk tile by a map of several");
     std::vector<fm_emu_piece> pieces;
     fm_emu_box(pieces, smem, map, at, row);
     fm_emu_bulk(b, pieces, map->box_rows * 128);
-}
-
-FM_DEVICE void fm_bulk_tiles(void *smem, const fm_tile_map *map, int tile, int row, fm_mbarrier *b)
-{
-    const int each = map->box_rows * 128, n = map->box_tiles;
-    fm_emu_need_shared("bulk tiles", smem, (size_t)(each * n), 1024);
-    if (!n) fm_emu_stop("bulk tiles by a map of single ones");
-    std::vector<fm_emu_piece> pieces;
-    for (int i = 0; i < n; i++)
-        fm_emu_box(pieces, (unsigned char *)smem + i * each, map, (tile + i) * 128, row);
-    fm_emu_bulk(b, pieces, each * n);
 }
 
 FM_DEVICE void fm_tile_map_prefetch(const fm_tile_map *) {}
@@ -92,19 +69,7 @@ static inline fm_status fm_tile_map_rows(fm_tile_map *map, const void *base, int
     if ((uintptr_t)base % 16 || pitch % 16 || box_rows < 1 || box_rows > 256 || rows < 1)
         fm_emu_stop("a tile map of %lld rows, %lld bytes apart, at %p, in boxes of %d",
                     (long long)rows, (long long)pitch, base, box_rows);
-    *map = {(const unsigned char *)base, rows, row_bytes, pitch, box_rows, 0};
-    return FM_OK;
-}
-
-static inline fm_status fm_tile_map_deep(fm_tile_map *map, const void *base, int64_t rows,
-                                         int64_t row_bytes, int64_t pitch, int box_rows,
-                                         int box_tiles)
-{
-    if (row_bytes % 128 || box_tiles < 1 || box_tiles > 256)
-        fm_emu_stop("a tile map of rows of %lld bytes in boxes of %d tiles", (long long)row_bytes,
-                    box_tiles);
-    FM_TRY(fm_tile_map_rows(map, base, rows, row_bytes, pitch, box_rows));
-    map->box_tiles = box_tiles;
+    *map = {(const unsigned char *)base, rows, row_bytes, pitch, box_rows};
     return FM_OK;
 }
 
