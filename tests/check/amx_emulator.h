@@ -13,12 +13,14 @@
 #include "base/number.h"
 
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_zero
 #undef _tile_dpbf16ps
 #define _tile_loadconfig(from) amx_load_shapes(from)
 #define _tile_storeconfig(to) memcpy(to, amx.shapes, sizeof amx.shapes)
 #define _tile_loadd(t, base, stride) amx_load(t, base, stride)
+#define _tile_stream_loadd(t, base, stride) amx_load(t, base, stride)
 #define _tile_stored(t, base, stride) amx_store(t, base, stride)
 #define _tile_zero(t) memset(amx_tile(t), 0, sizeof amx.tile[t])
 #define _tile_dpbf16ps(c, a, b) amx_dot(c, a, b)

@@ -16,6 +16,8 @@
 #include "llm/kernel/gemm/gemm_internal.h"
 #include "llm/kernel/tiles_amx.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 enum {
     ROWS  = FM__TILE_ROWS, /* of a block */
     LINE  = 64,
@@ -54,16 +56,29 @@ static void store_sums(float *c)
     _tile_stored(1, c + FM__HALF, FM_PANEL * 4);
 }
 
+typedef void add_fn(const char *x, long stride, const char *w);
+
 /* The sums of `rows` rows += x w over k in [from, from + k), at most a slice; w begins there. */
-static void add_slice(const void *const *x, int rows, int from, const char *w, int k, errand *e)
+INLINE void add_slice_by(add_fn *add, const void *const *x, int rows, int from, const char *w,
+                         int k, errand *e)
 {
     fm__gathered          g;
     const fm__tile_source s = fm__tile_rows(&g, x, rows, from, k);
     fm__memory_is_written();
     for (int p = 0; p < k; p += DEPTH, w += STEP) {
-        fm__add_pair(s.base + p * 2, s.stride, w);
+        add(s.base + p * 2, s.stride, w);
         run_errand(e);
     }
+}
+
+static void add_slice(const void *const *x, int rows, int from, const char *w, int k, errand *e)
+{
+    add_slice_by(fm__add_pair, x, rows, from, w, k, e);
+}
+
+static void add_passing_slice(const void *const *x, int from, const char *w, int k, errand *e)
+{
+    add_slice_by(fm__add_passing, x, ROWS, from, w, k, e);
 }
 
 /* Whole blocks, at least two; the next slice is fetched while they pass this one. */
@@ -78,7 +93,7 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
             float *sum = c + (size_t)b * ROWS * FM_PANEL;
             if (p) load_sums(sum);
             else clear_sums();
-            add_slice(x + b * ROWS, ROWS, p, here, n, &e);
+            add_passing_slice(x + b * ROWS, p, here, n, &e);
             store_sums(sum);
         }
     }
