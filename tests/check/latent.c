@@ -18,7 +18,7 @@
 #endif
 
 enum { LANES = FM_LATENT_LANES, KEYS = FM_LATENT_KEYS };
-enum { MAX_WIDTH = 576, VARIANTS = 3, GUARD = 0xa5 };
+enum { MAX_WIDTH = 576, VARIANTS = 4, GUARD = 0xa5 };
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
 

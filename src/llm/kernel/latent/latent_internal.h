@@ -5,12 +5,15 @@
 
 #include "llm/kernel/latent/latent.h"
 
-fm_latent_pack_fn  fm__latent_pack_bf16_ref, fm__latent_pack_f32_ref, fm__latent_pack_bf16_avx512;
+fm_latent_pack_fn  fm__latent_pack_bf16_ref, fm__latent_pack_f32_ref;
+fm_latent_pack_fn  fm__latent_pack_bf16_avx2, fm__latent_pack_bf16_avx512;
 fm_latent_score_fn fm__latent_score_bf16_ref, fm__latent_score_f32_ref;
+fm_latent_score_fn fm__latent_score_bf16_avx2;
 fm_latent_score_fn fm__latent_score_bf16_avx512, fm__latent_score_bf16_amx;
 fm_latent_weigh_fn fm__latent_weigh_bf16_ref, fm__latent_weigh_f32_ref;
 fm_latent_weigh_fn fm__latent_weigh_bf16_avx512;
 fm_latent_value_fn fm__latent_value_bf16_ref, fm__latent_value_f32_ref;
+fm_latent_value_fn fm__latent_value_bf16_avx2;
 fm_latent_value_fn fm__latent_value_bf16_avx512, fm__latent_value_bf16_amx;
 
 /* A pair of bf16 in one lane. */

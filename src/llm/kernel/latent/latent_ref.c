@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The definition, in plain C.  Loops over lanes are innermost and of fixed
  * length, so that the compiler's copies for each level are vectors; that is
- * enough for AVX2 and for the reference arithmetic. */
+ * enough for F32, which is there for comparisons. */
 #include <string.h>
 
 #include "llm/kernel/latent/latent_internal.h"
