@@ -93,9 +93,10 @@ typedef struct {
 
 static inline int fm__evenly_spaced(const void *const *x, int rows)
 {
+    intptr_t uneven = 0; /* no branch: asked for every slice, as vectors */
     for (int i = 2; i < rows; i++)
-        if ((intptr_t)x[i] - (intptr_t)x[i - 1] != (intptr_t)x[1] - (intptr_t)x[0]) return 0;
-    return 1;
+        uneven |= ((intptr_t)x[i] - (intptr_t)x[i - 1]) ^ ((intptr_t)x[1] - (intptr_t)x[0]);
+    return uneven == 0;
 }
 
 /* The slice of x from k = `from`: in place where the rows allow it, else copied. */

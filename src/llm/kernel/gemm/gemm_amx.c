@@ -81,10 +81,11 @@ static void add_passing_slice(const void *const *x, int from, const char *w, int
     add_slice_by(fm__add_passing, x, ROWS, from, w, k, e);
 }
 
-/* Whole blocks, at least two; the next slice is fetched while they pass this one. */
+/* Whole blocks, at least two; the next slice is fetched while they pass this one.  A panel of
+ * one slice is attention's, which has just packed it. */
 static void many_blocks(float *c, const void *const *x, int n_block, const char *w, int k)
 {
-    const int lines = (STEP / LINE + n_block - 1) / n_block;
+    const int lines = k > SLICE ? (STEP / LINE + n_block - 1) / n_block : 0;
     for (int p = 0; p < k; p += SLICE) {
         const int   n    = fm__least(SLICE, k - p);
         const char *here = w + (size_t)p * FM_PANEL * 2;
