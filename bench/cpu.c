@@ -102,6 +102,9 @@ static fm_status measure_all(const arguments *a)
     report.pinned      = fm_threads_pin(team) == n_thread;
     FM_GO(fm_limits_measure(&report.limits, n_thread));
     fm_report_head(&report);
+    if (report.limits.fed > 0)
+        fm_report_fact(&report, "bf16 peak with operands from L1", report.limits.fed * 1e-9,
+                       "GFLOP/s");
     FM_GO(measure_parts_of_model(&m));
     FM_GO(fm_measure_model(&m));
     FM_GO(write_files(&report, a));

@@ -15,6 +15,7 @@ typedef struct {
     fm_isa isa;
     double read; /* bytes per second out of memory, all threads */
     double peak; /* FLOP per second of the bf16 product, all threads at once */
+    double fed;  /* the same with operands from L1, as a rule; 0 unless AMX */
 } fm_limits;
 
 /* Bytes per second when all threads of the team read the arena, each a share
