@@ -63,12 +63,29 @@ static void one_unit(const product *p, ending e, void *y, int ld, int group, int
     else put_tile(p, e, to, tile, m);
 }
 
+/* Groups of rows that a thread takes whole: they stay in its cache while all panels pass, and
+ * panels that threads read at about the same time come from memory once.  The last round is
+ * divided by panel, so that all end together. */
+static int whole_groups(const product *p, int n_group)
+{
+    const int rounds = n_group / p->b->n_thread - 1;
+    return rounds > 0 ? rounds * p->b->n_thread : 0;
+}
+
 static void multiply(const product *p, ending e, void *y, int ld)
 {
     const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
+    const int whole   = whole_groups(p, n_group);
     const int at_once = n_group > 1 ? 2 : fm__panels_at_once(p->b, p->w, n_panel);
-#pragma omp parallel for schedule(dynamic, at_once) num_threads(p->b->n_thread)
-    for (int u = 0; u < n_group * n_panel; u++) one_unit(p, e, y, ld, u / n_panel, u % n_panel);
+#pragma omp parallel num_threads(p->b->n_thread)
+    {
+#pragma omp for schedule(dynamic) nowait
+        for (int g = 0; g < whole; g++)
+            for (int panel = 0; panel < n_panel; panel++) one_unit(p, e, y, ld, g, panel);
+#pragma omp for schedule(dynamic, at_once)
+        for (int u = whole * n_panel; u < n_group * n_panel; u++)
+            one_unit(p, e, y, ld, u / n_panel, u % n_panel);
+    }
 }
 
 static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
