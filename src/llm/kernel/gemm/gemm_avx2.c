@@ -33,14 +33,13 @@ typedef struct {
 /* What widening takes. */
 typedef struct {
     _Alignas(32) uint32_t upper[8], e4m3[8];
-    _Alignas(32) float power[8];
 } constants;
 
 #define EIGHT(x)                                                                                   \
     {                                                                                              \
         x, x, x, x, x, x, x, x                                                                     \
     }
-static const constants known = {EIGHT(0xffff0000u), EIGHT(0x87f00000u), EIGHT(0x1p120f)};
+static const constants known = {EIGHT(0xffff0000u), EIGHT(0x87f087f0u)};
 
 /* The same address, but the compiler does not know, so it reads there again
  * what it would rather keep, and there is no register left but those of sums.
@@ -63,15 +62,16 @@ INLINE __m256 f32_of_bf16(__m256i pairs, int odd, const constants *t)
                                    : _mm256_slli_epi32(pairs, 16));
 }
 
-/* A lane is an output of both halves: k, k, k + 1, k + 1.  With its exponent
- * moved to f32's place e4m3 is 2^120 too small, subnormals included, so one
- * product makes it exact. */
+/* A lane is an output of both halves: k, k, k + 1, k + 1.  With its exponent moved to bf16's place
+ * e4m3 is 2^120 too small, subnormals included: x is made 2^64 times larger to keep products
+ * normal, and the factor of a sum takes the rest. */
 INLINE __m256 f32_of_fp8(__m256i pairs, int half, int odd, const constants *t)
 {
-    const __m256i top   = _mm256_slli_epi32(pairs, 24 - 8 * half - 16 * odd);
-    const __m256i moved = _mm256_and_si256(_mm256_srai_epi32(top, 4), load(t->e4m3));
-    return _mm256_mul_ps(_mm256_castsi256_ps(moved), _mm256_load_ps(t->power));
+    const __m256i top = half ? pairs : _mm256_slli_epi16(pairs, 8);
+    return f32_of_bf16(_mm256_and_si256(_mm256_srai_epi16(top, 4), load(t->e4m3)), odd, t);
 }
+
+static const float x_beside_fp8 = 0x1p64f, sum_of_fp8 = 0x1p56f;
 
 /* Eight outputs, the panel's v-th, at even or odd k of the pair at w. */
 INLINE __m256 weights(const char *w, source from, int v, int odd, const constants *t)
@@ -155,7 +155,7 @@ INLINE void run_scaled(float *c, const operands *o, const float *scale, shape s)
 #pragma GCC unroll 4
         for (int v = 0; v < s.wide; v++) {
             float       *to     = c + i * FM_PANEL + (s.v0 + v) * 8;
-            const __m256 factor = _mm256_set1_ps(scale[(s.v0 + v) / 2]);
+            const __m256 factor = _mm256_set1_ps(scale[(s.v0 + v) / 2] * sum_of_fp8);
             _mm256_storeu_ps(to, _mm256_fmadd_ps(factor, sum[i][v], _mm256_loadu_ps(to)));
         }
 }
@@ -208,11 +208,12 @@ static void run_fp8(float *c, const operands *o, const float *scale, int rows)
     run_tile(c, o, scale, FP8, rows);
 }
 
-static void widen_x(float *restrict to, const fm_bf16 *restrict x, int k)
+static void widen_x(float *restrict to, const fm_bf16 *restrict x, int k, float by)
 {
     for (int p = 0; p < k; p += 8) {
         const __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(x + p)));
-        _mm256_store_ps(to + p, _mm256_castsi256_ps(_mm256_slli_epi32(a, 16)));
+        const __m256  y = _mm256_castsi256_ps(_mm256_slli_epi32(a, 16));
+        _mm256_store_ps(to + p, _mm256_mul_ps(y, _mm256_set1_ps(by)));
     }
 }
 
@@ -246,7 +247,7 @@ INLINE void run_slice(tile_fn *run, float *c, const void *const *x, const operan
     for (int i = 0, rows; i < m; i += rows) {
         rows = rows_of_tile(m - i);
         for (int r = 0; r < rows; r++) {
-            widen_x(wide[r], (const fm_bf16 *)x[i + r] + from, o.k);
+            widen_x(wide[r], (const fm_bf16 *)x[i + r] + from, o.k, scale ? x_beside_fp8 : 1);
             o.x[r] = wide[r];
         }
         fetch_rows(x + i + rows, fm__least(rows, m - i - rows), from, o.k);
