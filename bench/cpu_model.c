@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/cpu_measure.h"
+#include "bench/median.h"
 #include "llm/engine.h"
 
 enum { MAX_CONTEXT = 16384, MAX_STEPS = 4096, CROWD = 64, CROWD_IN = 128, CROWD_OUT = 32 };
@@ -62,17 +63,9 @@ static fm_status run(trial *t, int n_seq, int n_in, int n_out)
     return FM_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_step(trial *t)
 {
-    if (!t->n_step) return 0;
-    qsort(t->step, (size_t)t->n_step, sizeof t->step[0], ascending);
-    return t->step[t->n_step / 2];
+    return t->n_step ? fm_median(t->step, t->n_step) : 0;
 }
 
 static void report(const trial *t, const char *group, const char *name, double seconds,

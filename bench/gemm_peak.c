@@ -40,12 +40,8 @@ PEAK(peak_fma_avx2, "avx2,fma", __m256, _mm256_setzero_ps(), FMA_AVX2, 16)
 PEAK(peak_fma_avx512, "avx512f", __m512, _mm512_setzero_ps(), FMA_AVX512, 32)
 PEAK(peak_dot_avx512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(), DOT_AVX512, 64)
 
-#define AMX __attribute__((target("amx-tile,amx-bf16")))
-
-enum { TILE = 1024, TILE_FLOPS = 16 * 16 * 32 * 2 };
-
-/* Eight tiles of 16 rows of 64 bytes. */
-AMX static void shape_tiles(void)
+/* Four tiles of 16 x 16 sums over 32 k. */
+__attribute__((target("amx-tile,amx-bf16"))) static double peak_dot_amx(void)
 {
     struct {
         unsigned char  palette, start_row, reserved[14];
@@ -58,12 +54,6 @@ AMX static void shape_tiles(void)
     }
     __asm__ volatile("" ::"r"(&shapes) : "memory");
     _tile_loadconfig(&shapes);
-}
-
-/* Four tiles of sums, 32 rows and 32 outputs. */
-AMX static double peak_dot_amx(void)
-{
-    shape_tiles();
     const double began = fm_now();
     for (int r = 0; r < ROUNDS / 8; r++) {
         _tile_dpbf16ps(0, 4, 6);
@@ -71,25 +61,7 @@ AMX static double peak_dot_amx(void)
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
     }
-    return ROUNDS / 8 * 4.0 * TILE_FLOPS / (fm_now() - began);
-}
-
-AMX double fm_bench_fed_amx(void)
-{
-    static const char operands[3 * TILE] __attribute__((aligned(64)));
-    shape_tiles();
-    const double began = fm_now();
-    for (int r = 0; r < ROUNDS / 8; r++) {
-        _tile_loadd(2, operands, 64);
-        _tile_loadd(3, operands + TILE, 64);
-        _tile_dpbf16ps(0, 2, 3);
-        _tile_zero(3);
-        _tile_loadd(4, operands + 2 * TILE, 64);
-        _tile_dpbf16ps(1, 2, 4);
-        _tile_zero(4);
-        _tile_zero(2);
-    }
-    return ROUNDS / 8 * 2.0 * TILE_FLOPS / (fm_now() - began);
+    return ROUNDS / 8 * 4 * 16.0 * 16 * 32 * 2 / (fm_now() - began);
 }
 
 static double once(fm_isa isa, fm_dtype type)

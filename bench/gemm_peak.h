@@ -9,8 +9,8 @@
 /* FLOP/s of the instruction a variant is built on, with registers only; 0 for ref. */
 double fm_bench_peak(fm_isa isa, fm_dtype type);
 
-/* FLOP/s of AMX products whose operands are loaded from L1 as tiles_amx.h does it: on a core
- * that is shared with another machine's hyperthread less than the peak, now and then or always. */
+/* FLOP/s of AMX products as the kernels do them, with operands from L1: on a core that is shared
+ * with another machine's hyperthread less than the peak, now and then or always. */
 double fm_bench_fed_amx(void);
 
 #endif

@@ -3,10 +3,10 @@
 
 #include <omp.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "bench/gemm_peak.h"
+#include "bench/median.h"
 #include "device/host.h"
 
 enum { PASSES = 5, LINE = 64, MOST_STREAMS = 4 };
@@ -70,12 +70,6 @@ double fm_peak_of_team(fm_isa isa, fm_dtype type, int n_thread)
     return best;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median: what a neighbour takes comes and goes. */
 static double fed_peak_of_team(fm_isa isa, int n_thread)
 {
@@ -91,8 +85,7 @@ static double fed_peak_of_team(fm_isa isa, int n_thread)
         }
         rate[i] = all;
     }
-    qsort(rate, GOES, sizeof *rate, by_size);
-    return rate[GOES / 2];
+    return fm_median(rate, GOES);
 }
 
 fm_status fm_limits_measure(fm_limits *out, int n_thread)

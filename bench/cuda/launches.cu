@@ -9,6 +9,7 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
+#include "bench/median.h"
 #include "device/cuda/device.h"
 #include "llm/kernel/cuda/fetch.h"
 #include "llm/kernel/cuda/linear.h"
@@ -114,7 +115,7 @@ static void measure_graphs(cudaStream_t s)
         start[i] = (fm_now() - begin) * 1e6;
         stand_wait();
     }
-    stand_number("start of a graph", "380 nodes, host", stand_median(start, SAMPLES), "us");
+    stand_number("start of a graph", "380 nodes, host", fm_median(start, SAMPLES), "us");
     for (int i = 0; i < GRAPHS; i++) (void)cudaGraphExecDestroy(graph[i]);
 }
 
@@ -128,7 +129,7 @@ static void measure_launch(cudaStream_t s)
         stand_need(fm_cuda_launched("nothing"));
         stand_wait();
     }
-    stand_number("launch", "host, one kernel", stand_median(us, SAMPLES), "us");
+    stand_number("launch", "host, one kernel", fm_median(us, SAMPLES), "us");
 }
 
 /* --- what may lie between two kernels ------------------------------------------- */
@@ -199,7 +200,7 @@ static double between_us(const meadow *m, void (*put)(const meadow *))
         stand_wait();
         us[i] = stand_between(0, 1) / BETWEEN;
     }
-    return stand_median(us, SAMPLES);
+    return fm_median(us, SAMPLES);
 }
 
 static cudaGraphExec_t record_one(cudaStream_t s)
@@ -268,7 +269,7 @@ static void measure_answer(cudaStream_t s)
         for (int i = 0; i < SAMPLES; i++)
             us[i] = seen_us(s, here, there, 1 + i + by_flag * SAMPLES, by_flag);
         stand_number("launch to answer", by_flag ? "polled mapped memory" : "stream synchronised",
-                     stand_median(us, SAMPLES), "us");
+                     fm_median(us, SAMPLES), "us");
     }
     (void)cudaFreeHost(here);
 }

@@ -10,6 +10,7 @@
 #include "bench/cuda/model_profile.h"
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
+#include "bench/median.h"
 #include "device/cuda/device.h"
 
 enum { WARM = 3, MIN_PASSES = 3, MAX_PASSES = 31, PROFILES = 5 };
@@ -62,7 +63,7 @@ static double passes_us(fm_gpu_stand *s, int n)
     }
     stand_wait();
     for (int i = 0; i < n; i++) us[i] = stand_between(i, i + 1);
-    return stand_median(us, n);
+    return fm_median(us, n);
 }
 
 /* How many passes fit into the time for one number. */
@@ -109,7 +110,7 @@ static double steps_ahead_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *o
     stand_need(fm_run_chosen(s->run, ticket[n % 2], out));
     stand_wait();
     for (int i = 0; i < n; i++) us[i] = stand_between(i, i + 1);
-    return stand_median(us, n);
+    return fm_median(us, n);
 }
 
 /* The recorded pass alone, again and again; 0: it is not recorded. */
@@ -126,7 +127,7 @@ static double replays_us(fm_gpu_stand *s, int n)
     }
     stand_wait();
     for (int i = 0; i < n; i++) us[i] = stand_between(i, i + 1);
-    return stand_median(us, n);
+    return fm_median(us, n);
 }
 
 static void time_steps_ahead(fm_gpu_stand *s, const char *how, const fm_shape *shape,
@@ -152,7 +153,7 @@ static void time_steps(fm_gpu_stand *s, const char *how, const fm_shape *shape)
     for (int i = 0; i < WARM; i++) about = step_us(s, draw, out);
     const int n = passes_for(about);
     for (int i = 0; i < n; i++) us[i] = step_us(s, draw, out);
-    send_pass(s, "decode step", how, shape, stand_median(us, n));
+    send_pass(s, "decode step", how, shape, fm_median(us, n));
     time_steps_ahead(s, how, shape, draw, out, n);
     free(draw);
     free(out);

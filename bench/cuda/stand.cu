@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/median.h"
+
 extern "C" {
 #include "base/clock.h"
 }
@@ -174,7 +176,7 @@ static double time_of(const watch *w, cudaGraphExec_t exec)
     for (int i = 0; i < WARM; i++) spent += replay_us(w, exec);
     while (n < MIN_SAMPLES || (n < MAX_SAMPLES && spent < SAMPLING_US))
         spent += us[n++] = replay_us(w, exec);
-    return stand_median(us, n);
+    return fm_median(us, n);
 }
 
 double stand_time(void (*record)(void *arg, fm_stream stream), void *arg)
@@ -235,18 +237,6 @@ void stand_hold(fm_stream stream, double us)
 {
     hold<<<1, 1, 0, (cudaStream_t)stream>>>((uint64_t)(us * 1e3));
     NEED(cudaGetLastError());
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double stand_median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    return x[n / 2];
 }
 
 /* --- results ---------------------------------------------------------------- */

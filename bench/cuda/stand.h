@@ -53,8 +53,6 @@ void   stand_wait(void);                /* until the GPU has done everything */
  * runs without waiting for the host. */
 void stand_hold(fm_stream stream, double us);
 
-double stand_median(double *x, int n); /* sorts them */
-
 /* --- results ---------------------------------------------------------------- */
 
 void stand_send(const fm_gpu_result *x); /* `section` is filled in here */
