@@ -76,7 +76,7 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     const size_t key_w   = fm_round_up((size_t)(c->nope + c->rope), FM_PANEL);
     const size_t value_w = fm_round_up((size_t)c->v_dim, FM_PANEL);
     const size_t keys = FM_PROMPT_KEYS, es = b->act_bytes;
-    const size_t rows = (size_t)fm__rows_at_once(b, c->hidden);
+    const size_t rows = fm__moves_rows(b) ? (size_t)fm__rows_at_once(b, c->hidden) : 0;
     _Static_assert(FM_QUERY_TILE * FM_PROMPT_KEYS >= FM_LATENT_KEYS * FM_LATENT_LANES,
                    "scores and weights serve both forms");
     _Static_assert(FM_TILE_ROWS >= FM_PROMPT_KEYS, "a tile takes a block of keys");
