@@ -2,26 +2,20 @@
 /* The three routing methods.  Ties go to the lowest group, then the lowest
  * expert; weights never contain the selection bias. */
 #include <math.h>
+#include <string.h>
 
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_internal.h"
 
 enum { MAX_EXPERTS = 4096 };
 
-static int argmax(const float *x, int n)
-{
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
-}
-
 static float group_score(const float *choice, int n, fm_route_method method)
 {
     float first = -INFINITY, second = -INFINITY;
-    for (int i = 0; i < n; i++) {
-        if (choice[i] > first) second = first, first = choice[i];
-        else if (choice[i] > second) second = choice[i];
+    for (int i = 0; i < n; i++) { /* no branch: nobody can foresee which is larger */
+        const float lower = choice[i] > first ? first : choice[i];
+        first             = choice[i] > first ? choice[i] : first;
+        second            = lower > second ? lower : second;
     }
     return method == FM_ROUTE_NOAUX_TC ? first + second : first;
 }
@@ -31,15 +25,16 @@ static void keep_groups(const fm_model_config *c, float *choice)
 {
     const int per = c->n_expert / c->n_group;
     float     score[MAX_EXPERTS];
-    char      kept[MAX_EXPERTS] = {0};
+    char      kept[MAX_EXPERTS];
+    memset(kept, 0, (size_t)c->n_group);
     for (int g = 0; g < c->n_group; g++) score[g] = group_score(choice + g * per, per, c->route);
     for (int i = 0; i < c->top_group; i++) {
-        const int g = argmax(score, c->n_group);
+        const int g = fm_row_argmax(score, c->n_group);
         kept[g]     = 1;
         score[g]    = -INFINITY;
     }
-    for (int e = 0; e < c->n_expert; e++)
-        if (!kept[e / per]) choice[e] = -INFINITY;
+    for (int g = 0; g < c->n_group; g++)
+        for (int e = g * per; e < (g + 1) * per && !kept[g]; e++) choice[e] = -INFINITY;
 }
 
 static void route_row(const fm_model_config *c, float *p, const float *bias, int32_t *expert,
@@ -51,7 +46,7 @@ static void route_row(const fm_model_config *c, float *p, const float *bias, int
     for (int e = 0; e < c->n_expert; e++) choice[e] = bias ? p[e] + bias[e] : p[e];
     if (c->route != FM_ROUTE_GREEDY && c->n_group > 1) keep_groups(c, choice);
     for (int i = 0; i < c->top_k; i++) {
-        expert[i]         = argmax(choice, c->n_expert);
+        expert[i]         = fm_row_argmax(choice, c->n_expert);
         weight[i]         = p[expert[i]];
         choice[expert[i]] = -INFINITY;
         sum += weight[i];
