@@ -9,7 +9,7 @@
 #include "llm/op/run.h"
 
 enum {
-    FM_TILE_ROWS    = 256,  /* rows handed to the gemm kernel at once, at most */
+    FM_TILE_ROWS    = 512,  /* rows handed to the gemm kernel at once, at most */
     FM_PASS_ROWS    = 2048, /* rows an FFN takes through its wide middle at once */
     FM_PROMPT_KEYS  = 256,  /* keys of a block in the expanded form, counted from position 0 */
     FM_PROMPT_ROWS  = 2048, /* queries that share one expansion of the keys */
