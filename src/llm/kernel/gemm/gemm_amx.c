@@ -23,7 +23,8 @@ enum {
     LINE  = 64,
     DEPTH = 32,                   /* k of a product */
     STEP  = DEPTH * FM_PANEL * 2, /* bytes of w that two products need */
-    SLICE = FM__TILE_SLICE,       /* its weights, a block's rows and sums fit into L1 */
+    PART  = FM__TILE_SLICE,       /* k of rows that are gathered at once */
+    SLICE = 2 * PART,             /* its weights and a block's sums fit into L1 */
     AHEAD = 4 * STEP,             /* bytes between reading and prefetching */
 };
 
@@ -58,8 +59,8 @@ static void store_sums(float *c)
 
 typedef void add_fn(const char *x, long stride, const char *w);
 
-/* The sums of `rows` rows += x w over k in [from, from + k), at most a slice; w begins there. */
-INLINE void add_slice_by(add_fn *add, const void *const *x, int rows, int from, const char *w,
+/* The sums of `rows` rows += x w over k in [from, from + k), at most a part; w begins there. */
+INLINE void add_part_by(add_fn *add, const void *const *x, int rows, int from, const char *w,
                          int k, errand *e)
 {
     fm__gathered          g;
@@ -71,21 +72,24 @@ INLINE void add_slice_by(add_fn *add, const void *const *x, int rows, int from, 
     }
 }
 
-static void add_slice(const void *const *x, int rows, int from, const char *w, int k, errand *e)
+static void add_part(const void *const *x, int rows, int from, const char *w, int k, errand *e)
 {
-    add_slice_by(fm__add_pair, x, rows, from, w, k, e);
+    add_part_by(fm__add_pair, x, rows, from, w, k, e);
 }
 
-static void add_passing_slice(const void *const *x, int from, const char *w, int k, errand *e)
+/* A block's slice, whose weights begin at w: its rows pass by. */
+static void add_slice(const void *const *x, int from, const char *w, int k, errand *e)
 {
-    add_slice_by(fm__add_passing, x, ROWS, from, w, k, e);
+    for (int p = 0; p < k; p += PART)
+        add_part_by(fm__add_passing, x, ROWS, from + p, w + (size_t)p * FM_PANEL * 2,
+                    fm__least(PART, k - p), e);
 }
 
 /* Whole blocks, at least two; the next slice is fetched while they pass this one.  A panel of
- * one slice is attention's, which has just packed it. */
+ * one part is attention's, which has just packed it. */
 static void many_blocks(float *c, const void *const *x, int n_block, const char *w, int k)
 {
-    const int lines = k > SLICE ? (STEP / LINE + n_block - 1) / n_block : 0;
+    const int lines = k > PART ? (STEP / LINE + n_block - 1) / n_block : 0;
     for (int p = 0; p < k; p += SLICE) {
         const int   n    = fm__least(SLICE, k - p);
         const char *here = w + (size_t)p * FM_PANEL * 2;
@@ -94,7 +98,7 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
             float *sum = c + (size_t)b * ROWS * FM_PANEL;
             if (p) load_sums(sum);
             else clear_sums();
-            add_passing_slice(x + b * ROWS, p, here, n, &e);
+            add_slice(x + b * ROWS, p, here, n, &e);
             store_sums(sum);
         }
     }
@@ -116,11 +120,11 @@ static void one_block(float *c, const void *const *x, int i, int m, const char *
 {
     const block b = block_of(i, m);
     /* What earlier rows met is here already, and so is what attention just packed. */
-    const int here = i || (k <= SLICE && m >= ROWS);
+    const int here = i || (k <= PART && m >= ROWS);
     errand    e    = {w + AHEAD, here ? 0 : STEP / LINE};
     clear_sums();
-    for (int p = 0; p < k; p += SLICE)
-        add_slice(x + b.at, b.rows, p, w + (size_t)p * FM_PANEL * 2, fm__least(SLICE, k - p), &e);
+    for (int p = 0; p < k; p += PART)
+        add_part(x + b.at, b.rows, p, w + (size_t)p * FM_PANEL * 2, fm__least(PART, k - p), &e);
     store_sums(c + (size_t)b.at * FM_PANEL);
 }
 
@@ -165,7 +169,7 @@ static pending part_of_block(float *part, float *c, const void *const *x, int i,
 {
     const block b = block_of(i, m);
     clear_sums();
-    add_slice(x + b.at, b.rows, from, w, k, e);
+    add_part(x + b.at, b.rows, from, w, k, e);
     store_sums(part);
     return (pending){.c    = c + (size_t)i * FM_PANEL,
                      .part = part + (size_t)(i - b.at) * FM_PANEL,
