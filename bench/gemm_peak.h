@@ -6,6 +6,9 @@
 #include "base/cpu.h"
 #include "base/number.h"
 
+/* Random numbers for what is to be measured. */
+void fm_bench_numbers(void *p, size_t bytes);
+
 /* FLOP/s of the instruction a variant is built on, with registers only; 0 for ref. */
 double fm_bench_peak(fm_isa isa, fm_dtype type);
 
