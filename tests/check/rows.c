@@ -119,6 +119,26 @@ static void rotation_turns_pairs(void **state)
     }
 }
 
+static void rotation_in_bf16_rounds_once(void **state)
+{
+    (void)state;
+    enum { N = 64 };
+    float   cos_of[N / 2], sin_of[N / 2], x[N], whole[N];
+    fm_bf16 half[N], want[N];
+    for (int i = 0; i < N / 2; i++) cos_of[i] = cosf((float)i), sin_of[i] = sinf((float)i);
+    for (int n = 2; n <= N; n += 2)
+        for (int interleaved = 0; interleaved < 2; interleaved++) {
+            fill(x, N, (uint64_t)n, 3.0f);
+            x[n / 2] = n % 4 ? NAN : INFINITY;
+            fm_row_store(half, FM_BF16, x, N);
+            fm_row_load(whole, FM_BF16, half, N);
+            fm_row_rotate(whole, cos_of, sin_of, n, interleaved);
+            fm_row_store(want, FM_BF16, whole, N);
+            fm_row_rotate_bf16(half, cos_of, sin_of, n, interleaved);
+            assert_memory_equal(half, want, sizeof want);
+        }
+}
+
 static void swiglu_gates(void **state)
 {
     (void)state;
@@ -259,6 +279,7 @@ int main(void)
         cmocka_unit_test(tiles_are_scattered),
         cmocka_unit_test(scale_add_rounds_twice),
         cmocka_unit_test(rotation_turns_pairs),
+        cmocka_unit_test(rotation_in_bf16_rounds_once),
         cmocka_unit_test(swiglu_gates),
         cmocka_unit_test(softmax_over_blocks),
         cmocka_unit_test(argmax_is_the_first_of_the_largest),

@@ -63,11 +63,10 @@ static void rotate_query(const row_args *a, int i)
     const size_t           at = (size_t)a->r->batch->pos[i] * (size_t)(c->rope / 2);
     for (int h = 0; h < a->r->weights->n_head; h++) {
         const size_t col  = (size_t)(h * (c->nope + c->rope) + c->nope);
-        char        *part = fm__act_at(b, a->act, i) + col * b->act_bytes;
-        float        x[MAX_ROPE];
-        fm_row_load(x, b->act, part, c->rope);
-        fm_row_rotate(x, b->cos + at, b->sin + at, c->rope, c->rope_interleave);
-        fm_row_store(part, b->act, x, c->rope);
+        void        *part = fm__act_at(b, a->act, i) + col * b->act_bytes;
+        if (b->act == FM_BF16)
+            fm_row_rotate_bf16(part, b->cos + at, b->sin + at, c->rope, c->rope_interleave);
+        else fm_row_rotate(part, b->cos + at, b->sin + at, c->rope, c->rope_interleave);
     }
 }
 

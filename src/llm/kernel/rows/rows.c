@@ -144,6 +144,36 @@ void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int inte
     else rotate_halves(x, x + n / 2, cos, sin, n / 2);
 }
 
+/* A pair is one word, and words become vectors without being shuffled. */
+FM_CLONES static void rotate_neighbours_bf16(fm_bf16 *restrict x, const float *restrict cos,
+                                             const float *restrict sin, int n)
+{
+    for (int i = 0; i < n / 2; i++) {
+        uint32_t pair;
+        memcpy(&pair, x + 2 * i, sizeof pair);
+        const float a = fm_f32_from_bits(pair << 16), b = fm_f32_from_bits(pair & 0xffff0000u);
+        pair = fm_bf16_of_f32(a * cos[i] - b * sin[i]) |
+               (uint32_t)fm_bf16_of_f32(a * sin[i] + b * cos[i]) << 16;
+        memcpy(x + 2 * i, &pair, sizeof pair);
+    }
+}
+
+FM_CLONES static void rotate_halves_bf16(fm_bf16 *restrict x, fm_bf16 *restrict y,
+                                         const float *restrict cos, const float *restrict sin, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const float a = fm_f32_of_bf16(x[i]), b = fm_f32_of_bf16(y[i]);
+        x[i] = fm_bf16_of_f32(a * cos[i] - b * sin[i]);
+        y[i] = fm_bf16_of_f32(a * sin[i] + b * cos[i]);
+    }
+}
+
+void fm_row_rotate_bf16(fm_bf16 *x, const float *cos, const float *sin, int n, int interleaved)
+{
+    if (interleaved) rotate_neighbours_bf16(x, cos, sin, n);
+    else rotate_halves_bf16(x, x + n / 2, cos, sin, n / 2);
+}
+
 static inline float silu(float x)
 {
     return x / (1.0f + fm_exp(-x));

@@ -24,6 +24,7 @@ void fm_row_scale(float *y, float a, int n);                      /* y *= a */
 /* Rotates n/2 pairs in place: (x[2i], x[2i+1]), or (x[i], x[i+n/2]) if not
  * interleaved; cos and sin [n/2]. */
 void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int interleaved);
+void fm_row_rotate_bf16(fm_bf16 *x, const float *cos, const float *sin, int n, int interleaved);
 
 /* The first n columns of m tile rows of 32, to rows of dst that are ld apart. */
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n);
