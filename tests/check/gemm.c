@@ -164,6 +164,31 @@ static void check_company(const fm_gemm *v, int m, const float *got)
     place_rows(1);
 }
 
+typedef struct {
+    const float *c, *want;
+    int          next;
+} hearing;
+
+static void hear(void *ctx, int from, int n)
+{
+    hearing     *h  = ctx;
+    const size_t at = (size_t)from * FM_PANEL;
+    assert_int_equal(from, h->next);
+    assert_memory_equal(h->c + at, h->want + at, (size_t)n * FM_PANEL * sizeof *h->c);
+    h->next += n;
+}
+
+/* Every row is told of once, in order, and has its final bits by then. */
+static void check_telling(const fm_gemm *v, int m, const float *want)
+{
+    static float c[MAX_M * FM_PANEL];
+    hearing      h = {c, want, 0};
+    memset(c, GUARD, sizeof c);
+    v->telling_bf16(c, p.row, p.panel, m, p.k, hear, &h);
+    assert_int_equal(h.next, m);
+    assert_memory_equal(c, want, (size_t)m * FM_PANEL * sizeof *c);
+}
+
 static void check_shape(const fm_gemm *v, int m)
 {
     static float got[(MAX_M + 1) * FM_PANEL];
@@ -173,6 +198,7 @@ static void check_shape(const fm_gemm *v, int m)
         assert_int_equal(((unsigned char *)got)[i], GUARD);
     check_company(v, m, got);
     check_bound(v, m);
+    if (p.type == FM_BF16 && v->telling_bf16) check_telling(v, m, got);
 }
 
 static const fm_gemm *variant(void **state)

@@ -73,6 +73,7 @@ static void tiles_are_scattered(void **state)
         memset(room, 0xa5, sizeof room);
         for (int i = 0; i < MAX_M; i++) to[i] = room + (i * 7 + 3) % MAX_M * APART + i % 2 * 4;
         fm_tile_scatter(to, t, c, MAX_M);
+        fm_scatter_end();
         for (int i = 0; i < MAX_M; i++) {
             char         want[32 * sizeof(float)];
             const size_t bytes = 32 * fm_dtype_bytes(t);

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <omp.h>
 
-#include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_internal.h"
 
 typedef struct {
@@ -28,16 +27,31 @@ typedef struct {
     fm_thread_scratch     *t;
 } unit;
 
-/* rows [n] of `dst` (columns from `col`) = up * latents, 32 outputs at a time */
+/* Where 32 outputs of expanded rows go. */
+typedef struct {
+    const float *tile;
+    char        *to;
+    size_t       width; /* of a row */
+    fm_dtype     act;
+    int          cols;
+} expanded;
+
+static void put_expanded(void *ctx, int from, int n)
+{
+    const expanded *e = ctx;
+    fm_tile_store(e->to + (size_t)from * e->width * fm_dtype_bytes(e->act), e->act, e->width,
+                  e->tile + from * FM_PANEL, n, e->cols);
+}
+
+/* rows [n] of `dst` = up * latents, 32 outputs at a time */
 static void expand(const unit *u, const fm_matrix *up, const void *const *latent, int n, char *dst,
                    int width)
 {
     const fm_cpu *b = u->b;
     for (int p = 0; p < fm__panels(up); p++) {
-        const int cols = fm__min(up->n - p * FM_PANEL, FM_PANEL);
-        fm__panel(b, u->t->tile, latent, up, p, n);
-        fm_tile_store(dst + (size_t)p * FM_PANEL * b->act_bytes, b->act, (size_t)width, u->t->tile,
-                      n, cols);
+        expanded e = {u->t->tile, dst + (size_t)p * FM_PANEL * b->act_bytes, (size_t)width, b->act,
+                      fm__min(up->n - p * FM_PANEL, FM_PANEL)};
+        fm__panel_told(b, u->t->tile, latent, up, p, n, put_expanded, &e);
     }
 }
 
@@ -98,6 +112,32 @@ static void gather_queries(const unit *u, const void **q, int row, int m)
     }
 }
 
+/* 32 columns of what a block adds, and what it is added to. */
+typedef struct {
+    const float *tile, *alpha;
+    float       *out;
+    size_t       ld;
+} weighed;
+
+static void add_weighed(void *ctx, int from, int n)
+{
+    const weighed *w = ctx;
+    fm_tile_scale_add(w->out + (size_t)from * w->ld, w->ld, w->alpha + from,
+                      w->tile + from * FM_PANEL, n);
+}
+
+static void weigh_values(const unit *u, const void *const *p, const void *panel, int depth,
+                         weighed *w, int m)
+{
+    const fm_gemm *g = u->b->gemm;
+    if (fm__tells(u->b, u->b->act)) {
+        g->telling_bf16(u->t->tile, p, panel, m, depth, add_weighed, w);
+    } else {
+        fm_gemm_for(g, u->b->act)(u->t->tile, p, panel, NULL, m, depth);
+        add_weighed(w, 0, m);
+    }
+}
+
 /* Queries [row, row+m) of the unit meet one block of n keys. */
 static void meet(const unit *u, int row, int m, int key0, int n)
 {
@@ -106,7 +146,7 @@ static void meet(const unit *u, int row, int m, int key0, int n)
     const int     seen  = fm__min(n, pos + m - key0);                      /* by the last query */
     const int     depth = (int)fm_round_up((size_t)seen, FM_PANEL);
     const size_t  panel = fm_panel_bytes(b->act, (int)fm_round_up((size_t)n, FM_PANEL));
-    fm_gemm_fn   *gemm  = fm_gemm_for(b->gemm, b->act);
+    float        *out   = u->t->out + (size_t)row * (size_t)u->value_w;
     const void   *q[FM_QUERY_TILE], *p[FM_QUERY_TILE];
     float         alpha[FM_QUERY_TILE];
     int           visible[FM_QUERY_TILE];
@@ -119,11 +159,9 @@ static void meet(const unit *u, int row, int m, int key0, int n)
     }
     fm_tile_softmax(u->t->weight, b->act, depth / FM_PANEL, u->t->score, m, visible, u->scale,
                     u->t->max + row, u->t->sum + row, alpha);
-    for (int v = 0; v < u->value_w; v += FM_PANEL) {
-        gemm(u->t->tile, p, (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, NULL, m, depth);
-        fm_tile_scale_add(u->t->out + (size_t)row * (size_t)u->value_w + v, (size_t)u->value_w, alpha,
-                          u->t->tile, m);
-    }
+    for (int v = 0; v < u->value_w; v += FM_PANEL)
+        weigh_values(u, p, (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, depth,
+                     &(weighed){u->t->tile, alpha, out + v, (size_t)u->value_w}, m);
 }
 
 static void finish_rows(const unit *u)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routed experts as a grouped product.
  *
- *     (row, slot) pairs of own experts ──sorted by expert──> blocks of up to 256 pairs
+ *     (row, slot) pairs of own experts ──sorted by expert──> blocks of up to 512 pairs
  *     phase 1   middle[pair]   = silu(W1 h[row]) * W3 h[row]     unit: block x a few panels
  *     phase 2   pair_out[pair] = W2 middle[pair]                 unit: block x panel
  *     phase 3   y[row]       (+)= sum over slots, in slot order, of weight * pair_out
@@ -13,7 +13,6 @@
  * the order in which they travel (cpu_experts_answers.c). */
 #include <omp.h>
 
-#include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_experts_internal.h"
 
 enum { TILE = 16 }; /* rows an AMX tile has */
@@ -45,6 +44,13 @@ static void carve_travel(fm_exchange *x, const fm_model_config *c, const fm_shar
     x->seen       = fm_slab_take(s, (size_t)shard->channel.n * sizeof *x->seen);
 }
 
+/* Bytes between rows of the middle.  Ranks that divide its channels gather it without gaps. */
+static size_t middle_apart(const fm_cpu *b, const fm_shard *s, int inter)
+{
+    const int gaps = fm__moves_rows(b) && s->channel.n == 1;
+    return gaps ? fm__row_apart(b, inter) : (size_t)inter * b->act_bytes;
+}
+
 void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                        const fm_run_limits *lim, fm_slab *s)
 {
@@ -56,7 +62,7 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
     const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
     const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const fm_columns channel  = {shard->channel.n, c->moe_inter, FM_SHARD_CHANNELS, 1};
-    const size_t     middle   = pairs * (size_t)c->moe_inter * b->act_bytes;
+    const size_t     middle   = pairs * middle_apart(b, shard, c->moe_inter);
     const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
 
     x->way         = way_of(shard);
@@ -154,21 +160,36 @@ static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, cons
     }
 }
 
+typedef struct {
+    const fm_cpu *b;
+    size_t        ld; /* of the middle */
+    fm_outlet     out;
+} expert_unit;
+
+static void gate_rows(void *ctx, int from, int n)
+{
+    const expert_unit *u = ctx;
+    const fm_outlet   *o = &u->out;
+    fm__expect_rows(o, from + o->ahead, n);
+    fm_tile_swiglu(o->to[from], u->b->act, u->ld, o->tile + from * FM_PANEL, n);
+}
+
 static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_range panel,
                          char *out)
 {
     const fm_cpu         *b = p->b;
     const fm_mlp_weights *w = &p->expert[k->expert];
-    const size_t          n = (size_t)w->gate_up.n / 2; /* own channels */
+    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->gate_up.n / 2);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void           *x[FM_TILE_ROWS];
+    expert_unit           u;
+    u.b = b, u.ld = apart / b->act_bytes;
+    u.out.bytes = FM_PANEL / 2 * b->act_bytes, u.out.m = k->n, u.out.far = 0;
     collect_rows(p, k, x);
     for (int i = panel.begin; i < panel.end; i++) {
-        char *to = out + ((size_t)k->pair0 * n + (size_t)i * (FM_PANEL / 2)) * b->act_bytes;
-        for (int r = 0; r < k->n; r++)
-            fm__expect(to + (size_t)r * n * b->act_bytes, FM_PANEL / 2 * b->act_bytes);
-        fm__panel(b, tile, x, &w->gate_up, i, k->n);
-        fm_tile_swiglu(to, b->act, n, tile, k->n);
+        char *to = out + (size_t)k->pair0 * apart + (size_t)i * u.out.bytes;
+        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * apart;
+        fm__panel_to(b, &u.out, tile, x, &w->gate_up, i, gate_rows, &u);
     }
 }
 
@@ -179,6 +200,15 @@ static fm_range home_of(const fm_expert_pass *p, int panel)
     return fm__wanted(p, fm__part_of(p->b->exchange.y.col, p->col.begin + panel * FM_PANEL));
 }
 
+static void put_answers(void *ctx, int from, int n)
+{
+    const fm_outlet *o = ctx;
+    const float     *c = o->tile + from * FM_PANEL;
+    fm__expect_rows(o, from + o->ahead, n);
+    if (o->far) fm_tile_scatter(o->to + from, FM_F32, c, n);
+    for (int i = 0; i < n && !o->far; i++) memcpy(o->to[from + i], c + i * FM_PANEL, o->bytes);
+}
+
 static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel)
 {
     const fm_cpu         *b = p->b;
@@ -186,22 +216,19 @@ static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int pan
     const int32_t        *first = b->exchange.first_item;
     const fm_range        seg   = home_of(p, panel);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
-    const size_t          row = FM_PANEL * sizeof(float);
     const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
-    const int             far = fm__is_far(b, all);
+    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->inter);
     const void           *x[FM_TILE_ROWS];
-    void                 *to[FM_TILE_ROWS];
+    fm_outlet             o;
+    o.bytes = FM_PANEL * sizeof(float), o.m = k->n, o.far = fm__is_far(b, all);
     for (int i = 0; i < k->n; i++) {
         const fm_pair q = b->pair[k->pair0 + i];
-        x[i]  = (char *)b->middle + (size_t)(k->pair0 + i) * (size_t)w->inter * b->act_bytes;
-        to[i] = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
-                              first[q.group + 1] - first[q.group], seg, q.place) +
-                panel * FM_PANEL - seg.begin;
-        if (!far) fm__expect(to[i], row);
+        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * apart;
+        o.to[i] = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
+                                first[q.group + 1] - first[q.group], seg, q.place) +
+                  panel * FM_PANEL - seg.begin;
     }
-    fm__panel(b, tile, x, &w->down, panel, k->n);
-    if (far) fm_tile_scatter(to, FM_F32, tile, k->n);
-    for (int i = 0; i < k->n && !far; i++) memcpy(to[i], tile + i * FM_PANEL, row);
+    fm__panel_to(b, &o, tile, x, &w->down, panel, put_answers, &o);
 }
 
 static int meets_few_rows(const fm_expert_pass *p)

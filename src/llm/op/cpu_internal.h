@@ -5,6 +5,7 @@
 
 #include "llm/kernel/gemm/gemm.h"
 #include "llm/kernel/latent/latent.h"
+#include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_exchange_internal.h"
 #include "llm/op/run.h"
 
@@ -66,7 +67,7 @@ typedef struct {
     int32_t *row_span; /* [max_rows] which span a row of this pass belongs to */
 
     void            *mlp_middle; /* FFN: [FM_PASS_ROWS, widest inter] act */
-    void            *middle;     /* experts: [pairs of a pass, inter] act */
+    void            *middle;     /* experts: [pairs of a pass, inter and maybe a line] act */
     float           *pair_out;   /* [pairs of a pass, own columns] answers before the sum */
     fm_pair         *pair;       /* [pairs of a pass] by expert */
     int32_t         *count;      /* [own experts + 1] */
@@ -166,6 +167,52 @@ static inline void fm__panel(const fm_cpu *c, float *tile, const void *const *x,
     const char  *data  = (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
     const float *scale = w->scale ? w->scale + (size_t)panel * (size_t)fm_panel_scales(w->k) : NULL;
     fm_gemm_for(c->gemm, w->dtype)(tile, x, data, scale, m, w->k);
+}
+
+/* Where the rows of a panel's tile go. */
+typedef struct {
+    const float *tile;
+    void        *to[FM_TILE_ROWS];
+    size_t       bytes; /* of a row */
+    int          m, far;
+    int          ahead; /* rows that are expected before they are final */
+} fm_outlet;
+
+static inline void fm__expect_rows(const fm_outlet *o, int from, int n)
+{
+    for (int i = from; i < fm__min(from + n, o->m) && !o->far; i++) fm__expect(o->to[i], o->bytes);
+}
+
+/* Whether rows of a product become final one after the other. */
+static inline int fm__tells(const fm_cpu *c, fm_dtype w)
+{
+    return w == FM_BF16 && c->gemm->telling_bf16;
+}
+
+/* One panel of a matrix applied to rows; `done` hears of all of them, of some while others are
+ * under way if that can be. */
+static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *const *x,
+                                  const fm_matrix *w, int panel, int m, fm_rows_done *done,
+                                  void *ctx)
+{
+    const char *data = (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
+    if (fm__tells(c, w->dtype)) {
+        c->gemm->telling_bf16(tile, x, data, m, w->k, done, ctx);
+    } else {
+        fm__panel(c, tile, x, w, panel, m);
+        done(ctx, 0, m);
+    }
+}
+
+/* The same where `done` puts them into places that are in no cache. */
+static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, const void *const *x,
+                                const fm_matrix *w, int panel, fm_rows_done *done, void *ctx)
+{
+    o->tile  = tile;
+    o->ahead = fm__tells(c, w->dtype) ? 32 : o->m;
+    fm__expect_rows(o, 0, o->ahead);
+    fm__panel_told(c, tile, x, w, panel, o->m, done, ctx);
+    if (o->far) fm_scatter_end();
 }
 
 static inline int fm__panels(const fm_matrix *w)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* y = x W^T.  Work is divided by output: a unit is one panel of W over a group
  * of rows, so no sum is ever split and the thread count changes no bit. */
-#include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_internal.h"
 
 typedef struct {
@@ -28,16 +27,6 @@ static place place_of(const product *p, ending e, void *y, int ld, int row, int 
     return (place){(char *)y + at * each, (size_t)(n / half) * each, (size_t)ld * each};
 }
 
-static void put_tile(const product *p, ending e, place y, const float *c, int m)
-{
-    const fm_cpu *b  = p->b;
-    const size_t  ld = y.apart / b->act_bytes;
-    if (e == SWIGLU_ACT) fm_tile_swiglu(y.at, b->act, ld, c, m);
-    if (e == STORE_ACT) fm_tile_store(y.at, b->act, ld, c, m, (int)(y.bytes / b->act_bytes));
-    for (int i = 0; i < m && e == STORE_F32; i++, c += FM_PANEL)
-        memcpy(y.at + (size_t)i * y.apart, c, y.bytes);
-}
-
 /* Whole rows of a tile that go past the caches. */
 static int goes_far(const product *p, ending e, place y)
 {
@@ -45,22 +34,44 @@ static int goes_far(const product *p, ending e, place y)
     return e != SWIGLU_ACT && y.bytes == whole && fm__is_far(p->b, (size_t)p->n_row * y.apart);
 }
 
+typedef struct {
+    const product *p;
+    ending         e;
+    size_t         apart;
+    fm_outlet      out;
+} unit;
+
+static void put_rows(void *ctx, int from, int n)
+{
+    const unit      *u  = ctx;
+    const fm_cpu    *b  = u->p->b;
+    const fm_outlet *o  = &u->out;
+    const float     *c  = o->tile + from * FM_PANEL;
+    void *const     *to = o->to + from;
+    const size_t     ld = u->apart / b->act_bytes;
+    const int        n_out = (int)(o->bytes / b->act_bytes);
+    fm__expect_rows(o, from + o->ahead, n);
+    if (o->far) fm_tile_scatter(to, u->e == STORE_F32 ? FM_F32 : b->act, c, n);
+    else if (u->e == SWIGLU_ACT) fm_tile_swiglu(to[0], b->act, ld, c, n);
+    else if (u->e == STORE_ACT) fm_tile_store(to[0], b->act, ld, c, n, n_out);
+    else
+        for (int i = 0; i < n; i++) memcpy(to[i], c + i * FM_PANEL, o->bytes);
+}
+
 static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
 {
     const int   row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
     float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
-    const place to  = place_of(p, e, y, ld, row, panel);
-    const int   far = goes_far(p, e, to);
+    const place to = place_of(p, e, y, ld, row, panel);
     const void *x[FM_TILE_ROWS];
-    void       *at[FM_TILE_ROWS];
+    unit        u;
+    u.p = p, u.e = e, u.apart = to.apart;
+    u.out.bytes = to.bytes, u.out.m = m, u.out.far = goes_far(p, e, to);
     for (int i = 0; i < m; i++) {
-        x[i]  = p->x + (size_t)(row + i) * p->x_row;
-        at[i] = to.at + (size_t)i * to.apart;
-        if (!far) fm__expect(at[i], to.bytes);
+        x[i]        = p->x + (size_t)(row + i) * p->x_row;
+        u.out.to[i] = to.at + (size_t)i * to.apart;
     }
-    fm__panel(p->b, tile, x, p->w, panel, m);
-    if (far) fm_tile_scatter(at, e == STORE_F32 ? FM_F32 : p->b->act, tile, m);
-    else put_tile(p, e, to, tile, m);
+    fm__panel_to(p->b, &u.out, tile, x, p->w, panel, put_rows, &u);
 }
 
 /* Groups of rows that a thread takes whole: they stay in its cache while all panels pass, and

@@ -48,9 +48,16 @@ static inline int fm_panel_scales(int k) /* floats per FP8 panel */
 typedef void fm_gemm_fn(float *restrict c, const void *const *restrict x, const void *restrict w,
                         const float *restrict scale, int m, int k);
 
+/* The same, telling of rows [from, from + n) of c as soon as they are final: in ascending order,
+ * every row once.  What is done with them then overlaps with the products of others. */
+typedef void fm_rows_done(void *ctx, int from, int n);
+typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x,
+                                const void *restrict w, int m, int k, fm_rows_done *done, void *ctx);
+
 typedef struct {
-    fm_isa      isa; /* the least the CPU must have */
-    fm_gemm_fn *bf16, *fp8, *f32;
+    fm_isa              isa; /* the least the CPU must have */
+    fm_gemm_fn         *bf16, *fp8, *f32;
+    fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are final together */
 } fm_gemm;
 
 const fm_gemm *fm_gemm_all(size_t *count); /* best first; ends with ref */

@@ -57,6 +57,19 @@ static void store_sums(float *c)
     _tile_stored(1, c + FM__HALF, FM_PANEL * 4);
 }
 
+/* Who wants to know which rows are final; NULL: nobody. */
+typedef struct {
+    fm_rows_done *done;
+    void         *ctx;
+} listener;
+
+static void tell(const listener *l, int from, int n)
+{
+    if (!l) return;
+    fm__memory_is_written();
+    l->done(l->ctx, from, n);
+}
+
 typedef void add_fn(const char *x, long stride, const char *w);
 
 /* The sums of `rows` rows += x w over k in [from, from + k), at most a part; w begins there. */
@@ -87,7 +100,8 @@ static void add_slice(const void *const *x, int from, const char *w, int k, erra
 
 /* Whole blocks, at least two; the next slice is fetched while they pass this one.  A panel of
  * one part is attention's, which has just packed it. */
-static void many_blocks(float *c, const void *const *x, int n_block, const char *w, int k)
+static void many_blocks(float *c, const void *const *x, int n_block, const char *w, int k,
+                        const listener *l)
 {
     const int lines = k > PART ? (STEP / LINE + n_block - 1) / n_block : 0;
     for (int p = 0; p < k; p += SLICE) {
@@ -100,8 +114,10 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
             else clear_sums();
             add_slice(x + b * ROWS, p, here, n, &e);
             store_sums(sum);
+            if (p + n == k && b > 0) tell(l, (b - 1) * ROWS, ROWS); /* its stores are through */
         }
     }
+    tell(l, (n_block - 1) * ROWS, ROWS);
 }
 
 /* Where the block of the rows from i on of m begins, and how high it is. */
@@ -128,15 +144,29 @@ static void one_block(float *c, const void *const *x, int i, int m, const char *
     store_sums(c + (size_t)b.at * FM_PANEL);
 }
 
+static void multiply(float *c, const void *const *x, const char *w, int m, int k, const listener *l)
+{
+    const int n_block = m / ROWS, done = n_block > 1 ? n_block * ROWS : 0;
+    fm__shape_tiles(fm__least(m, ROWS));
+    if (done) many_blocks(c, x, n_block, w, k, l);
+    for (int i = done; i < m; i += ROWS) {
+        one_block(c, x, i, m, w, k);
+        tell(l, i, fm__least(m - i, ROWS));
+    }
+    fm__memory_is_written();
+}
+
 void fm__gemm_bf16_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    const int n_block = m / ROWS, done = n_block > 1 ? n_block * ROWS : 0;
     (void)scale;
-    fm__shape_tiles(fm__least(m, ROWS));
-    if (done) many_blocks(c, x, n_block, w, k);
-    for (int i = done; i < m; i += ROWS) one_block(c, x, i, m, w, k);
-    fm__memory_is_written();
+    multiply(c, x, w, m, k, NULL);
+}
+
+void fm__gemm_telling_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
+                          int m, int k, fm_rows_done *done, void *ctx)
+{
+    multiply(c, x, w, m, k, &(listener){done, ctx});
 }
 
 /* A block's part of a slice, not yet added: what a tile store wrote is best read

@@ -15,6 +15,7 @@ fm_gemm_fn fm__gemm_bf16_ref, fm__gemm_fp8_ref, fm__gemm_f32_ref;
 fm_gemm_fn fm__gemm_bf16_avx2, fm__gemm_fp8_avx2, fm__gemm_f32_avx2;
 fm_gemm_fn fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512;
 fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
+fm_gemm_telling_fn fm__gemm_telling_amx;
 
 fm_pack_fn fm__across_bf16_ref, fm__across_fp8_ref, fm__across_f32_ref;
 fm_pack_fn fm__across_bf16_avx512, fm__across_fp8_avx512, fm__across_f32_avx512;

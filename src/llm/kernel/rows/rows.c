@@ -50,6 +50,11 @@ void fm_tile_scatter(void *const *to, fm_dtype t, const float *c, int m)
         for (int i = 0; i < m; i++) fm_row_store(to[i], t, c + i * 32, 32);
 }
 
+void fm_scatter_end(void)
+{
+    if (fm_cpu_isa() >= FM_ISA_AVX512) fm__scatter_end_avx512();
+}
+
 FM_CLONES void fm_tile_scale_add(float *restrict y, size_t ld, const float *restrict a,
                                  const float *restrict c, int m)
 {

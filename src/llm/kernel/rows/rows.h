@@ -30,8 +30,10 @@ void fm_row_rotate_bf16(fm_bf16 *x, const float *cos, const float *sin, int n, i
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n);
 
 /* m tile rows of 32, each to a place of its own that nobody reads soon: past the caches
- * where that can be done, so that what was there need not be fetched first. */
+ * where that can be done, so that what was there need not be fetched first.  Other threads may
+ * read it when fm_scatter_end has followed. */
 void fm_tile_scatter(void *const *to, fm_dtype t, const float *c, int m);
+void fm_scatter_end(void);
 
 /* y[i,0..32) = a[i] * y[i,0..32) + c[i,0..32), rounded after each operation. */
 void fm_tile_scale_add(float *y, size_t ld, const float *a, const float *c, int m);

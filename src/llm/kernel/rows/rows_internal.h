@@ -14,5 +14,6 @@ void fm__tile_swiglu_avx512(fm_bf16 *dst, size_t ld, const float *c, int m);
 /* The plain bits but for numbers below 2^-126, which become zeros in bf16. */
 void fm__tile_store_avx512(fm_bf16 *dst, size_t ld, const float *c, int m);
 void fm__tile_scatter_avx512(void *const *to, fm_dtype t, const float *c, int m);
+void fm__scatter_end_avx512(void);
 
 #endif

@@ -32,5 +32,9 @@ void fm__tile_scatter_avx512(void *const *to, fm_dtype t, const float *c, int m)
             stream(to[i], _mm512_loadu_si512(c));
             stream((float *)to[i] + HALF, _mm512_loadu_si512(c + HALF));
         }
+}
+
+void fm__scatter_end_avx512(void)
+{
     _mm_sfence();
 }
