@@ -266,5 +266,9 @@ void section_attention(void)
     for (int H : {16, 128}) time_ways(H, 4096, 0);
     for (int H : {16, 128}) time_ways(H, 4096, 1);
     for (int H : {16, 128}) time_decode({32, 32768, H, 512, 0, 0});
+    for (int e4m3 : {0, 1}) {
+        time_decode({256, 1024, 128, 512, e4m3, 0});
+        time_decode({32, 16384, 128, 512, e4m3, 0});
+    }
     time_parts(16, 500);
 }

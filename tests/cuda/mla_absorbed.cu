@@ -317,7 +317,7 @@ FM_TEST(absorbed_heads_alone_and_in_company)
 
 /* Blocks of keys go round between two warpgroups, whatever the parts' numbers of them;
  * one thread block takes all parts, or several share them.  Pages of 8 and 16 hold whole
- * boxes of keys. */
+ * boxes of keys; more than 64 heads have them come to two thread blocks at once. */
 FM_TEST(absorbed_many_heads_of_odd_numbers_of_blocks)
 {
     for (int e4m3 : {0, 1}) {
@@ -328,9 +328,11 @@ FM_TEST(absorbed_many_heads_of_odd_numbers_of_blocks)
         l.e4m3 = e4m3, l.scale = 0.02f, l.n_sm = 2 - e4m3;
         CHECK_SCENE(l, "parts of one, three and five");
     }
-    absorbed_scene b(72, 512, 64, 8, 64, {1, 100, 64});
-    b.scale = 0.02f, b.n_sm = 2;
-    CHECK_SCENE(b, "boxes of 8");
+    for (int e4m3 : {0, 1}) {
+        absorbed_scene b(72, 512, 64, 8, 64, {1, 100, 64});
+        b.e4m3 = e4m3, b.slot_scales = e4m3, b.scale = 0.02f, b.n_sm = 2;
+        CHECK_SCENE(b, "boxes of 8");
+    }
 }
 
 /* --- lists that are not full, or too short ----------------------------------------- */

@@ -86,6 +86,14 @@ FM_DEVICE void fm_bulk_tile(void *smem, const fm_tile_map *map, int at, int row,
                  : "memory");
 }
 
+/* The same box, only as far as L2: before its place in shared memory is free. */
+FM_DEVICE void fm_bulk_tile_prefetch(const fm_tile_map *map, int at, int row)
+{
+    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(at),
+                 "r"(row)
+                 : "memory");
+}
+
 /* The map itself is on its way. */
 FM_DEVICE void fm_tile_map_prefetch(const fm_tile_map *map)
 {

@@ -10,6 +10,7 @@
 
 enum {
     MERGE_THREADS = FM_MLA_LATENT_MAX / 4,
+    MERGE_BLOCKS  = 4,  /* of a multiprocessor: fewer have too little on its way */
     RING_HEADS    = 32, /* up to these, reading the keys once for each 16 is no loss */
 };
 
@@ -120,7 +121,8 @@ static fm_status launch(const fm_mla_absorbed_args *a, fm_stream stream)
                         (bytes_of<layout<shape<FIXED, E4M3>>>(a->cache.width)), stream, *a);
         FM_TRY(fm_cuda_launched("mla absorbed"));
     }
-    FM_LAUNCH_EARLY(merge_parts, (unsigned)(2 * a->n_sm), 2 * MERGE_THREADS, 0, stream, *a);
+    FM_LAUNCH_EARLY(merge_parts, (unsigned)(MERGE_BLOCKS * a->n_sm), 2 * MERGE_THREADS, 0, stream,
+                    *a);
     return fm_cuda_launched("mla merge");
 }
 

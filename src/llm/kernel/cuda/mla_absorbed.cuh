@@ -263,22 +263,51 @@ FM_DEVICE void mask_scores(float s[4], float key_scale[2], float scale, const pl
     }
 }
 
-/* z[row, head], four columns from `col`, from the row's parts, ascending. */
+/* Four columns of a head in four parts from `i` on, and the parts' maxima and sums. */
+struct some_parts {
+    float4 z[4];
+    float2 sum[4];
+};
+
+/* Behind the last part the last again: loads that do not wait for each other. */
+FM_DEVICE some_parts load_parts(const fm_mla_absorbed_args &a, int i, int end, int head, int col)
+{
+    some_parts p;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const int64_t at = (int64_t)min(i + k, end - 1) * a.n_head + head;
+        p.z[k]           = *(const float4 *)(a.part_z + at * a.kv_lora + col);
+        p.sum[k]         = *(const float2 *)(a.part_sum + at * 2);
+    }
+    return p;
+}
+
+FM_DEVICE void add_parts(float4 &z, float &sum, const some_parts &p, int n, float max)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        if (k >= n) break;
+        const float w = fm_exp2_fast(p.sum[k].x - max);
+        sum           = fmaf(p.sum[k].y, w, sum);
+        z.x = fmaf(p.z[k].x, w, z.x), z.y = fmaf(p.z[k].y, w, z.y);
+        z.z = fmaf(p.z[k].z, w, z.z), z.w = fmaf(p.z[k].w, w, z.w);
+    }
+}
+
+/* z[row, head], four columns from `col`, from the row's parts, ascending.  The first come
+ * while the maximum is looked for. */
 FM_DEVICE void merge_columns(const fm_mla_absorbed_args &a, int row, int first, int end, int head,
                              int col)
 {
-    float max = -INFINITY, sum = 0;
-    for (int i = first; i < end; i++)
+    some_parts p = load_parts(a, first, end, head, col);
+    float4     z = make_float4(0, 0, 0, 0);
+    float      max = fmaxf(fmaxf(p.sum[0].x, p.sum[1].x), fmaxf(p.sum[2].x, p.sum[3].x)), sum = 0;
+#pragma unroll 4
+    for (int i = first + 4; i < end; i++)
         max = fmaxf(max, a.part_sum[((int64_t)i * a.n_head + head) * 2]);
-    float4 z = make_float4(0, 0, 0, 0);
-    for (int i = first; i < end; i++) {
-        const int64_t at   = (int64_t)i * a.n_head + head;
-        const float4  part = *(const float4 *)(a.part_z + at * a.kv_lora + col);
-        const float   w    = fm_exp2_fast(a.part_sum[at * 2] - max);
-        sum                = fmaf(a.part_sum[at * 2 + 1], w, sum);
-        z.x = fmaf(part.x, w, z.x), z.y = fmaf(part.y, w, z.y);
-        z.z = fmaf(part.z, w, z.z), z.w = fmaf(part.w, w, z.w);
-    }
+    add_parts(z, sum, p, end - first, max);
+    for (int i = first + 4; i < end; i += 4)
+        add_parts(z, sum, load_parts(a, i, end, head, col), end - i, max);
     const float f = 1.0f / sum;
     *(uint2 *)(a.z + ((int64_t)row * a.n_head + head) * a.kv_lora + col) =
         make_uint2(fm_bf16x2_of_f32(z.x * f, z.y * f), fm_bf16x2_of_f32(z.z * f, z.w * f));

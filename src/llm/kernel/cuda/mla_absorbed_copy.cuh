@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The absorbed form of many heads where pages do not hold whole boxes of keys, or hold
- * bytes: copies of 16 bytes, a stage's by warps of its own. */
+/* The absorbed form of many heads where pages do not hold whole boxes of keys: copies of
+ * 16 bytes, a stage's by warps of its own. */
 #ifndef FM_LLM_KERNEL_CUDA_MLA_ABSORBED_COPY_CUH
 #define FM_LLM_KERNEL_CUDA_MLA_ABSORBED_COPY_CUH
 
@@ -167,22 +167,14 @@ FM_DEVICE void feed_block(const fm_mla_absorbed_args &a, const wide_layout &m, c
     end_thirds<S>(m, key0, stage);
 }
 
-/* All blocks of this thread block that go through one stage. */
-template <class S> FM_DEVICE void run_feed(const fm_mla_absorbed_args &a, const wide_layout &m)
+/* All blocks of a stage. */
+template <class S>
+FM_DEVICE void run_copies(const fm_mla_absorbed_args &a, const wide_layout &m, int stage)
 {
-    const int   stage = __shfl_sync(FM_WARP, (int)(threadIdx.x - USERS) / FEEDERS, 0); /* of all */
-    int         n = 0;
-    bool        is_new = true;
     query_turns turns = {};
-    wide_walk   k = begin_walk(a);
-    if (k.work >= k.end) fm_grid_wait(); /* who comes next waits for this kernel alone */
-    for (; k.work < k.end; k.work++) {
-        cursor at = work_at(a, k);
-        for (; at.item * KEYS < at.n_key; at.item++, n++, is_new = false)
-            if (n % 2 == stage)
-                feed_block<S>(a, m, at, n, group_of(k) * WIDE_HEADS, is_new, turns);
-        is_new = changes_queries(a, k, at);
-    }
+    for (wide_block b = first_block<S>(a); is_there(b); go_on(a, b))
+        if (stage_at(b.n) == stage)
+            feed_block<S>(a, m, b.at, b.n, group_of<S>(b.k) * WIDE_HEADS, b.with_queries, turns);
 }
 
 #endif

@@ -4,6 +4,16 @@
 #include "llm/kernel/cuda/mla_absorbed_wide.cuh"
 #include "llm/kernel/cuda/mla_internal.h"
 
+/* Boxes need one warp of each stage's. */
+template <class S>
+FM_DEVICE void run_feeders(const fm_mla_absorbed_args &a, const wide_layout &m,
+                           const wide_maps &maps)
+{
+    const int warp = __shfl_sync(FM_WARP, (int)(threadIdx.x - USERS) / 32, 0); /* of all lanes */
+    if (!S::boxes)          run_copies<S>(a, m, warp / FEEDER_WARPS);
+    else if (warp % 2 == 0) run_boxes<S>(a, m, maps, warp / FEEDER_WARPS);
+}
+
 /* Some warps multiply, the others fill shared memory. */
 template <class S>
 FM_KERNEL(WIDE_THREADS, 1)
@@ -12,21 +22,29 @@ attend_wide(const fm_mla_absorbed_args a, const __grid_constant__ fm_tile_map ke
 {
     FM_SHARED_BYTES(memory);
     const wide_layout m(memory);
+    const int         group = __shfl_sync(FM_WARP, (int)threadIdx.x / GROUP, 0); /* of all lanes */
     wide_barriers_begin<S>(m);
     if (!a.settled) fm_grid_wait();
-    if (threadIdx.x >= USERS) {
+    if (group == USERS / GROUP) {
         fm_registers_down<FEEDER_REGISTERS>();
-        if (!S::boxes)                           run_feed<S>(a, m);
-        else if (threadIdx.x / 32 == USERS / 32) ask_for_all(a, m, {&keys, &queries, box});
+        run_feeders<S>(a, m, {&keys, &queries, box});
     } else {
         fm_registers_up<USER_REGISTERS>();
-        run_users<S>(a, m);
+        if (group == 0) run_users<S, 0>(a, m);
+        else            run_users<S, 1>(a, m);
     }
+    if (S::blocks > 1) fm_cluster_sync(); /* none leaves before the others */
 }
 
-typedef wide_shape<false, true>  boxes;
-typedef wide_shape<false, false> any_pages;
-typedef wide_shape<true, false>  any_bytes;
+/* Two groups of heads see the same keys: a cluster of two reads them once. */
+enum { TWO = fm_cluster_of(2) };
+
+typedef wide_shape<false, true, 1>   boxes;
+typedef wide_shape<false, true, TWO> boxes_for_two;
+typedef wide_shape<true, true, 1>    byte_boxes;
+typedef wide_shape<true, true, TWO>  byte_boxes_for_two;
+typedef wide_shape<false, false, 1>  any_pages;
+typedef wide_shape<true, false, 1>   any_bytes;
 
 static int shared_bytes(void)
 {
@@ -37,6 +55,9 @@ static int shared_bytes(void)
 fm_status fm__mla_absorbed_wide_init(void)
 {
     FM_CUDA(fm_allow_shared(attend_wide<boxes>, shared_bytes()));
+    FM_CUDA(fm_allow_shared(attend_wide<boxes_for_two>, shared_bytes()));
+    FM_CUDA(fm_allow_shared(attend_wide<byte_boxes>, shared_bytes()));
+    FM_CUDA(fm_allow_shared(attend_wide<byte_boxes_for_two>, shared_bytes()));
     FM_CUDA(fm_allow_shared(attend_wide<any_pages>, shared_bytes()));
     FM_CUDA(fm_allow_shared(attend_wide<any_bytes>, shared_bytes()));
     return FM_OK;
@@ -52,21 +73,33 @@ static int box_of(int page_size, int most)
 
 template <class S> static fm_status launch(const fm_mla_absorbed_args *a, fm_stream stream)
 {
-    const int64_t row = FM_MLA_WIDTH_MAX * 2, slots = (int64_t)1 << 31;
-    const int     box = box_of(a->cache.page_size, KEYS);
-    fm_tile_map   keys = {}, queries = {};
+    const int64_t  q_bytes = FM_MLA_WIDTH_MAX * 2, key_bytes = q_bytes / (S::bytes ? 2 : 1);
+    const int64_t  slots = (int64_t)1 << 31;
+    const int      box = box_of(a->cache.page_size, KEYS);
+    const unsigned grid = (unsigned)(a->n_sm / S::blocks * S::blocks);
+    fm_tile_map    keys = {}, queries = {};
     if (S::boxes) {
-        FM_TRY(fm_tile_map_rows(&keys, a->cache.latent, slots, row, row, box));
-        FM_TRY(fm_tile_map_rows(&queries, a->q, (int64_t)a->rows.max_row * a->n_head, row, row,
-                                WIDE_HEADS));
+        FM_TRY(fm_tile_map_rows(&keys, a->cache.latent, slots, key_bytes, key_bytes, box));
+        FM_TRY(fm_tile_map_rows(&queries, a->q, (int64_t)a->rows.max_row * a->n_head, q_bytes,
+                                q_bytes, WIDE_HEADS));
     }
-    FM_LAUNCH_EARLY(attend_wide<S>, (unsigned)a->n_sm, WIDE_THREADS, shared_bytes(), stream, *a,
-                    keys, queries, box);
+    FM_LAUNCH_CLUSTER(attend_wide<S>, grid, WIDE_THREADS, S::blocks, shared_bytes(), stream, *a,
+                      keys, queries, box);
     return fm_cuda_launched("mla wide");
+}
+
+template <class ONE, class BOTH>
+static fm_status launch_boxes(const fm_mla_absorbed_args *a, fm_stream stream)
+{
+    const int groups = (a->n_head + WIDE_HEADS - 1) / WIDE_HEADS;
+    return groups % TWO == 0 && a->n_sm >= TWO ? launch<BOTH>(a, stream) : launch<ONE>(a, stream);
 }
 
 fm_status fm__mla_absorbed_wide(const fm_mla_absorbed_args *a, fm_stream stream)
 {
-    if (a->cache.e4m3) return launch<any_bytes>(a, stream);
-    return a->cache.page_size % 8 ? launch<any_pages>(a, stream) : launch<boxes>(a, stream);
+    const bool bytes = a->cache.e4m3;
+    if (a->cache.page_size % 8)
+        return bytes ? launch<any_bytes>(a, stream) : launch<any_pages>(a, stream);
+    return bytes ? launch_boxes<byte_boxes, byte_boxes_for_two>(a, stream)
+                 : launch_boxes<boxes, boxes_for_two>(a, stream);
 }

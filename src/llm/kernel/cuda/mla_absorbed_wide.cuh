@@ -1,48 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The absorbed form of many heads by wgmma: a thread block takes 64 heads of one
- * part after the other.  Two warpgroups take turns with the blocks of 64 keys:
+ * part after the other.  Of each two blocks of 64 keys a warpgroup scores one, and both
+ * add the values of the first, then of the second:
  *
- *     warpgroup 0   scores of block 0, weights ──┐ both: z = z * alpha + weights 0 * values 0
- *     warpgroup 1   scores of block 1, weights <─┘ both: z = z * alpha + weights 1 * values 1
- *     warpgroup 0   scores of block 2, ...
+ *     warpgroup 0   scores 0  weights 0  | z += 0             z += 1
+ *     warpgroup 1       scores 1         | z += 0, weights 1  z += 1
  *
  * Each has 256 of the columns of z in registers, for all blocks, and while one
- * exponentiates, the other multiplies.  A block's stage is used up soon after its
- * scores, and other warps fill it again.
+ * exponentiates, the other multiplies.  A block's stage is used up with its values,
+ * and other warps fill it again.
  *
  * The steps of a head are those of 16 heads through the ring: the same bits. */
 #ifndef FM_LLM_KERNEL_CUDA_MLA_ABSORBED_WIDE_CUH
 #define FM_LLM_KERNEL_CUDA_MLA_ABSORBED_WIDE_CUH
 
-#include "llm/kernel/cuda/mla_absorbed_feed.cuh"
-
-enum { WG_COLUMNS = FM_MLA_LATENT_MAX / 2 };
-
-/* A thread of a warpgroup: its heads are head and head + 8. */
-struct wide_place {
-    int group, thread, lane, head;
-};
-
-/* A part: which of its blocks it is, the number of that in the thread block's work, and
- * the maxima of all before it. */
-struct wide_part {
-    float max[2];
-    int   item, n;
-    bool  is_last;
-};
-
-FM_DEVICE int stage_at(int n) { return n & 1; }
+#include "llm/kernel/cuda/mla_absorbed_wide_end.cuh"
+#include "llm/kernel/cuda/mla_absorbed_widen.cuh"
 
 FM_DEVICE unsigned char *weights_of(const wide_layout &m, int stage)
 {
     return stage_of(m, stage) + (ROW_TILES - 1) * TILE;
 }
 
-/* Even and odd steps of q k, as the thirds of the stage arrive; asynchronous. */
-FM_DEVICE void begin_scores(float (&even)[KEYS / 2], float (&odd)[KEYS / 2], const wide_layout &m,
-                            int stage, int phase)
+/* q k, even and odd steps, as the thirds of the stage arrive. */
+FM_DEVICE void score_block(float (&s)[KEYS / 2], const wide_layout &m, int stage, int phase)
 {
     const fm_tile a = fm_tile_by_row(m.q), b = fm_tile_by_row(stage_of(m, stage));
+    float         odd[KEYS / 2];
 #pragma unroll
     for (int third = 0; third < THIRDS; third++) {
         fm_mbarrier_wait(&m.full[stage * THIRDS + third], phase);
@@ -51,47 +35,67 @@ FM_DEVICE void begin_scores(float (&even)[KEYS / 2], float (&odd)[KEYS / 2], con
         for (int i = 0; i < 4 * THIRD_TILES; i++) {
             const int k = third * 4 * THIRD_TILES + i, at = k / 4 * TILE + k % 4 * 32;
             if (k % 2) fm_wgmma_ss<KEYS>(odd, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
-            else       fm_wgmma_ss<KEYS>(even, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
+            else       fm_wgmma_ss<KEYS>(s, fm_tile_at(a, at), fm_tile_at(b, at), k > 1);
         }
     }
     fm_wgmma_commit();
+    fm_wgmma_wait<0>();
+    fm_wgmma_hold(s);
+    fm_wgmma_hold(odd);
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i++) s[i] += odd[i];
 }
 
-/* Scales of the keys, none for keys that are not there. */
-template <class S>
-FM_DEVICE void mask_wide(float (&s)[KEYS / 2], const float *key_scale, int lane, int n_key)
+/* A factor for each of the lane's keys. */
+FM_DEVICE void scale_keys(float (&s)[KEYS / 2], const float *key_scale, int lane)
 {
-    if (!S::bytes && n_key >= KEYS) return;
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int key = j * 8 + lane % 4 * 2 + (i & 1);
-            float    &x   = s[4 * j + i];
-            if (S::bytes) x *= key_scale[key];
-            if (key >= n_key) x = -INFINITY;
-        }
+    for (int j = 0; j < EIGHTS; j++) {
+        const float2 f = *(const float2 *)(key_scale + j * 8 + lane % 4 * 2);
+        s[4 * j] *= f.x, s[4 * j + 1] *= f.y, s[4 * j + 2] *= f.x, s[4 * j + 3] *= f.y;
+    }
 }
 
-/* Scores to powers of two in place.  alpha: the factor for what was summed before. */
-FM_DEVICE void raise_scores(float (&s)[KEYS / 2], float max[2], float alpha[2], float scale)
+/* Keys that are not there have no weight. */
+FM_DEVICE void mask_keys(float (&s)[KEYS / 2], int lane, int n_key)
+{
+    if (n_key >= KEYS) return;
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i++)
+        if (i / 4 * 8 + lane % 4 * 2 + (i & 1) >= n_key) s[i] = -INFINITY;
+}
+
+/* The largest score of each head among the block's keys. */
+FM_DEVICE void find_peaks(const float (&s)[KEYS / 2], float peak[2])
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        float peak = -INFINITY;
+        float most = -INFINITY;
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++)
-            peak = fmaxf(peak, fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]));
-        const float most = fmaxf(max[r], fm__quad_max(peak));
+            most = fmaxf(most, fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]));
+        peak[r] = fm__quad_max(most);
+    }
+}
+
+/* Maxima rise to `to`.  alpha: the factors for what was summed before. */
+FM_DEVICE void raise_maxima(float max[2], const float to[2], float alpha[2], float scale)
+{
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const float most = fmaxf(max[r], to[r]);
         alpha[r]         = fm_exp2_fast((max[r] - most) * scale);
         max[r]           = most;
+    }
+}
+
+/* Scores to powers of two in place. */
+FM_DEVICE void raise_scores(float (&s)[KEYS / 2], const float max[2], float scale)
+{
 #pragma unroll
-        for (int j = 0; j < EIGHTS; j++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                float &x = s[4 * j + 2 * r + i];
-                x        = fm_exp2_fast(fmaf(x, scale, -most * scale));
-            }
+    for (int i = 0; i < KEYS / 2; i++) {
+        const float most = max[i >> 1 & 1];
+        s[i]             = fm_exp2_fast(fmaf(s[i], scale, -most * scale));
     }
 }
 
@@ -102,24 +106,25 @@ FM_DEVICE float add_pair(float sum, float alpha, const float *pair)
 
 /* The thread's sums go on from what the other warpgroup left; the sum over all
  * keys is taken with the last block. */
-FM_DEVICE void add_weights(const wide_layout &m, const wide_place &w, const wide_part &p,
-                           const float (&s)[KEYS / 2], const float alpha[2], float total[2])
+FM_DEVICE void add_weights(const wide_layout &m, const wide_place &w, bool is_first, bool is_last,
+                           const float (&s)[KEYS / 2], const float alpha[2])
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        total[r] = 0;
+        float total = 0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float4      *at = m.sum + (2 * r + h) * GROUP + w.thread;
             const float *of = s + 16 * h + 2 * r;
-            float4       x  = p.item > 0 ? *at : make_float4(0, 0, 0, 0);
+            float4       x  = is_first ? make_float4(0, 0, 0, 0) : *at;
             x = make_float4(add_pair(x.x, alpha[r], of), add_pair(x.y, alpha[r], of + 4),
                             add_pair(x.z, alpha[r], of + 8), add_pair(x.w, alpha[r], of + 12));
             *at = x;
-            if (!p.is_last) continue;
-            total[r] += fm__quad_sum(x.x), total[r] += fm__quad_sum(x.y);
-            total[r] += fm__quad_sum(x.z), total[r] += fm__quad_sum(x.w);
+            if (!is_last) continue;
+            total += fm__quad_sum(x.x), total += fm__quad_sum(x.y);
+            total += fm__quad_sum(x.z), total += fm__quad_sum(x.w);
         }
+        if (is_last && w.lane % 4 == 0) m.total[w.group * WIDE_HEADS + w.head + 8 * r] = total;
     }
 }
 
@@ -128,14 +133,16 @@ FM_DEVICE void round_weights(uint32_t (&p)[KEYS / 16][4], const float (&s)[KEYS 
                              const float *key_scale, int lane)
 {
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
+    for (int j = 0; j < EIGHTS; j++) {
+        const float2 f = S::bytes ? *(const float2 *)(key_scale + j * 8 + lane % 4 * 2)
+                                  : make_float2(1, 1);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             float x = s[4 * j + 2 * r], y = s[4 * j + 2 * r + 1];
-            if (S::bytes) x *= key_scale[j * 8 + lane % 4 * 2];
-            if (S::bytes) y *= key_scale[j * 8 + lane % 4 * 2 + 1];
+            if (S::bytes) x *= f.x, y *= f.y;
             p[j / 2][j % 2 * 2 + r] = fm_bf16x2_of_f32(x, y);
         }
+    }
 }
 
 /* For the other warpgroup; this one's warps no longer read the tile. */
@@ -147,6 +154,7 @@ FM_DEVICE void store_weights(unsigned char *to, const uint32_t (&p)[KEYS / 16][4
     for (int k = 0; k < KEYS / 16; k++)
         fm_stmatrix_x4(fm__chunk(to, 128, w.thread / 32 * 16 + w.lane % 16, 2 * k + w.lane / 16),
                        p[k]);
+    fm_tile_fence();
 }
 
 /* Sums shrink, unless no head's do. */
@@ -162,8 +170,8 @@ FM_DEVICE fm_tile values_of(const wide_layout &m, int stage, int group)
     return fm_tile_by_k(stage_of(m, stage) + group * (WG_COLUMNS / 64) * TILE, TILE);
 }
 
-/* z += weights * values with the weights of the other warpgroup, or of this one.  A
- * part's first block overwrites what is there. */
+/* z += weights * values with the weights of the other warpgroup, or of this one;
+ * asynchronous.  A part's first block overwrites what is there. */
 FM_DEVICE void begin_values_of_other(float (&z)[WG_COLUMNS / 2], const wide_layout &m, int stage,
                                      int group, bool add)
 {
@@ -175,8 +183,8 @@ FM_DEVICE void begin_values_of_other(float (&z)[WG_COLUMNS / 2], const wide_layo
     fm_wgmma_commit();
 }
 
-FM_DEVICE void add_values_wide(float (&z)[WG_COLUMNS / 2], const uint32_t (&p)[KEYS / 16][4],
-                               const wide_layout &m, int stage, bool add)
+FM_DEVICE void begin_values(float (&z)[WG_COLUMNS / 2], const uint32_t (&p)[KEYS / 16][4],
+                            const wide_layout &m, int stage, bool add)
 {
     const fm_tile v = values_of(m, stage, stage);
     fm_wgmma_fence();
@@ -184,68 +192,45 @@ FM_DEVICE void add_values_wide(float (&z)[WG_COLUMNS / 2], const uint32_t (&p)[K
     for (int k = 0; k < KEYS / 16; k++)
         fm_wgmma_rs<WG_COLUMNS, 1>(z, p[k], fm_tile_at(v, k * 2048), k > 0 || add);
     fm_wgmma_commit();
-    fm_wgmma_wait<0>();
-    fm_wgmma_hold(z);
 }
 
-/* A block of the other warpgroup: its weights are awaited, its values added. */
-FM_DEVICE void begin_other(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
-                           wide_part &p, float (&z)[WG_COLUMNS / 2])
+/* A block and the queries that came with it are there for this warp, too. */
+FM_DEVICE void await_block(const wide_layout &m, int stage, int phase)
 {
-    const int stage = 1 - w.group;
-    float     alpha[2];
-    fm_barrier(DONE + stage, USERS);
 #pragma unroll
-    for (int third = 0; third < THIRDS; third++) /* it was; now for this warp, too */
-        fm_mbarrier_wait(&m.full[stage * THIRDS + third], phase_of(p.n));
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const float most = m.max[stage * WIDE_HEADS + w.head + 8 * r];
-        alpha[r]         = fm_exp2_fast((p.max[r] - most) * (a.scale * fm__log2_e));
-        p.max[r]         = most;
-    }
-    if (p.item > 0) shrink(z, alpha);
-    begin_values_of_other(z, m, stage, w.group, p.item > 0);
+    for (int third = 0; third < THIRDS; third++)
+        fm_mbarrier_wait(&m.full[stage * THIRDS + third], phase);
 }
 
-/* What the other warpgroup will want of this block, beside the weights.  It is there when
- * the warps of this one meet, before they say that the block is done. */
-FM_DEVICE void leave_maxima(const wide_layout &m, const wide_place &w, const wide_part &p,
-                            const float total[2])
+/* Seen by the other warpgroup when the block is done. */
+FM_DEVICE void leave_maxima(const wide_layout &m, const wide_place &w, const float max[2])
 {
     if (w.lane % 4) return;
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        m.max[w.group * WIDE_HEADS + w.head + 8 * r] = p.max[r];
-        if (p.is_last) m.total[w.group * WIDE_HEADS + w.head + 8 * r] = total[r];
-    }
+    for (int r = 0; r < 2; r++) m.max[w.group * WIDE_HEADS + w.head + 8 * r] = max[r];
 }
 
-/* Scores in s to weights, and these times values. */
-template <class S>
-FM_DEVICE void end_own(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
-                       wide_part &p, float (&s)[KEYS / 2], float (&z)[WG_COLUMNS / 2],
-                       float total[2])
+/* Those that the other has left with its block. */
+FM_DEVICE void take_maxima(const wide_layout &m, const wide_place &w, float max[2], float alpha[2],
+                           float scale)
 {
-    const float *key_scale = m.key_scale + w.group * KEYS;
-    float        alpha[2];
-    uint32_t     weight[KEYS / 16][4];
-    raise_scores(s, p.max, alpha, a.scale * fm__log2_e);
-    add_weights(m, w, p, s, alpha, total);
-    round_weights<S>(weight, s, key_scale, w.lane);
-    leave_maxima(m, w, p, total);
-    store_weights(weights_of(m, w.group), weight, w);
-    fm_tile_fence();
-    fm_barrier_arrive(DONE + w.group, USERS);
-    if (p.item > 0) shrink(z, alpha);
-    add_values_wide(z, weight, m, w.group, p.item > 0);
+    const float *from = m.max + (1 - w.group) * WIDE_HEADS + w.head;
+    const float  to[] = {from[0], from[8]};
+    raise_maxima(max, to, alpha, scale);
 }
 
-/* The warp has done with a stage, or with queries. */
-FM_DEVICE void tell_empty(fm_mbarrier *empty, const wide_place &w)
+/* The warp has done with queries, or with a stage. */
+FM_DEVICE void tell_q_empty(fm_mbarrier *empty, const wide_place &w)
 {
     __syncwarp();
     if (w.lane == 0) fm_mbarrier_arrive(empty);
+}
+
+template <class S> FM_DEVICE void tell_empty(fm_mbarrier *empty, const wide_place &w)
+{
+    __syncwarp();
+    if (S::blocks == 1 && w.lane == 0) fm_mbarrier_arrive(empty);
+    if (S::blocks > 1 && w.lane < S::blocks) fm_mbarrier_arrive_at(empty, w.lane);
 }
 
 /* Boxes bring what lies behind the last key: as values these must be zeros. */
@@ -258,135 +243,161 @@ FM_DEVICE void clear_behind(unsigned char *stage, const wide_place &w, int n_key
     fm_tile_fence();
 }
 
-/* Until the values of the other's block are in z; the stage is free for our part. */
-template <int N> FM_DEVICE void end_other(const wide_layout &m, const wide_place &w)
+/* --- the turns ----------------------------------------------------------------------- */
+
+/* What a warpgroup knows of a part. */
+struct wide_turn {
+    int          n_key, n_item, n; /* n: number of its first block */
+    fm_mbarrier *q_empty;          /* where to tell of the last scores with its queries, or NULL */
+    float        scale;            /* of scores to powers of two */
+    float        max[2];
+};
+
+/* Scores of this warpgroup's item i. */
+template <class S>
+FM_DEVICE void score_own(const wide_layout &m, const wide_place &w, const wide_turn &t, int i,
+                         float (&s)[KEYS / 2])
 {
-    fm_wgmma_wait<N>();
-    tell_empty(&m.empty[1 - w.group], w);
+    const int n_key = t.n_key - i * KEYS;
+    if (S::boxes && S::bytes) widen_block(m, w.group, phase_of(t.n + i), w.thread / 32);
+    score_block(s, m, w.group, phase_of(t.n + i));
+    if (t.q_empty && i + 2 >= t.n_item) tell_q_empty(t.q_empty, w);
+    if (S::bytes) scale_keys(s, m.key_scale + w.group * KEYS, w.lane);
+    mask_keys(s, w.lane, n_key);
+    if (S::boxes && n_key < KEYS) clear_behind(stage_of(m, w.group), w, n_key);
 }
 
-/* A block of this warpgroup.  q_empty: where to tell that these were its last scores. */
+/* Its weights, for both warpgroups.  alpha: the factors for what was summed before. */
 template <class S>
-FM_DEVICE void add_own(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
-                       wide_part &p, int n_key, fm_mbarrier *q_empty, float (&z)[WG_COLUMNS / 2],
-                       float total[2])
+FM_DEVICE void weigh_own(const wide_layout &m, const wide_place &w, wide_turn &t,
+                         float (&s)[KEYS / 2], uint32_t (&weight)[KEYS / 16][4], float alpha[2])
 {
-    float s[KEYS / 2], odd[KEYS / 2];
-    begin_scores(s, odd, m, w.group, phase_of(p.n));
-    if (p.item > 0) end_other<1>(m, w);
+    float peak[2];
+    find_peaks(s, peak);
+    raise_maxima(t.max, peak, alpha, t.scale);
+    leave_maxima(m, w, t.max);
+    raise_scores(s, t.max, t.scale);
+    round_weights<S>(weight, s, m.key_scale + w.group * KEYS, w.lane);
+    store_weights(weights_of(m, w.group), weight, w);
+    fm_barrier_arrive(DONE + w.group, USERS);
+}
+
+/* Sums go on while values are multiplied. */
+FM_DEVICE void sum_own(const wide_layout &m, const wide_place &w, const wide_turn &t, int i,
+                       const float (&s)[KEYS / 2], const float alpha[2])
+{
+    add_weights(m, w, i == 0, i == t.n_item - 1, s, alpha);
+    fm_barrier_arrive(SUMMED + w.group, USERS);
+}
+
+/* The other's item i, as soon as its weights are there. */
+FM_DEVICE void begin_other(const wide_layout &m, const wide_place &w, wide_turn &t, int i,
+                           float (&z)[WG_COLUMNS / 2])
+{
+    const int stage = 1 - w.group;
+    float     alpha[2];
+    fm_barrier(DONE + stage, USERS);
+    take_maxima(m, w, t.max, alpha, t.scale);
+    if (i > 0) shrink(z, alpha);
+    begin_values_of_other(z, m, stage, w.group, i > 0);
+}
+
+/* Until the values of a stage, if there are any, are in z; it is free then for our part. */
+template <class S>
+FM_DEVICE void end_values(const wide_layout &m, const wide_place &w, int stage, bool there,
+                          float (&z)[WG_COLUMNS / 2])
+{
     fm_wgmma_wait<0>();
-    fm_wgmma_hold(s);
-    fm_wgmma_hold(odd);
     fm_wgmma_hold(z);
-    if (q_empty) tell_empty(q_empty, w);
-#pragma unroll
-    for (int i = 0; i < KEYS / 2; i++) s[i] += odd[i];
-    mask_wide<S>(s, m.key_scale + w.group * KEYS, w.lane, n_key);
-    if (S::boxes && n_key < KEYS) clear_behind(stage_of(m, w.group), w, n_key);
-    end_own<S>(a, m, w, p, s, z, total);
-    tell_empty(&m.empty[w.group], w);
+    if (there) tell_empty<S>(&m.empty[stage], w);
+}
+
+/* Warpgroup 0: item i of its own, if that is there, and i + 1. */
+template <class S>
+FM_DEVICE void add_even_first(const wide_layout &m, const wide_place &w, wide_turn &t, int i,
+                              float (&z)[WG_COLUMNS / 2])
+{
+    if (i >= 0) {
+        float    s[KEYS / 2], alpha[2];
+        uint32_t weight[KEYS / 16][4];
+        score_own<S>(m, w, t, i, s);
+        weigh_own<S>(m, w, t, s, weight, alpha);
+        if (i > 0) shrink(z, alpha);
+        begin_values(z, weight, m, 0, i > 0);
+        sum_own(m, w, t, i, s, alpha);
+        end_values<S>(m, w, 0, true, z);
+    }
+    if (i + 1 < t.n_item) {
+        await_block(m, 1, phase_of(t.n + i + 1));
+        begin_other(m, w, t, i + 1, z);
+        end_values<S>(m, w, 1, true, z);
+        fm_barrier(SUMMED + 1, USERS);
+    }
+}
+
+/* Warpgroup 1: item i of the other, if that is there, and i + 1 of its own, whose scores
+ * do not wait for that. */
+template <class S>
+FM_DEVICE void add_odd_second(const wide_layout &m, const wide_place &w, wide_turn &t, int i,
+                              float (&z)[WG_COLUMNS / 2])
+{
+    const bool there = i >= 0;
+    if (there) await_block(m, 0, phase_of(t.n + i));
+    if (i + 1 < t.n_item) {
+        float    s[KEYS / 2], alpha[2];
+        uint32_t weight[KEYS / 16][4];
+        score_own<S>(m, w, t, i + 1, s);
+        if (there) begin_other(m, w, t, i, z);
+        weigh_own<S>(m, w, t, s, weight, alpha);
+        end_values<S>(m, w, 0, there, z);
+        if (there) shrink(z, alpha);
+        begin_values(z, weight, m, 1, there);
+        if (there) fm_barrier(SUMMED, USERS);
+        sum_own(m, w, t, i + 1, s, alpha);
+        end_values<S>(m, w, 1, true, z);
+    } else {
+        begin_other(m, w, t, i, z);
+        end_values<S>(m, w, 0, true, z);
+        fm_barrier(SUMMED, USERS);
+    }
 }
 
 /* All blocks of one part, of which the first is number n of this thread block's work. */
-template <class S>
+template <class S, int WARPGROUP>
 FM_DEVICE void run_part(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_place &w,
                         const cursor &at, int n, bool ends_queries, float (&z)[WG_COLUMNS / 2],
                         float max[2], float total[2])
 {
-    const int    n_item = (at.n_key + KEYS - 1) / KEYS, first = stage_at(n) ^ w.group;
+    const int    n_item  = (at.n_key + KEYS - 1) / KEYS, last = stage_at(n + n_item - 1);
     fm_mbarrier *q_empty = ends_queries ? &m.q_empty[stage_at(n + n_item)] : NULL;
-    wide_part    p       = {{-INFINITY, -INFINITY}, 0, n, false};
-    if (first >= n_item && q_empty) tell_empty(q_empty, w);
-    for (int i = first; i < n_item; i += 2) {
-        if (i > 0) {
-            p.item = i - 1, p.n = n + i - 1;
-            begin_other(a, m, w, p, z);
-        }
-        p.item = i, p.n = n + i;
-        p.is_last = i == n_item - 1;
-        add_own<S>(a, m, w, p, at.n_key - i * KEYS, i + 2 < n_item ? NULL : q_empty, z, total);
+    wide_turn    t       = {at.n_key, n_item, n, q_empty, a.scale * fm__log2_e,
+                            {-INFINITY, -INFINITY}};
+    if ((stage_at(n) ^ WARPGROUP) >= n_item && q_empty) tell_q_empty(q_empty, w);
+    for (int i = -stage_at(n); i < n_item; i += 2) {
+        if (WARPGROUP == 0) add_even_first<S>(m, w, t, i, z);
+        else                add_odd_second<S>(m, w, t, i, z);
     }
-    if (!p.is_last) {
-        p.item = n_item - 1, p.n = n + n_item - 1;
-        begin_other(a, m, w, p, z);
-        end_other<0>(m, w);
-        total[0] = m.total[(1 - w.group) * WIDE_HEADS + w.head];
-        total[1] = m.total[(1 - w.group) * WIDE_HEADS + w.head + 8];
-    }
-    fm_wgmma_wait<0>();
-    fm_wgmma_hold(z);
-    max[0] = p.max[0], max[1] = p.max[1];
-}
-
-/* Of two lanes the lower gets both x, the upper both y. */
-FM_DEVICE void turn_pair(float &x, float &y, int lanes)
-{
-    const bool  upper = threadIdx.x & lanes;
-    const float got   = fm_shfl_xor(upper ? x : y, lanes);
-    if (upper) x = got;
-    else       y = got;
-}
-
-/* Of four lanes, lane t gets z[4t] of all. */
-FM_DEVICE float4 turn_quad(const float *z)
-{
-    float4 x = make_float4(z[0], z[4], z[8], z[12]);
-    turn_pair(x.x, x.y, 1);
-    turn_pair(x.z, x.w, 1);
-    turn_pair(x.x, x.z, 2);
-    turn_pair(x.y, x.w, 2);
-    return x;
-}
-
-/* Eight neighbouring columns of one head, even and odd: the answer, or a part. */
-FM_DEVICE void store_eight(const fm_mla_absorbed_args &a, bool whole, int64_t at, float4 x,
-                           float4 y, float f)
-{
-    if (whole) {
-        *(uint4 *)(a.z + at) =
-            make_uint4(fm_bf16x2_of_f32(x.x * f, y.x * f), fm_bf16x2_of_f32(x.y * f, y.y * f),
-                       fm_bf16x2_of_f32(x.z * f, y.z * f), fm_bf16x2_of_f32(x.w * f, y.w * f));
-    } else {
-        float4 *to = (float4 *)(a.part_z + at);
-        to[0]      = make_float4(x.x, y.x, x.y, y.y);
-        to[1]      = make_float4(x.z, y.z, x.w, y.w);
-    }
-}
-
-FM_DEVICE void end_part(const fm_mla_absorbed_args &a, int unit, int group, const wide_place &w,
-                        const cursor &at, const float (&z)[WG_COLUMNS / 2], const float max[2],
-                        const float total[2])
-{
-    const bool whole = is_whole(a.rows, at.unit);
-    const int  index = whole ? at.unit.row : unit;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int head = group * WIDE_HEADS + w.head + 8 * r;
-        if (w.group == 0 && w.lane % 4 == 0 && head < a.n_head)
-            store_sum(a, unit, head, max[r], total[r]);
-        const int64_t to = ((int64_t)index * a.n_head + head) * FM_MLA_LATENT_MAX +
-                           w.group * WG_COLUMNS + w.lane % 4 * 8;
-#pragma unroll
-        for (int j = 0; j < WG_COLUMNS / 8; j += 4) {
-            const float *x    = z + 4 * j + 2 * r;
-            const float4 even = turn_quad(x), odd = turn_quad(x + 1);
-            if (head < a.n_head) store_eight(a, whole, to + 8 * j, even, odd, 1.0f / total[r]);
-        }
+        max[r]   = t.max[r];
+        total[r] = m.total[last * WIDE_HEADS + w.head + 8 * r];
     }
 }
 
+/* --- z to memory ---------------------------------------------------------------------- */
+
 /* All of this block's work. */
-template <class S> FM_DEVICE void run_users(const fm_mla_absorbed_args &a, const wide_layout &m)
+template <class S, int WARPGROUP>
+FM_DEVICE void run_users(const fm_mla_absorbed_args &a, const wide_layout &m)
 {
     const int        lane = threadIdx.x % 32, thread = threadIdx.x % GROUP;
-    const int        group = __shfl_sync(FM_WARP, (int)threadIdx.x / GROUP, 0); /* of all lanes */
-    const wide_place w     = {group, thread, lane, thread / 32 * 16 + lane / 4};
+    const wide_place w    = {WARPGROUP, thread, lane, thread / 32 * 16 + lane / 4};
     float            z[WG_COLUMNS / 2], max[2], total[2];
     int              n = 0;
-    for (wide_walk k = begin_walk(a); k.work < k.end; k.work++) {
+    for (wide_walk k = begin_walk<S>(a); k.work < k.end; k.work++) {
         const cursor at = work_at(a, k);
-        run_part<S>(a, m, w, at, n, changes_queries(a, k, at), z, max, total);
-        end_part(a, k.work % k.n_unit, group_of(k), w, at, z, max, total);
+        run_part<S, WARPGROUP>(a, m, w, at, n, changes_queries(a, k, at), z, max, total);
+        end_part(a, k.work % k.n_unit, group_of<S>(k), w, at, z, max, total);
         n += (at.n_key + KEYS - 1) / KEYS;
     }
 }

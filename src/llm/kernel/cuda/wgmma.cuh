@@ -28,15 +28,20 @@
 
 typedef uint64_t fm_tile;
 
+/* 18 bits: in a cluster the bits above say which block's memory it is. */
+FM_DEVICE fm_tile fm_tile_base(const void *smem)
+{
+    return (fm_shared_address(smem) & 0x3ffff) >> 4;
+}
+
 FM_DEVICE fm_tile fm_tile_by_row(const void *smem)
 {
-    return (fm_tile)(fm_shared_address(smem) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+    return fm_tile_base(smem) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
 FM_DEVICE fm_tile fm_tile_by_k(const void *smem, int next)
 {
-    return (fm_tile)(fm_shared_address(smem) >> 4) | (fm_tile)(next >> 4) << 16 | 64ull << 32 |
-           1ull << 62;
+    return fm_tile_base(smem) | (fm_tile)(next >> 4) << 16 | 64ull << 32 | 1ull << 62;
 }
 
 FM_DEVICE fm_tile fm_tile_at(fm_tile t, int bytes) { return t + (fm_tile)(bytes >> 4); }

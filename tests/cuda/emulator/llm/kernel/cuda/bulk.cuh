@@ -53,6 +53,8 @@ FM_DEVICE void fm_bulk_tile(void *smem, const fm_tile_map *map, int at, int row,
     fm_emu_bulk(b, pieces, map->box_rows * 128);
 }
 
+FM_DEVICE void fm_bulk_tile_prefetch(const fm_tile_map *, int, int) {}
+
 FM_DEVICE void fm_tile_map_prefetch(const fm_tile_map *) {}
 
 /* --- registers of a warpgroup ----------------------------------------------- */
