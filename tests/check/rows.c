@@ -244,34 +244,6 @@ static void softmax_over_blocks(void **state)
     check_softmax(FM_BF16);
 }
 
-/* The first that no other is larger than. */
-static int first_largest(const float *x, int n)
-{
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
-}
-
-static void argmax_is_the_first_of_the_largest(void **state)
-{
-    (void)state;
-    float x[300];
-    for (int n = 1; n <= 300; n++) {
-        fill(x, (size_t)n, (uint64_t)n, 3.0f);
-        for (int i = 0; i < n; i++) x[i] = n % 3 ? rintf(x[i]) : -expf(x[i]); /* ties; all below 0 */
-        assert_int_equal(fm_row_argmax(x, n), first_largest(x, n));
-    }
-    for (int i = 0; i < 300; i++) x[i] = -INFINITY;
-    assert_int_equal(fm_row_argmax(x, 300), 0);
-    x[299] = -1e30f;
-    assert_int_equal(fm_row_argmax(x, 300), 299);
-    x[17] = INFINITY;
-    assert_int_equal(fm_row_argmax(x, 300), 17);
-    x[40] = NAN;
-    assert_int_equal(fm_row_argmax(x, 300), 40);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,7 +255,6 @@ int main(void)
         cmocka_unit_test(rotation_in_bf16_rounds_once),
         cmocka_unit_test(swiglu_gates),
         cmocka_unit_test(softmax_over_blocks),
-        cmocka_unit_test(argmax_is_the_first_of_the_largest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

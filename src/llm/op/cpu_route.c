@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/argmax.h"
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu_internal.h"
 
@@ -29,7 +30,7 @@ static void keep_groups(const fm_model_config *c, float *choice)
     memset(kept, 0, (size_t)c->n_group);
     for (int g = 0; g < c->n_group; g++) score[g] = group_score(choice + g * per, per, c->route);
     for (int i = 0; i < c->top_group; i++) {
-        const int g = fm_row_argmax(score, c->n_group);
+        const int g = fm_argmax(score, c->n_group);
         kept[g]     = 1;
         score[g]    = -INFINITY;
     }
@@ -46,7 +47,7 @@ static void route_row(const fm_model_config *c, float *p, const float *bias, int
     for (int e = 0; e < c->n_expert; e++) choice[e] = bias ? p[e] + bias[e] : p[e];
     if (c->route != FM_ROUTE_GREEDY && c->n_group > 1) keep_groups(c, choice);
     for (int i = 0; i < c->top_k; i++) {
-        expert[i]         = fm_row_argmax(choice, c->n_expert);
+        expert[i]         = fm_argmax(choice, c->n_expert);
         weight[i]         = p[expert[i]];
         choice[expert[i]] = -INFINITY;
         sum += weight[i];

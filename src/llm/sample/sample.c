@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argmax.h"
 #include "base/slab.h"
 #include "llm/sample/sample_internal.h"
 
@@ -107,7 +108,7 @@ void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t
     add_bias(logits, p);
 
     const int greedy = p->temperature < greedy_below, wanted = p->logprobs || p->top_logprobs > 0;
-    out->id      = fm__argmax(logits, s->vocab);
+    out->id      = fm_argmax(logits, s->vocab);
     out->logprob = 0;
     out->n_top   = 0;
     if (greedy && !wanted) return;

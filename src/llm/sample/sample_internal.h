@@ -28,9 +28,6 @@ struct fm_sampler {
     double   bucket_sum[FM__RADIX];
 };
 
-/* The first largest value; NaN counts as -inf; 0 if nothing exceeds -inf. */
-int32_t fm__argmax(const float *x, int n);
-
 /* Replaces logits [n] by distances (+inf: impossible) and fills w [n]; returns
  * Z.  `max` is the largest logit, > -inf. */
 double fm__distances(float *x, float *w, int n, float max, float temperature);

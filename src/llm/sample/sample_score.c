@@ -2,6 +2,7 @@
 /* Log-probabilities of tokens that are already there, and which may come. */
 #include <math.h>
 
+#include "base/argmax.h"
 #include "llm/sample/sample_internal.h"
 
 void fm__report_top(const float *distance, int vocab, int n, double log_z, fm_sampled *out)
@@ -19,7 +20,7 @@ void fm__report_top(const float *distance, int vocab, int n, double log_z, fm_sa
 
 void fm_score(fm_sampler *s, float *logits, int32_t id, int n_top, fm_sampled *out)
 {
-    const float max = logits[fm__argmax(logits, s->vocab)];
+    const float max = logits[fm_argmax(logits, s->vocab)];
     *out            = (fm_sampled){.id = id, .logprob = -INFINITY};
     if (!(max > -INFINITY)) return;
     const double log_z = log(fm__distances(logits, s->weight, s->vocab, max, 1));

@@ -212,26 +212,6 @@ static inline int32_t order_of(int32_t bits)
     return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
 }
 
-static inline int32_t order_at(const float *x, int i)
-{
-    return order_of((int32_t)fm_bits_of_f32(x[i]));
-}
-
-FM_CLONES static int32_t most_of(const float *x, int n)
-{
-    int32_t most = order_at(x, 0);
-    for (int i = 1; i < n; i++) most = order_at(x, i) > most ? order_at(x, i) : most;
-    return most;
-}
-
-int fm_row_argmax(const float *x, int n)
-{
-    const int32_t most = most_of(x, n);
-    int           i    = 0;
-    while (order_at(x, i) != most) i++;
-    return i;
-}
-
 /* x *= scale; returns the largest */
 FM_CLONES static float scale_and_max(float *x, int n, float scale)
 {

@@ -54,7 +54,4 @@ void fm_tile_softmax(void *p, fm_dtype t, int n_tile, float *score, int m, const
 void fm_row_sigmoid(float *x, int n);
 void fm_row_softmax(float *x, int n);
 
-/* The largest of n > 0 numbers, the first of several; a NaN is larger than any. */
-int fm_row_argmax(const float *x, int n);
-
 #endif

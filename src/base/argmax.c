@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
+#include "base/argmax.h"
 
-#include "llm/sample/sample_internal.h"
+#include <math.h>
 
 enum { LANES = 32, BLOCK = 4096 };
 
@@ -19,7 +19,7 @@ static float block_max(const float *x, int n)
     return best;
 }
 
-int32_t fm__argmax(const float *x, int n)
+int fm_argmax(const float *x, int n)
 {
     float best = -INFINITY;
     int   at   = 0;
