@@ -126,18 +126,6 @@ static void add_weighed(void *ctx, int from, int n)
                       w->tile + from * FM_PANEL, n);
 }
 
-static void weigh_values(const unit *u, const void *const *p, const void *panel, int depth,
-                         weighed *w, int m)
-{
-    const fm_gemm *g = u->b->gemm;
-    if (fm__tells(u->b, u->b->act)) {
-        g->telling_bf16(u->t->tile, p, panel, m, depth, add_weighed, w);
-    } else {
-        fm_gemm_for(g, u->b->act)(u->t->tile, p, panel, NULL, m, depth);
-        add_weighed(w, 0, m);
-    }
-}
-
 /* Queries [row, row+m) of the unit meet one block of n keys. */
 static void meet(const unit *u, int row, int m, int key0, int n)
 {
@@ -160,8 +148,9 @@ static void meet(const unit *u, int row, int m, int key0, int n)
     fm_tile_softmax(u->t->weight, b->act, depth / FM_PANEL, u->t->score, m, visible, u->scale,
                     u->t->max + row, u->t->sum + row, alpha);
     for (int v = 0; v < u->value_w; v += FM_PANEL)
-        weigh_values(u, p, (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, depth,
-                     &(weighed){u->t->tile, alpha, out + v, (size_t)u->value_w}, m);
+        fm_gemm_told(b->gemm, b->act, u->t->tile, p,
+                     (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, NULL, m, depth,
+                     add_weighed, &(weighed){u->t->tile, alpha, out + v, (size_t)u->value_w});
 }
 
 static void finish_rows(const unit *u)

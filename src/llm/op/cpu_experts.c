@@ -203,10 +203,8 @@ static fm_range home_of(const fm_expert_pass *p, int panel)
 static void put_answers(void *ctx, int from, int n)
 {
     const fm_outlet *o = ctx;
-    const float     *c = o->tile + from * FM_PANEL;
     fm__expect_rows(o, from + o->ahead, n);
-    if (o->far) fm_tile_scatter(o->to + from, FM_F32, c, n);
-    for (int i = 0; i < n && !o->far; i++) memcpy(o->to[from + i], c + i * FM_PANEL, o->bytes);
+    fm__put_f32(o, from, n);
 }
 
 static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel)

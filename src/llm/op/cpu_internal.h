@@ -160,13 +160,31 @@ static inline int fm__is_far(const fm_cpu *b, size_t bytes)
     return b->gemm->isa == FM_ISA_AMX && bytes > (size_t)4 << 20;
 }
 
+static inline const char *fm__panel_data(const fm_matrix *w, int panel)
+{
+    return (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
+}
+
+static inline const float *fm__panel_scale(const fm_matrix *w, int panel)
+{
+    return w->scale ? w->scale + (size_t)panel * (size_t)fm_panel_scales(w->k) : NULL;
+}
+
 /* One panel of a matrix applied to rows: c[m, 32]. */
 static inline void fm__panel(const fm_cpu *c, float *tile, const void *const *x, const fm_matrix *w,
                              int panel, int m)
 {
-    const char  *data  = (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
-    const float *scale = w->scale ? w->scale + (size_t)panel * (size_t)fm_panel_scales(w->k) : NULL;
-    fm_gemm_for(c->gemm, w->dtype)(tile, x, data, scale, m, w->k);
+    fm_gemm_for(c->gemm, w->dtype)(tile, x, fm__panel_data(w, panel), fm__panel_scale(w, panel), m,
+                                   w->k);
+}
+
+/* The same; `done` hears of the rows. */
+static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *const *x,
+                                  const fm_matrix *w, int panel, int m, fm_rows_done *done,
+                                  void *ctx)
+{
+    fm_gemm_told(c->gemm, w->dtype, tile, x, fm__panel_data(w, panel), fm__panel_scale(w, panel), m,
+                 w->k, done, ctx);
 }
 
 /* Where the rows of a panel's tile go. */
@@ -183,33 +201,20 @@ static inline void fm__expect_rows(const fm_outlet *o, int from, int n)
     for (int i = from; i < fm__min(from + n, o->m) && !o->far; i++) fm__expect(o->to[i], o->bytes);
 }
 
-/* Whether rows of a product become final one after the other. */
-static inline int fm__tells(const fm_cpu *c, fm_dtype w)
+/* Rows of f32, when they are final. */
+static inline void fm__put_f32(const fm_outlet *o, int from, int n)
 {
-    return w == FM_BF16 && c->gemm->telling_bf16;
+    const float *c = o->tile + from * FM_PANEL;
+    if (o->far) fm_tile_scatter(o->to + from, FM_F32, c, n);
+    for (int i = 0; i < n && !o->far; i++) memcpy(o->to[from + i], c + i * FM_PANEL, o->bytes);
 }
 
-/* One panel of a matrix applied to rows; `done` hears of all of them, of some while others are
- * under way if that can be. */
-static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *const *x,
-                                  const fm_matrix *w, int panel, int m, fm_rows_done *done,
-                                  void *ctx)
-{
-    const char *data = (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
-    if (fm__tells(c, w->dtype)) {
-        c->gemm->telling_bf16(tile, x, data, m, w->k, done, ctx);
-    } else {
-        fm__panel(c, tile, x, w, panel, m);
-        done(ctx, 0, m);
-    }
-}
-
-/* The same where `done` puts them into places that are in no cache. */
+/* fm__panel_told where `done` puts the rows into places that are in no cache. */
 static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, const void *const *x,
                                 const fm_matrix *w, int panel, fm_rows_done *done, void *ctx)
 {
     o->tile  = tile;
-    o->ahead = fm__tells(c, w->dtype) ? 32 : o->m;
+    o->ahead = fm_gemm_tells(c->gemm, w->dtype) ? 32 : o->m;
     fm__expect_rows(o, 0, o->ahead);
     fm__panel_told(c, tile, x, w, panel, o->m, done, ctx);
     if (o->far) fm_scatter_end();

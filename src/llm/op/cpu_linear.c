@@ -51,11 +51,10 @@ static void put_rows(void *ctx, int from, int n)
     const size_t     ld = u->apart / b->act_bytes;
     const int        n_out = (int)(o->bytes / b->act_bytes);
     fm__expect_rows(o, from + o->ahead, n);
-    if (o->far) fm_tile_scatter(to, u->e == STORE_F32 ? FM_F32 : b->act, c, n);
+    if (u->e == STORE_F32) fm__put_f32(o, from, n);
     else if (u->e == SWIGLU_ACT) fm_tile_swiglu(to[0], b->act, ld, c, n);
-    else if (u->e == STORE_ACT) fm_tile_store(to[0], b->act, ld, c, n, n_out);
-    else
-        for (int i = 0; i < n; i++) memcpy(to[i], c + i * FM_PANEL, o->bytes);
+    else if (o->far) fm_tile_scatter(to, b->act, c, n);
+    else fm_tile_store(to[0], b->act, ld, c, n, n_out);
 }
 
 static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)

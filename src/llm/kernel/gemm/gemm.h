@@ -68,6 +68,24 @@ static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)
     return w == FM_BF16 ? g->bf16 : w == FM_FP8 ? g->fp8 : g->f32;
 }
 
+static inline int fm_gemm_tells(const fm_gemm *g, fm_dtype w)
+{
+    return w == FM_BF16 && g->telling_bf16;
+}
+
+/* Any of them; `done` hears of all rows, of some while others are under way if that can be. */
+static inline void fm_gemm_told(const fm_gemm *g, fm_dtype type, float *c, const void *const *x,
+                                const void *w, const float *scale, int m, int k, fm_rows_done *done,
+                                void *ctx)
+{
+    if (fm_gemm_tells(g, type)) {
+        g->telling_bf16(c, x, w, m, k, done, ctx);
+    } else {
+        fm_gemm_for(g, type)(c, x, w, scale, m, k);
+        done(ctx, 0, m);
+    }
+}
+
 /* Writes one panel from 32 rows of k values of type `w`; a NULL row is zeros,
  * and so are the values from k to the next multiple of 32. */
 void fm_pack_panel(void *restrict dst, const void *const row[FM_PANEL], fm_dtype w, int k);
