@@ -4,7 +4,7 @@
 # and log-probabilities of every request, alone and in company.
 #     identity.sh PROGRAM MODEL      a checkpoint of tests/data, or "dummy"
 . "$(dirname "$0")/lib.sh"
-need_isa
+need_lower_isa
 
 case $1 in
 dummy) model="--model-path r1-mini" override=$small_shape ;;

@@ -47,3 +47,12 @@ need_isa()
     *) echo "this machine has no $FM_ISA, only$levels"; exit 77 ;;
     esac
 }
+
+# And is it not the level the machine takes anyway, which is tested without asking?
+need_lower_isa()
+{
+    need_isa
+    case "$levels" in
+    *" ${FM_ISA:-none}") echo "$FM_ISA is this machine's own level, tested without asking"; exit 77 ;;
+    esac
+}
