@@ -99,13 +99,18 @@ static inline int fm__evenly_spaced(const void *const *x, int rows)
     return uneven == 0;
 }
 
+/* Evenly spaced rows from k = `from`, where they lie. */
+static inline fm__tile_source fm__even_rows(const void *const *x, int rows, int from)
+{
+    return (fm__tile_source){(const char *)x[0] + (size_t)from * 2,
+                             rows > 1 ? (long)((intptr_t)x[1] - (intptr_t)x[0]) : 64};
+}
+
 /* The slice of x from k = `from`: in place where the rows allow it, else copied. */
 static inline fm__tile_source fm__tile_rows(fm__gathered *g, const void *const *x, int rows,
                                             int from, int k)
 {
-    if (fm__evenly_spaced(x, rows))
-        return (fm__tile_source){(const char *)x[0] + (size_t)from * 2,
-                                 rows > 1 ? (long)((intptr_t)x[1] - (intptr_t)x[0]) : 64};
+    if (fm__evenly_spaced(x, rows)) return fm__even_rows(x, rows, from);
     for (int i = 0; i < rows; i++)
         memcpy(g->row[i], (const fm_bf16 *)x[i] + from, (size_t)k * 2);
     return (fm__tile_source){(const char *)g->row, sizeof g->row[0]};

@@ -18,15 +18,21 @@ static fm_routing carve_routing(fm_slab *s, size_t rows, int top_k)
                         fm_slab_take(s, rows * (size_t)top_k * sizeof(float))};
 }
 
-static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *shard,
-                       const fm_run_limits *lim, size_t es, fm_slab *s)
+static fm_act carve_act(const fm_cpu *b, size_t rows, int n, int is_own, fm_slab *s)
+{
+    const int apart = fm__apart(b, n, is_own);
+    return (fm_act){fm_slab_take(s, rows * (size_t)apart * b->act_bytes), n, apart};
+}
+
+static void carve_acts(const fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, fm_slab *s)
 {
     const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
-    const int    H = fm_range_len(fm_shard_heads(shard, c));
+    const int    H = fm_range_len(fm_shard_heads(shard, c)), is_alone = shard->group.n == 1;
 #define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
-#define ACT(rows, n)  ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * es), (n)})
+#define ACT(rows, n)  carve_act(b, rows, n, 1, s)
     a->x      = F32S(T, c->hidden);
-    a->h      = ACT(T, c->hidden);
+    a->h      = carve_act(b, T, c->hidden, is_alone, s);
     a->cq     = F32S(T, c->q_lora);
     a->cqn    = ACT(T, c->q_lora);
     a->q      = ACT(T, H * (c->nope + c->rope));
@@ -34,11 +40,11 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
     a->score  = F32S(T, c->n_expert);
     a->hl     = ACT(out, c->hidden);
     a->route  = carve_routing(s, T, c->top_k);
-    a->h_all  = shard->group.n == 1 ? a->h : ACT(T * (size_t)shard->group.n, c->hidden);
+    a->h_all  = is_alone ? a->h : carve_act(b, T * (size_t)shard->group.n, c->hidden, 0, s);
 #undef F32S
 #undef ACT
     a->route_all =
-        shard->group.n == 1 ? a->route : carve_routing(s, T * (size_t)shard->group.n, c->top_k);
+        is_alone ? a->route : carve_routing(s, T * (size_t)shard->group.n, c->top_k);
 }
 
 static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
@@ -47,7 +53,8 @@ static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     fm_exchange     *x       = &b->exchange;
     const fm_columns channel = {shard->attn.n, fm_shard_widest_mlp(shard, c), FM_SHARD_CHANNELS, 1};
     const size_t     rows    = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
-    const size_t     middle  = rows * (size_t)channel.n * b->act_bytes;
+    const size_t     apart   = (size_t)fm__apart(b, channel.n, shard->attn.n == 1);
+    const size_t     middle  = rows * apart * b->act_bytes;
     x->mlp                   = fm__pieces_of(channel, b->act_bytes, s);
     x->mlp_room              = shard->attn.n > 1 ? fm_slab_take(s, middle) : NULL;
     b->mlp_middle            = fm_slab_take(s, middle);
@@ -100,7 +107,7 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
 static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                   const fm_run_limits *lim, fm_slab *s)
 {
-    carve_acts(a, c, shard, lim, b->act_bytes, s);
+    carve_acts(b, a, c, shard, lim, s);
     fm__carve_exchange(b, a, c, shard, lim, s);
     fm__carve_stages(b, a, c, shard, lim, s);
     carve_ffn(b, c, shard, lim, s);

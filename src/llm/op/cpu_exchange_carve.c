@@ -35,13 +35,12 @@ fm_status fm__check_ranks(const fm_run *r)
     return FM_OK;
 }
 
-/* Pieces of an act or y buffer, the own one being the buffer itself. */
+/* Pieces of an act or y buffer of `width` a row, the own one being the buffer itself. */
 static void *carve_pieces(fm_pieces *p, fm_columns col, size_t element, fm_share me, size_t rows,
-                          fm_slab *s)
+                          int width, fm_slab *s)
 {
     *p = fm__pieces_of(col, element, s);
-    const size_t bytes = rows * (size_t)col.n * (size_t)col.width * element;
-    return fm__own_piece(p, fm_slab_take(s, bytes), me.index, (int)rows);
+    return fm__own_piece(p, fm_slab_take(s, rows * (size_t)width * element), me.index, (int)rows);
 }
 
 static void carve_dispatch(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
@@ -61,17 +60,18 @@ void fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const f
     fm_exchange     *x    = &b->exchange;
     const fm_share   me   = shard->attn;
     const size_t     T    = (size_t)lim->max_rows;
+    const int        n_o  = c->n_head * c->v_dim, wide = fm__apart(b, n_o, me.n == 1);
     const fm_columns head = {me.n, c->n_head, 1, c->v_dim};
     const fm_columns out  = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
     a->o.width = fm_range_len(fm__part(head, me.index));
     a->y.width = fm_range_len(fm__part(out, me.index));
-    a->o.data  = carve_pieces(&x->o, head, b->act_bytes, me, T, s);
-    a->y.data  = carve_pieces(&x->y, out, sizeof(float), me, T, s);
+    a->o.apart = me.n == 1 ? wide : a->o.width;
+    a->o.data  = carve_pieces(&x->o, head, b->act_bytes, me, T, wide, s);
+    a->y.data  = carve_pieces(&x->y, out, sizeof(float), me, T, c->hidden, s);
     a->o_all   = a->o;
     carve_dispatch(x, c, shard, T, s);
     if (me.n == 1) return;
-    a->o_all   = (fm_act){fm_slab_take(s, T * (size_t)(c->n_head * c->v_dim) * b->act_bytes),
-                          c->n_head * c->v_dim};
+    a->o_all   = (fm_act){fm_slab_take(s, T * (size_t)n_o * b->act_bytes), n_o, n_o};
     x->word_at = fm_slab_take(s, T * sizeof *x->word_at);
 }
 

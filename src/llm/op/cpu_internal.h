@@ -123,7 +123,14 @@ static inline fm_cpu *fm__cpu(fm_run *r)
 
 static inline char *fm__act_at(const fm_cpu *c, fm_act a, int row)
 {
-    return (char *)a.data + (size_t)row * (size_t)a.width * c->act_bytes;
+    return (char *)a.data + (size_t)row * (size_t)a.apart * c->act_bytes;
+}
+
+/* Elements from row to row of n: in places of their own where that helps and nobody but this
+ * rank reads them.  Ranks move rows without gaps. */
+static inline int fm__apart(const fm_cpu *b, int n, int is_own)
+{
+    return is_own && fm__moves_rows(b) ? (int)(fm__row_apart(b, n) / b->act_bytes) : n;
 }
 
 /* The cached token at position `pos` of a span's sequence. */

@@ -101,7 +101,7 @@ static void multiply(const product *p, ending e, void *y, int ld)
 static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k);
-    return (product){b, fm__act_at(b, x, row0), (size_t)x.width * b->act_bytes, n_row,
+    return (product){b, fm__act_at(b, x, row0), (size_t)x.apart * b->act_bytes, n_row,
                      fm__rows_at_once(b, w->k), w};
 }
 
@@ -114,7 +114,7 @@ void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int 
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
 {
     const product p = product_of(fm__cpu(r), x, w, 0, n_row);
-    multiply(&p, STORE_ACT, y.data, y.width);
+    multiply(&p, STORE_ACT, y.data, y.apart);
 }
 
 static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int row, int n)
@@ -123,13 +123,14 @@ static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, i
     fm_exchange  *x    = &b->exchange;
     fm_comm      *attn = r->ranks.attn;
     void         *own  = b->mlp_middle;
+    const int     cols = w->gate_up.n / 2;
     const product up   = product_of(b, h, &w->gate_up, row, n);
     x->mlp.col.n       = w->inter;
     x->mlp.n_row       = n;
     x->mlp_weights     = w;
     x->mlp_y           = (fm_f32s){y.data + (size_t)row * (size_t)y.width, y.width};
     if (attn->n_rank > 1) own = fm__own_piece(&x->mlp, x->mlp_room, attn->rank, n);
-    multiply(&up, SWIGLU_ACT, own, w->gate_up.n / 2);
+    multiply(&up, SWIGLU_ACT, own, fm__apart(b, cols, attn->n_rank == 1));
     if (attn->n_rank > 1) fm__start_gather(r, &x->mlp, attn, own, n);
 }
 
@@ -141,7 +142,7 @@ void fm__finish_mlp(fm_run *r)
     if (!w) return;
     x->mlp_weights = NULL;
     if (r->ranks.attn->n_rank > 1 && !fm__finish_gather(r, &x->mlp, b->mlp_middle)) return;
-    const fm_act  mid  = {b->mlp_middle, w->inter};
+    const fm_act  mid  = {b->mlp_middle, w->inter, fm__apart(b, w->inter, r->ranks.attn->n_rank == 1)};
     const product down = product_of(b, mid, &w->down, 0, x->mlp.n_row);
     multiply(&down, STORE_F32, x->mlp_y.data, x->mlp_y.width);
 }

@@ -27,7 +27,7 @@ static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *sha
     const size_t all = T * (size_t)shard->group.n, k = (size_t)c->top_k;
     const int    H = (int)heads(c, shard);
 #define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
-#define ACT(rows, n) ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(uint16_t)), (n)})
+#define ACT(rows, n) ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(uint16_t)), (n), (n)})
     a->x      = F32S(T, c->hidden);
     a->h      = ACT(T, c->hidden);
     a->cq     = F32S(T, c->q_lora);

@@ -295,13 +295,14 @@ void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_con
     const size_t     y    = T * (size_t)c->hidden * sizeof(float);
     x->o          = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
     x->y          = fm__cuda_pieces(out, sizeof(float), fm_slab_take(s, y), me.index, T);
-    a->o          = (fm_act){x->o.own, fm_range_len(fm__part(head, me.index))};
+    a->o.data     = x->o.own;
+    a->o.width = a->o.apart = fm_range_len(fm__part(head, me.index));
     a->y          = (fm_f32s){(float *)x->y.own, fm_range_len(fm__part(out, me.index))};
     a->o_all      = a->o;
     x->most_bytes = fm__cuda_most((size_t)shard->group.n * y, o > y ? o : y);
     if (!fm_shard_is_last(shard, c) && me.n > 1)
         x->passed = fm_slab_take(s, T * (size_t)a->y.width * sizeof(float));
     if (me.n == 1) return;
-    a->o_all = (fm_act){fm_slab_take(s, o), c->n_head * c->v_dim};
+    a->o_all = (fm_act){fm_slab_take(s, o), c->n_head * c->v_dim, c->n_head * c->v_dim};
     carve_words(x, me, T, c->hidden, s);
 }

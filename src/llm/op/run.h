@@ -33,10 +33,12 @@ typedef struct {
 } fm_run_limits;
 
 /* Rows of activations.  `act` buffers hold the run's matrix-input type (bf16,
- * or f32 in the reference arithmetic), the others f32.  ld = width. */
+ * or f32 in the reference arithmetic) and may have gaps between rows, the others
+ * f32 without. */
 typedef struct {
     void *data;
     int   width;
+    int   apart; /* elements from row to row: the width or more */
 } fm_act; /* type weights->act */
 typedef struct {
     float *data;

@@ -80,16 +80,21 @@ static int compare_row(fm_run *r, const fm_shadow_rows *a, int row, const char *
     return 1;
 }
 
+/* The GPU's rows have no gaps: the CPU's go there by way of the room. */
 void fm__shadow_compare(fm_run *r, const fm_shadow_rows *a)
 {
-    const size_t row = (size_t)a->width * (a->is_bf16 ? sizeof(uint16_t) : sizeof(float));
-    const size_t at  = (size_t)a->row0 * row, bytes = (size_t)(a->n_row - a->row0) * row;
-    char        *got = fm__shadow(r)->room, *cpu = (char *)a->cpu + at;
+    const size_t element = a->is_bf16 ? sizeof(uint16_t) : sizeof(float);
+    const size_t row = (size_t)a->width * element, apart = (size_t)a->apart * element;
+    const size_t n   = (size_t)(a->n_row - a->row0);
+    char        *got = fm__shadow(r)->room, *gpu = (char *)a->gpu + (size_t)a->row0 * row;
+    const char  *cpu = (const char *)a->cpu + (size_t)a->row0 * apart;
     if (a->n_row <= a->row0) return;
-    fm__shadow_bring(r, got, (const char *)a->gpu + at, bytes);
-    for (int i = a->row0; r->fault == FM_OK && i < a->n_row; i++, cpu += row, got += row)
-        if (!compare_row(r, a, i, cpu, got)) return;
-    fm__shadow_send(r, (char *)a->gpu + at, (const char *)a->cpu + at, bytes);
+    fm__shadow_bring(r, got, gpu, n * row);
+    for (size_t i = 0; r->fault == FM_OK && i < n; i++) {
+        if (!compare_row(r, a, a->row0 + (int)i, cpu + i * apart, got + i * row)) return;
+        memcpy(got + i * row, cpu + i * apart, row);
+    }
+    fm__shadow_send(r, gpu, got, n * row);
 }
 
 /* --- the table at the end -------------------------------------------------- */

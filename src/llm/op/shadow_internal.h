@@ -74,6 +74,7 @@ typedef struct {
     const char  *weight, *tensor; /* NULL: without a weight */
     void        *cpu, *gpu;
     int          is_bf16, row0, n_row, width;
+    int          apart; /* elements from row to row on the CPU */
     const int32_t *row_from; /* NULL: rows are out rows, counted as they come */
 } fm_shadow_rows;
 

@@ -18,7 +18,7 @@ static void *buffer_of(fm_run *r, const void *cpu)
 
 static fm_act act_of(fm_run *r, fm_act a)
 {
-    return (fm_act){a.width ? buffer_of(r, a.data) : NULL, a.width};
+    return (fm_act){a.width ? buffer_of(r, a.data) : NULL, a.width, a.width};
 }
 
 static fm_f32s f32s_of(fm_run *r, fm_f32s a)
@@ -46,6 +46,7 @@ static void compare_f32s(fm_run *r, fm_shadow_op op, const char *weight, fm_f32s
                                .gpu      = t->gpu,
                                .n_row    = is_out ? r->n_out : r->n_row,
                                .width    = x.width,
+                               .apart    = x.width,
                                .row_from = is_out ? NULL : s->row_from};
     if (fm__shadow_is_well(r)) fm__shadow_compare(r, &a);
 }
@@ -64,6 +65,7 @@ static void compare_act(fm_run *r, fm_shadow_op op, const char *weight, fm_act x
                                .row0     = row0,
                                .n_row    = is_out ? r->n_out : r->n_row,
                                .width    = x.width,
+                               .apart    = x.apart,
                                .row_from = is_out ? NULL : s->row_from};
     if (fm__shadow_is_well(r)) fm__shadow_compare(r, &a);
 }
@@ -148,6 +150,7 @@ static void compare_cached(fm_run *r, int layer, const char *weight)
                                       .is_bf16  = 1,
                                       .n_row    = 1,
                                       .width    = width,
+                                      .apart    = width,
                                       .row_from = s->row_from + span->row0 + i};
             fm__shadow_compare(r, &a);
         }

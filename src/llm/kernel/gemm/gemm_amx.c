@@ -72,30 +72,32 @@ static void tell(const listener *l, int from, int n)
 
 typedef void add_fn(const char *x, long stride, const char *w);
 
-/* The sums of `rows` rows += x w over k in [from, from + k), at most a part; w begins there. */
-INLINE void add_part_by(add_fn *add, const void *const *x, int rows, int from, const char *w,
-                         int k, errand *e)
+/* Sums += x w over k; both begin there. */
+INLINE void add_steps(add_fn *add, fm__tile_source x, const char *w, int k, errand *e)
 {
-    fm__gathered          g;
-    const fm__tile_source s = fm__tile_rows(&g, x, rows, from, k);
     fm__memory_is_written();
     for (int p = 0; p < k; p += DEPTH, w += STEP) {
-        add(s.base + p * 2, s.stride, w);
+        add(x.base + p * 2, x.stride, w);
         run_errand(e);
     }
 }
 
+/* The sums of `rows` rows += x w over k in [from, from + k), at most a part; w begins there. */
 static void add_part(const void *const *x, int rows, int from, const char *w, int k, errand *e)
 {
-    add_part_by(fm__add_pair, x, rows, from, w, k, e);
+    fm__gathered g;
+    add_steps(fm__add_pair, fm__tile_rows(&g, x, rows, from, k), w, k, e);
 }
 
-/* A block's slice, whose weights begin at w: its rows pass by. */
-static void add_slice(const void *const *x, int from, const char *w, int k, errand *e)
+/* A block's slice, whose weights begin at w: its rows pass by, unless they have to be gathered. */
+static void add_slice(const void *const *x, int even, int from, const char *w, int k, errand *e)
 {
+    if (even || fm__evenly_spaced(x, ROWS)) {
+        add_steps(fm__add_passing, fm__even_rows(x, ROWS, from), w, k, e);
+        return;
+    }
     for (int p = 0; p < k; p += PART)
-        add_part_by(fm__add_passing, x, ROWS, from + p, w + (size_t)p * FM_PANEL * 2,
-                    fm__least(PART, k - p), e);
+        add_part(x, ROWS, from + p, w + (size_t)p * FM_PANEL * 2, fm__least(PART, k - p), e);
 }
 
 /* Whole blocks, at least two; the next slice is fetched while they pass this one.  A panel of
@@ -104,6 +106,7 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
                         const listener *l)
 {
     const int lines = k > PART ? (STEP / LINE + n_block - 1) / n_block : 0;
+    const int even  = fm__evenly_spaced(x, n_block * ROWS); /* mostly, and then asked only once */
     for (int p = 0; p < k; p += SLICE) {
         const int   n    = fm__least(SLICE, k - p);
         const char *here = w + (size_t)p * FM_PANEL * 2;
@@ -112,7 +115,7 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
             float *sum = c + (size_t)b * ROWS * FM_PANEL;
             if (p) load_sums(sum);
             else clear_sums();
-            add_slice(x + b * ROWS, p, here, n, &e);
+            add_slice(x + b * ROWS, even, p, here, n, &e);
             store_sums(sum);
             if (p + n == k && b > 0) tell(l, (b - 1) * ROWS, ROWS); /* its stores are through */
         }
