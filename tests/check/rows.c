@@ -178,8 +178,10 @@ static void run_softmax(softmax_state *s, int row, int m, const int visible[2][M
         for (int t = 0; t < MAX_TILE; t++)
             memcpy(tiles + t * m * 32, scores[block] + (t * MAX_M + row) * 32,
                    (size_t)m * 32 * sizeof(float));
-        fm_tile_softmax(s->p, s->type, MAX_TILE, tiles, m, visible[block] + row, 0.125f, s->max,
-                        s->sum, s->alpha);
+        fm_tile_softmax(&(fm_softmax_step){.m = m, .n_tile = MAX_TILE, .score = tiles,
+                                           .scale = 0.125f, .n_visible = visible[block] + row,
+                                           .type = s->type, .weight = s->p, .max = s->max,
+                                           .sum = s->sum, .alpha = s->alpha});
     }
 }
 

@@ -145,8 +145,10 @@ static void meet(const unit *u, int row, int m, int key0, int n)
         visible[i] = fm__min(seen, pos + i + 1 - key0);
         p[i]       = (char *)u->t->weight + (size_t)i * (size_t)depth * b->act_bytes;
     }
-    fm_tile_softmax(u->t->weight, b->act, depth / FM_PANEL, u->t->score, m, visible, u->scale,
-                    u->t->max + row, u->t->sum + row, alpha);
+    fm_tile_softmax(&(fm_softmax_step){.m = m, .n_tile = depth / FM_PANEL, .score = u->t->score,
+                                       .scale = u->scale, .n_visible = visible, .type = b->act,
+                                       .weight = u->t->weight, .max = u->t->max + row,
+                                       .sum = u->t->sum + row, .alpha = alpha});
     for (int v = 0; v < u->value_w; v += FM_PANEL)
         fm_gemm_told(b->gemm, b->act, u->t->tile, p,
                      (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, NULL, m, depth,

@@ -271,23 +271,23 @@ FM_CLONES static float weigh_row(float *s, size_t step, int n_visible, float sca
     return alpha;
 }
 
-void fm_tile_softmax(void *p, fm_dtype t, int n_tile, float *score, int m, const int *n_visible,
-                     float scale, float *max, float *sum, float *alpha)
+void fm_tile_softmax(const fm_softmax_step *s)
 {
-    const size_t step = (size_t)m * 32, ld = (size_t)n_tile * 32;
-    if (t == FM_BF16 && fm_cpu_isa() >= FM_ISA_AVX512) {
-        fm__tile_softmax_avx512(p, n_tile, score, m, n_visible, scale, max, sum, alpha);
+    const size_t step = (size_t)s->m * 32, ld = (size_t)s->n_tile * 32;
+    if (s->type == FM_BF16 && fm_cpu_isa() >= FM_ISA_AVX512) {
+        fm__tile_softmax_avx512(s);
         return;
     }
-    for (int i = 0; i < m; i++) {
-        const int n = n_visible[i] > 0 ? n_visible[i] : 0;
-        alpha[i]    = n ? weigh_row(score + i * 32, step, n, scale, &max[i], &sum[i]) : 1.0f;
-        for (int k = (n + 31) / 32; k < n_tile; k++)
-            memset(score + (size_t)k * step + i * 32, 0, 32 * sizeof *score);
+    for (int i = 0; i < s->m; i++) {
+        const int n   = s->n_visible[i] > 0 ? s->n_visible[i] : 0;
+        float    *row = s->score + i * 32;
+        s->alpha[i]   = n ? weigh_row(row, step, n, s->scale, &s->max[i], &s->sum[i]) : 1.0f;
+        for (int k = (n + 31) / 32; k < s->n_tile; k++)
+            memset(row + (size_t)k * step, 0, 32 * sizeof *row);
     }
-    for (int k = 0; k < n_tile; k++)
-        fm_tile_store((char *)p + (size_t)k * 32 * fm_dtype_bytes(t), t, ld,
-                      score + (size_t)k * step, m, 32);
+    for (int k = 0; k < s->n_tile; k++)
+        fm_tile_store((char *)s->weight + (size_t)k * 32 * fm_dtype_bytes(s->type), s->type, ld,
+                      s->score + (size_t)k * step, s->m, 32);
 }
 
 FM_CLONES void fm_row_sigmoid(float *x, int n)

@@ -41,14 +41,19 @@ void fm_tile_scale_add(float *y, size_t ld, const float *a, const float *c, int 
 /* dst[i,0..16) = silu(c[i,0..16)) * c[i,16..32) for m tile rows of 32. */
 void fm_tile_swiglu(void *dst, fm_dtype t, size_t ld, const float *c, int m);
 
-/* One step of the online softmax of m queries over n_tile tiles of 32 keys,
- * score [n_tile][m][32]: scales the scores, raises max[i], turns them into
- * weights p [m][n_tile*32] (type t) relative to it and adds their sum to sum[i]
- * after rescaling it; alpha[i] is the factor for what query i accumulated under
- * the old maximum.  Keys at n_visible[i] and beyond weigh 0; where none is
- * visible nothing changes.  The scores are overwritten. */
-void fm_tile_softmax(void *p, fm_dtype t, int n_tile, float *score, int m, const int *n_visible,
-                     float scale, float *max, float *sum, float *alpha);
+/* One step of the online softmax of m queries over n_tile tiles of 32 keys. */
+typedef struct {
+    int        m, n_tile;
+    float     *score;     /* [n_tile][m][32], overwritten */
+    float      scale;     /* of the scores */
+    const int *n_visible; /* [m] keys from there on weigh 0; where none is visible nothing changes */
+    fm_dtype   type;      /* of the weights */
+    void      *weight;    /* [m][n_tile*32] relative to the new maximum */
+    float     *max, *sum; /* [m] of all scores and weights so far */
+    float     *alpha;     /* [m] factor for what a query accumulated under the old maximum */
+} fm_softmax_step;
+
+void fm_tile_softmax(const fm_softmax_step *s);
 
 /* Probabilities of a router's logits, in place. */
 void fm_row_sigmoid(float *x, int n);

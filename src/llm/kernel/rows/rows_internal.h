@@ -6,9 +6,7 @@
 #include "llm/kernel/rows/rows.h"
 
 /* For bf16 results, with an exponential good to 2^-18: other bits than the plain ones. */
-void fm__tile_softmax_avx512(fm_bf16 *p, int n_tile, const float *score, int m,
-                             const int *n_visible, float scale, float *max, float *sum,
-                             float *alpha);
+void fm__tile_softmax_avx512(const fm_softmax_step *s);
 void fm__tile_swiglu_avx512(fm_bf16 *dst, size_t ld, const float *c, int m);
 
 /* The plain bits but for numbers below 2^-126, which become zeros in bf16. */

@@ -99,28 +99,29 @@ INLINE void raise(float *max, const float *top, float *alpha, int n)
     _mm512_mask_storeu_ps(max, live, now);
 }
 
-static void some_rows(fm_bf16 *p, int n_key, const float *score, size_t step, int m,
-                      const int *n_visible, float scale, float *max, float *sum, float *alpha)
+/* Queries [from, from+n), at most 16. */
+static void some_rows(const fm_softmax_step *s, int from, int n)
 {
-    float top[LANES];
-    for (int i = 0; i < m; i++) {
-        const scores s = {score + i * TILE, step, n_visible[i]};
-        top[i]         = s.n > 0 ? fmaxf(largest(&s) * scale, max[i]) : max[i];
+    const int    n_key = s->n_tile * TILE;
+    const float *score = s->score + from * TILE;
+    const size_t step  = (size_t)s->m * TILE;
+    const int   *seen  = s->n_visible + from;
+    float       *max = s->max + from, *sum = s->sum + from, *alpha = s->alpha + from;
+    fm_bf16     *p = (fm_bf16 *)s->weight + (size_t)from * (size_t)n_key;
+    float        top[LANES];
+    for (int i = 0; i < n; i++) {
+        const scores r = {score + i * TILE, step, seen[i]};
+        top[i]         = r.n > 0 ? fmaxf(largest(&r) * s->scale, max[i]) : max[i];
     }
-    raise(max, top, alpha, m);
-    for (int i = 0; i < m; i++) {
-        const scores s   = {score + i * TILE, step, n_visible[i]};
-        const float  all = weigh(p + (size_t)i * (size_t)n_key, &s, n_key, scale, max[i]);
-        if (s.n > 0) sum[i] = sum[i] * alpha[i] + all;
+    raise(max, top, alpha, n);
+    for (int i = 0; i < n; i++) {
+        const scores r   = {score + i * TILE, step, seen[i]};
+        const float  all = weigh(p + (size_t)i * (size_t)n_key, &r, n_key, s->scale, max[i]);
+        if (r.n > 0) sum[i] = sum[i] * alpha[i] + all;
     }
 }
 
-void fm__tile_softmax_avx512(fm_bf16 *p, int n_tile, const float *score, int m,
-                             const int *n_visible, float scale, float *max, float *sum,
-                             float *alpha)
+void fm__tile_softmax_avx512(const fm_softmax_step *s)
 {
-    const int n_key = n_tile * TILE;
-    for (int i = 0; i < m; i += LANES)
-        some_rows(p + (size_t)i * (size_t)n_key, n_key, score + i * TILE, (size_t)m * TILE,
-                  m - i < LANES ? m - i : LANES, n_visible + i, scale, max + i, sum + i, alpha + i);
+    for (int i = 0; i < s->m; i += LANES) some_rows(s, i, s->m - i < LANES ? s->m - i : LANES);
 }
