@@ -97,14 +97,6 @@ static int is_own(const fm_expert_pass *p, int expert)
     return expert >= p->set.begin && expert < p->set.end;
 }
 
-/* m rows in as few blocks as possible, none of them much smaller than the others: each reads
- * all weights of the expert. */
-static int even_block(int m, int most)
-{
-    const int n_block = (m + most - 1) / most;
-    return n_block < 2 ? most : (int)fm_round_up((size_t)((m + n_block - 1) / n_block), TILE);
-}
-
 static void count_pairs(fm_expert_pass *p)
 {
     fm_cpu   *b = p->b;
@@ -115,7 +107,7 @@ static void count_pairs(fm_expert_pass *p)
         if (is_own(p, p->chosen[i])) b->count[p->chosen[i] - p->set.begin + 1]++;
     p->n_block = 0;
     for (int e = 0; e < E; e++) {
-        const int m = b->count[e + 1], first = b->count[e], per = even_block(m, most);
+        const int m = b->count[e + 1], first = b->count[e], per = fm__even_block(m, most);
         for (int at = 0; at < m; at += per)
             b->block[p->n_block++] =
                 (fm_expert_block){p->set.begin + e, first + at, fm__min(m - at, per)};

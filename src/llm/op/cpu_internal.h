@@ -104,6 +104,14 @@ static inline int fm__rows_at_once(const fm_cpu *b, int k)
     return rows < 64 ? 64 : fm__min(rows, FM_TILE_ROWS);
 }
 
+/* m rows in as few blocks as possible, none of them much smaller than the others: each reads
+ * all weights. */
+static inline int fm__even_block(int m, int most)
+{
+    const int n_block = (m + most - 1) / most;
+    return n_block < 2 ? most : (int)fm_round_up((size_t)((m + n_block - 1) / n_block), 16);
+}
+
 /* A row of k in a place of its own; the line between rows keeps them out of each other's sets. */
 static inline size_t fm__row_apart(const fm_cpu *b, int k)
 {

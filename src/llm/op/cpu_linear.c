@@ -102,7 +102,7 @@ static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row
 {
     FM_BUG_UNLESS(x.width == w->k);
     return (product){b, fm__act_at(b, x, row0), (size_t)x.apart * b->act_bytes, n_row,
-                     fm__rows_at_once(b, w->k), w};
+                     fm__even_block(n_row, fm__rows_at_once(b, w->k)), w};
 }
 
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
