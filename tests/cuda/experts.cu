@@ -143,7 +143,20 @@ static void check_all_shapes(const experts_case &c, int n_sm)
 FM_TEST(experts_of_all_loads_in_every_tile)
 {
     fm_numbers r(1);
-    check_all_shapes(experts_case(r, {0, 129, 200, 300, 390, 0, 1, 9}, 200, 48, 40, false), 1);
+    check_all_shapes(experts_case(r, {0, 129, 200, 300, 390, 0, 1, 9, 100}, 200, 48, 40, false), 1);
+}
+
+/* Thread blocks that meet other blocks of tokens in every round. */
+FM_TEST(experts_in_several_rounds)
+{
+    fm_numbers           r(9);
+    const experts_case   c(r, {300, 140, 70, 260, 20, 193}, 72, 144, 40, false);
+    const experts_result first = run(c, 64, 1);
+    for (int n_sm : {1, 2, 3, 6}) {
+        const experts_result other = run(c, 256, n_sm);
+        FM_CHECK_EQUAL(other.middle, first.middle);
+        FM_CHECK_EQUAL(other.pair_out, first.pair_out);
+    }
 }
 
 FM_TEST(experts_e4m3_of_all_loads_in_every_tile)

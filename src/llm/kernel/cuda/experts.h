@@ -12,7 +12,7 @@
  *   weights  row-major [E][n][k]; bf16, or e4m3 with one f32 factor for every
  *            128 x 128.  gate_up: n = 2 I, groups of 32 rows, 16 of W1 and the 16
  *            of W3 for the same channels; its factors come as [W1, W3].
- *   shapes   I a multiple of 16, D even, k of both phases a multiple of 8 (e4m3:
+ *   shapes   I a multiple of 16, D of 4, k of both phases a multiple of 8 (e4m3:
  *            16); pointers 16-byte aligned
  *   order    down reads weights and the list of blocks while the kernel launched before
  *            it may still run: that one has neither written, but waited for who did

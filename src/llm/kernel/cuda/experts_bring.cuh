@@ -19,6 +19,7 @@
 template <int FP8_, int OWN_NT_, int ROWS_, int STAGES_, int GROUPS_, int REGISTERS_, int FEW_,
           int PARTS_ = 1>
 struct wide_shape {
+    static_assert(PARTS_ <= 2, "no more than one box is left over");
     enum {
         FP8          = FP8_,
         PARTS        = PARTS_,
@@ -46,6 +47,7 @@ struct wide_shape {
         BYTES        = STAGES * STAGE_BYTES,
         X_CHUNKS     = 8 * HALVES, /* of a token in one stage */
         X_STEP       = 128 / X_CHUNKS,
+        X_COPIES     = OWN_NT / X_STEP,
         ROWS_EACH    = (OWN_NT + 127) / 128,
     };
 };
@@ -70,44 +72,57 @@ template <class S> FM_DEVICE void place_next(wide_place &p)
 /* Which warpgroup this is, in a way that tells the compiler that a warp agrees. */
 FM_DEVICE int own_group() { return __shfl_sync(FM_WARP, (int)threadIdx.x / 128, 0); }
 
-template <class S> FM_DEVICE int count_tasks(const tile_args &a, int n_block)
+/* The thread block's way through rounds of tasks.  Blocks of an expert differ in size, its last
+ * one most, and even strides could meet the same kind again and again: each round begins one
+ * cluster further. */
+typedef struct {
+    int first, own; /* task of a round, and this thread block's from there on */
+} task_walk;
+
+template <class S> FM_DEVICE void walk_on(task_walk &w)
 {
-    return n_block * row_tiles<S>(a) * S::PARTS;
+    w.first += gridDim.x;
+    w.own = (w.own + S::PARTS) % gridDim.x;
 }
 
-/* Tokens are parted evenly by whole boxes.  Blocks of a cluster have neighbouring
- * numbers. */
-template <class S> FM_DEVICE tile_task part_at(const tile_args &a, int t, int n_block)
+/* A task as the list has it; behind the last one, a task without pairs.  Blocks of a cluster
+ * have neighbouring numbers. */
+template <class S>
+FM_DEVICE tile_task listed_task(const tile_args &a, const task_walk &w, int n_block)
 {
-    tile_task k = task_at<S>(a, t / S::PARTS, n_block);
-    if (S::PARTS == 1) return k;
-    const int boxes = (k.n_pair + S::BOX - 1) / S::BOX;
-    const int each  = (boxes + S::PARTS - 1) / S::PARTS * S::BOX, before = t % S::PARTS * each;
-    k.pair0 += before;
-    k.n_pair = max(min(k.n_pair - before, each), 0);
+    const int t = w.first + w.own;
+    tile_task k = {};
+    if (t < n_block * row_tiles<S>(a) * S::PARTS) k = task_at<S>(a, t / S::PARTS, n_block);
+    k.part = t % S::PARTS;
     return k;
 }
 
-/* Weights that others of the cluster need come by, also without own tokens. */
-template <class S> FM_DEVICE int steps_of(const tile_args &a, const tile_task &task)
+/* What a thread block has of it: whole boxes of tokens are parted evenly, and of an odd one
+ * each block has a part of the rows. */
+template <class S> FM_DEVICE tile_task own_part(const tile_task &listed)
 {
-    return S::CLUSTER == 1 && task.n_pair == 0 ? 0 : (a.k + S::K - 1) / S::K;
+    tile_task k = listed;
+    if (S::PARTS == 1) return k;
+    const int boxes = (k.n_pair + S::BOX - 1) / S::BOX, each = boxes / S::PARTS * S::BOX;
+    if (boxes % S::PARTS) {
+        k.shared0  = k.pair0 + each * S::PARTS;
+        k.n_shared = k.n_pair - each * S::PARTS;
+    }
+    k.pair0 += k.part * each;
+    k.n_pair = min(k.n_pair - k.part * each, each);
+    return k;
 }
 
-/* The first task of the thread block; one without tokens where there is none. */
-template <class S> FM_DEVICE tile_task first_task(const tile_args &a, int n_block)
+FM_DEVICE int count_tokens(const tile_task &k) { return k.n_pair + k.n_shared; }
+
+/* The pair of token r of the thread block, those it shares being the last. */
+FM_DEVICE int pair_at(const tile_task &k, int r)
 {
-    const tile_task none = {};
-    return (int)blockIdx.x < count_tasks<S>(a, n_block) ? part_at<S>(a, blockIdx.x, n_block) : none;
+    return r + (r < k.n_pair ? k.pair0 : k.shared0 - k.n_pair);
 }
 
-/* The task after t, or t's own again. */
-template <class S>
-FM_DEVICE tile_task task_after(const tile_args &a, int t, int n_block, const tile_task &task)
-{
-    const int after = t + gridDim.x;
-    return after < count_tasks<S>(a, n_block) ? part_at<S>(a, after, n_block) : task;
-}
+/* Of every task: weights that others of the cluster need come by, also without own tokens. */
+template <class S> FM_DEVICE int count_steps(const tile_args &a) { return (a.k + S::K - 1) / S::K; }
 
 /* A share of the weights, to all of the cluster. */
 template <class S>
@@ -128,25 +143,27 @@ template <class S, bool GATHER>
 FM_DEVICE void ask_for_stage(uint8_t *stage, const tile_args &a, const tile_task &task, int step,
                              const fm_tile_map *w, const fm_tile_map *x, fm_mbarrier *full)
 {
-    const int boxes = GATHER ? 0 : (task.n_pair + S::BOX - 1) / S::BOX;
+    const int boxes = GATHER ? 0 : (count_tokens(task) + S::BOX - 1) / S::BOX;
     fm_mbarrier_expect(full, S::WEIGHT_BYTES + boxes * S::HALVES * S::BOX_BYTES);
     ask_for_weights<S>(stage, w, step, task.expert * a.n + task.row0, full);
     for (int i = 0; i < boxes * S::HALVES; i++) {
         const int half = i % S::HALVES, box = i / S::HALVES;
         fm_bulk_tile(stage + S::WEIGHT_BYTES + half * S::HALF_BYTES + box * S::BOX_BYTES, x,
-                     (step * S::HALVES + half) * 128, task.pair0 + box * S::BOX, full);
+                     (step * S::HALVES + half) * 128, pair_at(task, box * S::BOX), full);
     }
 }
 
-/* Rows of x for the task's tokens, by 128 threads; -1: zeros, -2: nobody looks there. */
+/* Rows of x for the task's tokens, by 128 threads.  A box is filled up with the last of them;
+ * -1: no box there. */
 template <class S>
 FM_DEVICE void rows_begin(int (&row)[S::ROWS_EACH], const tile_args &a, const tile_task &task)
 {
+    const int n = count_tokens(task);
 #pragma unroll
     for (int i = 0; i < S::ROWS_EACH; i++) {
-        const int r = threadIdx.x % 128 + 128 * i, at = task.pair0 + r;
-        row[i]      = r / S::BOX * S::BOX < task.n_pair ? -1 : -2;
-        if (r < task.n_pair) row[i] = a.x_row ? a.x_row[at] : at;
+        const int r = threadIdx.x % 128 + 128 * i, at = pair_at(task, min(r, n - 1));
+        row[i]      = -1;
+        if (r / S::BOX * S::BOX < n) row[i] = a.x_row ? a.x_row[at] : at;
     }
 }
 
@@ -161,48 +178,61 @@ template <class S> FM_DEVICE void rows_share(int *shared, const int (&row)[S::RO
     fm_barrier(1, 128);
 }
 
+/* Where the rows that a thread copies from begin, in 16 bytes; -1: none. */
 template <class S>
-FM_DEVICE void gather_stage(uint8_t *stage, const int *row, const tile_args &a, int step,
-                            fm_mbarrier *full)
+FM_DEVICE void rows_take(int (&from)[S::X_COPIES], const int *shared, const tile_args &a)
 {
-    const int  c = threadIdx.x % S::X_CHUNKS, at = (step * S::X_CHUNKS + c) * 16;
-    const int  first = threadIdx.x % 128 / S::X_CHUNKS;
-    const bool in_x  = at < 2 * a.k;
-    uint8_t   *to    = stage + S::WEIGHT_BYTES + c / 8 * S::HALF_BYTES;
-#pragma unroll 4
-    for (int i = 0; i < S::OWN_NT / S::X_STEP; i++) {
-        const int r = first + i * S::X_STEP, from = row[r];
-        if (from == -2) break;
-        fm_cp_async16(to + fm__chunk<128>(r, c % 8), a.x + (int64_t)max(from, 0) * a.ldx * 2 + at,
-                      in_x && from >= 0);
+#pragma unroll
+    for (int i = 0; i < S::X_COPIES; i++) {
+        const int row = shared[threadIdx.x % 128 / S::X_CHUNKS + i * S::X_STEP];
+        from[i]       = row < 0 ? -1 : row * (a.ldx / 8);
     }
+}
+
+template <class S>
+FM_DEVICE void gather_stage(uint8_t *stage, const int (&from)[S::X_COPIES], const tile_args &a,
+                            int step, fm_mbarrier *full)
+{
+    const int      c = threadIdx.x % S::X_CHUNKS, at = step * S::X_CHUNKS + c;
+    const int      first = threadIdx.x % 128 / S::X_CHUNKS;
+    const bool     in_x  = at * 8 < a.k; /* else zeros: weights are, and 0 x NaN is not 0 */
+    const uint8_t *x     = a.x + (in_x ? at * 16 : 0);
+    uint8_t       *to    = stage + S::WEIGHT_BYTES + c / 8 * S::HALF_BYTES;
+#pragma unroll
+    for (int i = 0; i < S::X_COPIES; i++)
+        if (from[i] >= 0)
+            fm_cp_async16(to + fm__chunk<128>(first + i * S::X_STEP, c % 8),
+                          x + (int64_t)from[i] * 16, in_x);
     fm_mbarrier_arrive_copied(full);
 }
 
-/* The task after this one is asked for now, and known when this one is done. */
+/* The task after this one is asked for before it begins, its rows when half of it is on its
+ * way: both are known when it is done. */
 template <class S, bool GATHER>
 FM_DEVICE void bring_tasks(uint8_t *bytes, wide_shared<S> &own, const tile_args &a, int n_block,
                            const fm_tile_map *w, const fm_tile_map *x)
 {
-    const bool asks = threadIdx.x % 128 == 0;
-    wide_place p    = {0, 0};
-    tile_task  task = first_task<S>(a, n_block);
-    int        row[S::ROWS_EACH];
+    const bool asks   = threadIdx.x % 128 == 0;
+    const int  n_step = count_steps<S>(a);
+    wide_place p      = {0, 0};
+    task_walk  walk   = {0, (int)blockIdx.x};
+    tile_task  listed = listed_task<S>(a, walk, n_block);
+    int        row[S::ROWS_EACH], from[S::X_COPIES];
     if (!GATHER && !asks) return;
-    if (GATHER) rows_begin<S>(row, a, task);
-    for (int t = blockIdx.x; t < count_tasks<S>(a, n_block); t += gridDim.x) {
-        const tile_task after  = task_after<S>(a, t, n_block, task);
-        const int       n_step = steps_of<S>(a, task);
+    if (GATHER) rows_begin<S>(row, a, own_part<S>(listed));
+    while (listed.n_pair) {
+        const tile_task task = own_part<S>(listed);
+        walk_on<S>(walk);
+        listed = listed_task<S>(a, walk, n_block);
         if (GATHER) rows_share<S>(own.row, row);
-        if (GATHER && n_step == 0) rows_begin<S>(row, a, after);
+        if (GATHER) rows_take<S>(from, own.row, a);
         for (int step = 0; step < n_step; step++, place_next<S>(p)) {
             uint8_t *stage = bytes + p.at * S::STAGE_BYTES;
             fm_mbarrier_wait(&own.empty[p.at], !p.parity);
             if (asks) ask_for_stage<S, GATHER>(stage, a, task, step, w, x, &own.full[p.at]);
-            if (GATHER) gather_stage<S>(stage, own.row, a, step, &own.full[p.at]);
-            if (GATHER && step == n_step / 2) rows_begin<S>(row, a, after);
+            if (GATHER) gather_stage<S>(stage, from, a, step, &own.full[p.at]);
+            if (GATHER && step == n_step / 2) rows_begin<S>(row, a, own_part<S>(listed));
         }
-        task = after;
     }
 }
 

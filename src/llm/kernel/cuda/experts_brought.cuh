@@ -11,15 +11,17 @@ template <class S, tile_out OUT>
 FM_DEVICE void multiply_tasks(const uint8_t *bytes, wide_shared<S> &own, const tile_args &a,
                               int n_block)
 {
-    wide_place p    = {0, 0};
-    tile_task  task = first_task<S>(a, n_block);
-    for (int t = blockIdx.x; t < count_tasks<S>(a, n_block); t += gridDim.x) {
-        const tile_task after = task_after<S>(a, t, n_block, task);
+    wide_place p      = {0, 0};
+    task_walk  walk   = {0, (int)blockIdx.x};
+    tile_task  listed = listed_task<S>(a, walk, n_block);
+    while (listed.n_pair) {
+        const tile_task task = own_part<S>(listed);
+        walk_on<S>(walk);
+        listed = listed_task<S>(a, walk, n_block); /* known when this one is done */
         if constexpr (S::FP8)
             byte_task<S, OUT>(bytes, own, p, a, task);
         else
             token_task<S, OUT>(bytes, own, p, a, task);
-        task = after;
     }
 }
 

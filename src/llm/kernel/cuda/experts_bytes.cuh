@@ -30,7 +30,7 @@ template <class S, tile_out OUT>
 FM_DEVICE void byte_task(const uint8_t *bytes, wide_shared<S> &own, wide_place &p,
                          const tile_args &a, const tile_task &task)
 {
-    const int    n_step = steps_of<S>(a, task);
+    const int    n_step = count_steps<S>(a);
     tile_sums<S> c;
     clear<S>(c);
     if (task.n_pair <= S::OWN_NT / 2)

@@ -7,7 +7,7 @@ fm_status fm__cuda_experts_init_down(void) { return tile_family<OUT_F32>::init()
 
 fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
 {
-    FM_BUG_UNLESS(a->D % 2 == 0 && a->I % (a->down.scale ? 16 : 8) == 0 && a->n_sm > 0);
+    FM_BUG_UNLESS(a->D % 4 == 0 && a->I % (a->down.scale ? 16 : 8) == 0 && a->n_sm > 0);
     tile_args t  = {};
     t.w          = (const uint8_t *)a->down.weight;
     t.scale      = a->down.scale;

@@ -67,6 +67,8 @@ struct tile_shape {
 
 typedef struct {
     int expert, row0, pair0, n_pair;
+    int part;              /* of PARTS */
+    int shared0, n_shared; /* more pairs, of which each part has its rows only */
 } tile_task;
 
 /* The list is read from L2: before fm_grid_wait() L1 may remember another one. */
@@ -98,9 +100,8 @@ template <class S> FM_DEVICE int block_of_task(const tile_args &a, int t, int n_
 
 template <class S> FM_DEVICE tile_task task_at(const tile_args &a, int t, int n_block)
 {
-    tile_task k;
+    tile_task k = {};
     const int b = block_of_task<S>(a, t, n_block, k.row0);
-    k.expert    = 0;
     k.pair0     = b * S::NT;
     if (a.block) {
         const volatile int32_t *at = a.block + 3 * (int64_t)b;

@@ -47,10 +47,10 @@ using tile_family = tile_kernels<
     tile_kernel<tile_shape<0, 8, 64, 12>, OUT, 2>, tile_kernel<tile_shape<0, 16, 64, 10>, OUT, 2>,
     tile_kernel<tile_shape<0, 32, 64, 9>, OUT, 2>,
     tile_kernel<tile_shape<0, 64, 128, 3, true>, OUT, 3>,
-    wide_kernel<wide_shape<0, 128, 256, 4, 2, 232, 40, 2>, OUT>,
+    wide_kernel<wide_shape<0, 128, 256, 4, 2, 216, 72, 2>, OUT>,
     tile_kernel<tile_shape<1, 8, 64, 4>, OUT, 5>, tile_kernel<tile_shape<1, 16, 64, 3>, OUT, 6>,
     wide_kernel<wide_shape<1, 32, 384, 4, 3, 152, 56>, OUT>,
-    wide_kernel<wide_shape<1, 64, 256, 4, 2, 232, 40>, OUT>>;
+    wide_kernel<wide_shape<1, 64, 256, 4, 2, 224, 56>, OUT>>;
 
 /* Blocks there can be at most; 0 means nothing to do. */
 static inline int most_blocks(const fm_cuda_experts_args *a)
