@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "json/read.h"
 #include "llm/grammar/grammar.h"
+#include "text_tiny.h"
 
 enum { VOCAB = 4128, EOS = 1 };
 
@@ -131,6 +132,16 @@ static void schemas(void **state)
         {"{\"enum\":[\"red\",\"green\",5,null,[1,2]]}",
          {"\"red\"", "5", "null", "[1,2]"},
          {"\"blue\"", "\"re\"", "6", "55"}},
+        {"{\"type\":\"integer\",\"enum\":[\"a\",1,2.5,3.0,null]}",
+         {"1", "3.0"},
+         {"\"a\"", "2.5", "null"}},
+        {"{\"type\":[\"number\",\"null\"],\"enum\":[1,2.5,null,true,[],{}]}",
+         {"1", "2.5", "null"},
+         {"true", "[]", "{}"}},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"const\":5},\"b\":{\"type\":\"boolean\","
+         "\"const\":true}}}",
+         {"{}", "{\"b\":true}"},
+         {"{\"a\":5}"}},
         {"{\"const\":\"a\\\"b\\u00e9\"}", {"\"a\\\"b\xc3\xa9\""}, {"\"a\""}},
         {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
          {"\"ab\"", "\"a\\nb\"", "\"\xe4\xb8\x96\xe7\x95\x8c\"", "\"\\u00e9a\""},
@@ -153,6 +164,30 @@ static void schemas(void **state)
          {"37", "1205", "1300", "9999", "8", "-40"}},
         {"{\"type\":\"integer\",\"maximum\":-5}", {"-5", "-6", "-10", "-999"}, {"-4", "0", "5"}},
         {"{\"type\":\"integer\",\"exclusiveMinimum\":0}", {"1", "10", "123456789"}, {"0", "-1"}},
+        {"{\"type\":\"integer\",\"minimum\":9007199254740993}",
+         {"9007199254740993", "999999999999999999", "9223372036854775807"},
+         {"9007199254740992", "9223372036854775808", "0"}},
+        {"{\"type\":\"integer\",\"exclusiveMinimum\":-9007199254740993,"
+         "\"maximum\":-9007199254740992}",
+         {"-9007199254740992"},
+         {"-9007199254740993", "-9007199254740991", "9007199254740992"}},
+        {"{\"type\":\"integer\",\"minimum\":-9223372036854775808,\"maximum\":-9223372036854775807}",
+         {"-9223372036854775808", "-9223372036854775807"},
+         {"-9223372036854775809", "-9223372036854775806", "-1"}},
+        {"{\"type\":\"integer\",\"minimum\":-1e30,\"maximum\":1e19}",
+         {"-9223372036854775808", "0", "9223372036854775807"},
+         {"10000000000000000000"}},
+        {"{\"type\":\"integer\",\"exclusiveMinimum\":1.5,\"exclusiveMaximum\":4,\"maximum\":7}",
+         {"2", "3"},
+         {"1", "4"}},
+        {"{\"type\":\"number\",\"maximum\":1e19}",
+         {"9223372036854775807", "-9223372036854775807.5", "0.5"},
+         {"1e20", "10000000000000000000"}},
+        {"{\"type\":\"number\",\"minimum\":9007199254740993,"
+         "\"exclusiveMinimum\":9007199254740992.0}",
+         {"9007199254740993", "9007199254740993.25"},
+         {"9007199254740992", "9007199254740992.5"}},
+        {"{\"type\":\"number\",\"maximum\":0}", {"0", "-0.5", "-12"}, {"0.5", "1", "0.1"}},
         {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}",
          {"0", "0.25", "1", "1.0"},
          {"1.1", "-1", "2", "-0.5", "1.01"}},
@@ -173,6 +208,14 @@ static void schemas(void **state)
          {"{\"z\":null}"},
          {"{}", "{\"z\":1}"}},
         {"{\"properties\":{\"a\":true,\"b\":false}}", {"{\"a\":1}", "{}"}, {"{\"b\":1}"}},
+        {"{\"required\":[\"a\",\"b\",\"a\"]}",
+         {"{\"a\":1,\"b\":2}"},
+         {"{\"a\":1}", "{\"a\":1,\"b\":2,\"a\":3}"}},
+        {"{\"pattern\":\"^a.c$\"}",
+         {"\"abc\"", "\"a\\tc\"", "\"a\\\"c\"", "\"a\\u000bc\"", "\"a\xc3\xa9\x63\""},
+         {"\"ac\"", "\"a\\nc\"", "\"a\\rc\"", "\"a\\u000ac\"", "\"a\\u000Dc\"", "\"a\\u2028c\"",
+          "\"a\xe2\x80\xa8\x63\"", "\"a\xe2\x80\xa9\x63\""}},
+        {"{\"pattern\":\"b\"}", {"\"a\\nb\\u2028c\""}, {"\"a\\nc\""}}, /* found, not dots */
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
 }
@@ -192,7 +235,20 @@ static void expressions(void **state)
         {"[\\]\\-a\\u00e9]+", {"]-a\xc3\xa9"}, {"b", "["}},
         {"a{0}b", {"b"}, {"ab"}},
         {"x*?y+?", {"y", "xxyy"}, {"x"}},
-        {".", {"a", "\xf0\x9f\x98\x80"}, {"\n", "ab"}},
+        {".",
+         {"a", "\xf0\x9f\x98\x80", "\t", "\xe2\x80\xa7"},
+         {"\n", "ab", "\r", "\xe2\x80\xa8", "\xe2\x80\xa9"}},
+        {"\\S",
+         {"a", "\xc3\xa9", "\xe2\x80\x8b"},
+         {" ", "\n", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x8a", "\xe2\x80\xaf", "\xe3\x80\x80",
+          "\xef\xbb\xbf"}},
+        {"\\s",
+         {" ", "\v", "\xc2\xa0", "\xe2\x80\x80", "\xe2\x80\xa9", "\xe2\x81\x9f", "\xe3\x80\x80",
+          "\xef\xbb\xbf"},
+         {"a", "\xc2\x85", "\xe2\x80\x8b"}},
+        {"(\\S{0,2000},[^\\s,]{1,2000};){2}",
+         {",a;x,\xc3\xa9;", "a,b,c;d,e;"},
+         {",a;", ",\xc2\xa0;,a;", ",,;,a;"}},
         {"", {""}, {"a"}},
     };
     check_examples(FM_GRAMMAR_REGEX, all, sizeof all / sizeof *all);
@@ -210,6 +266,7 @@ static void says_what_it_cannot_follow(void **state)
         {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"patternProperties\":{}}}}",
          "patternProperties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"oneOf\":[{},{}]}", "oneOf"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"oneOf\":[{\"const\":1},{\"enum\":[2,1.0]}]}", "oneOf"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{},{}]}", "allOf"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{}],\"properties\":{}}", "properties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#/nowhere\"}", "nowhere"},
@@ -221,9 +278,26 @@ static void says_what_it_cannot_follow(void **state)
          "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[false]}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"thing\"}", "thing"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"thing\",\"enum\":[1]}", "thing"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":[\"null\",5]}", "type: expected strings"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":5,\"const\":5}", "type: expected a string or a list"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"const\":5}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"enum\":[]}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":100000000}", "too large"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":0.5}", "minimum"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":3,\"exclusiveMinimum\":3}",
+         "minimum"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":1e19}", "minimum: 1e+19"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"minimum\":1e19}", "minimum: 1e+19"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"maximum\":-1e19}", "maximum: -1e+19"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"exclusiveMinimum\":9223372036854775807}",
+         "exclusiveMinimum"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"exclusiveMaximum\":-9223372036854775808}",
+         "exclusiveMaximum"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2.5}",
+         "between minimum and maximum"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":3,\"maximum\":2}",
+         "maximum is below minimum"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"(?=a)\"}", "groups"},
         {FM_GRAMMAR_JSON_SCHEMA, "{", "schema"},
         {FM_GRAMMAR_JSON_SCHEMA, "[3]", "expected an object"},
@@ -246,6 +320,22 @@ static void says_what_it_cannot_follow(void **state)
             fail_msg("%s was understood", all[i].text);
         if (!strstr(fm_why(), all[i].word)) fail_msg("%s: %s", all[i].text, fm_why());
     }
+}
+
+static void too_many_ways_at_once_are_refused(void **state)
+{
+    (void)state;
+    fm_str      empty = {0};
+    fm_grammar *g     = NULL;
+    for (int i = 0; i < 20000; i++) fm_str_puts(&empty, "()");
+    fm_str_puts(&empty, "x"); /* so far away that no set of places holds it */
+    const char *const all[] = {"(.?){9000}b", "(a?){9000}b", "a{60}(.?){3000}b", empty.text};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(fm_grammars_get(&g, grammars, FM_GRAMMAR_REGEX, all[i], strlen(all[i]), 0),
+                         FM_E_NOSUP);
+        assert_non_null(strstr(fm_why(), "too many ways"));
+    }
+    fm_str_fini(&empty);
 }
 
 /* Every token, tried on its own after the same beginning. */
@@ -319,6 +409,56 @@ static void random_walks_end_in_valid_json(void **state)
     }
     assert_true(n_valid > 5);
     fm_grammar_release(g);
+}
+
+/* A hash of all that may come on a random way through the grammar. */
+static uint64_t hash_walk(fm_grammar *g, uint64_t key, int *n_stuck)
+{
+    fm_matcher *m    = NULL;
+    uint64_t    hash = 0, n_draw = 0;
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    for (int i = 0; i < 70 && !fm_matcher_is_over(m); i++) {
+        for (int k = 0; k < VOCAB / 32; k++)
+            hash = (hash ^ fm_matcher_allowed(m)[k]) * 0x100000001b3;
+        const fm_status rc = fm_matcher_take(m, draw_allowed(m, key, &n_draw));
+        if (rc == FM_E_NOSUP) {
+            *n_stuck += 1;
+            break;
+        }
+        assert_int_equal(rc, FM_OK);
+    }
+    fm_matcher_destroy(m);
+    return hash;
+}
+
+/* The same for a number of keys, one after the other in a grammar nobody else has used. */
+static void hash_walks(const char *text, int n, const uint64_t *key, uint64_t *hash, int *n_stuck)
+{
+    static const int32_t eos = EOS;
+    fm_grammars         *gs  = NULL;
+    fm_grammar          *g   = NULL;
+    assert_int_equal(fm_grammars_create(&gs, tokenizer, VOCAB, &eos, 1), FM_OK);
+    assert_int_equal(fm_grammars_get(&g, gs, FM_GRAMMAR_REGEX, text, strlen(text), 0), FM_OK);
+    for (int i = 0; i < n; i++) hash[i] = hash_walk(g, key[i], n_stuck);
+    fm_grammar_release(g);
+    fm_grammars_destroy(gs);
+}
+
+/* Of the second there are soon more ways than we follow. */
+static void what_may_come_does_not_depend_on_company(void **state)
+{
+    (void)state;
+    static const char *const text[]     = {"(.?){20}b", "a{40}((.?){30}[a-z]){60}"};
+    static const uint64_t    key[]      = {7, 8, 9};
+    int                      n_stuck[2] = {0, 0};
+    for (int t = 0; t < 2; t++) {
+        uint64_t alone[3], together[3];
+        for (int i = 0; i < 3; i++) hash_walks(text[t], 1, key + i, alone + i, n_stuck + t);
+        hash_walks(text[t], 3, key, together, n_stuck + t);
+        assert_memory_equal(alone, together, sizeof alone);
+    }
+    assert_int_equal(n_stuck[0], 0);
+    assert_int_equal(n_stuck[1], 6);
 }
 
 static void nesting_has_no_end(void **state)
@@ -424,18 +564,96 @@ static void calls_follow_the_model_s_syntax(void **state)
     fm_ids_fini(&ids);
 }
 
+enum { TINY_EOS = 256, TINY_MARK = 257, TINY_VOCAB = TINY_MARK + 5 };
+
+/* Bytes, an end of text, and a model's marks around calls, none of them special. */
+static fm_tokenizer *open_with_plain_marks(fm_tool_style style)
+{
+    fm_tokenizer *t     = NULL;
+    fm_str        added = {0}, text = {0};
+    fm_str_printf(&added, "[{\"id\":%d,\"content\":\"<end>\",\"special\":false}", TINY_EOS);
+    for (int i = 0; i < 5; i++)
+        fm_str_printf(&added, ",{\"id\":%d,\"content\":\"%s\",\"special\":false}", TINY_MARK + i,
+                      fm_tool_calls_marks(style)[i]);
+    fm_str_puts(&added, "]");
+    tiny_write(&text, (tiny){.added = added.text});
+    assert_int_equal(fm_tokenizer_parse(&t, text.text, text.len, "tiny"), FM_OK);
+    fm_str_fini(&text);
+    fm_str_fini(&added);
+    return t;
+}
+
+static void write_call(fm_str *out, fm_tool_style style)
+{
+    static const char *const before[] = {"f\n```json\n", "f", "f:0"};
+    static const char *const after[]  = {"\n```", "", ""};
+    const char *const       *mark     = fm_tool_calls_marks(style);
+    fm_str_printf(out, "%s%s{\"x\": \"ab\"}%s%s%s", before[style],
+                  style == FM_TOOLS_V3 ? "" : mark[FM_MARK_SEPARATOR], after[style],
+                  mark[FM_MARK_CALL_END], mark[FM_MARK_CALLS_END]);
+}
+
+static void follow_call(fm_tokenizer *t, fm_matcher *m, const char *call)
+{
+    fm_tokenizer_scratch *own = NULL;
+    fm_ids                ids = {0};
+    assert_int_equal(fm_tokenizer_scratch_create(&own, t), FM_OK);
+    assert_int_equal(fm_encode(t, own, call, strlen(call), 0, &ids), FM_OK);
+    for (size_t i = 0; i < ids.n; i++) {
+        assert_false(fm_matcher_is_over(m));
+        if (!is_allowed(m, ids.id[i])) fail_msg("token %zu of %zu of %s", i, ids.n, call);
+        if (i && ids.id[i - 1] == 'a') { /* inside a string, where any text may come */
+            assert_false(is_allowed(m, TINY_EOS));
+            assert_false(is_allowed(m, TINY_MARK + FM_MARK_CALL_END));
+        }
+        assert_int_equal(fm_matcher_take(m, ids.id[i]), FM_OK);
+    }
+    assert_true(fm_matcher_is_over(m));
+    fm_ids_fini(&ids);
+    fm_tokenizer_scratch_destroy(own);
+}
+
+static void marks_that_are_not_special_are_marks(void **state)
+{
+    (void)state;
+    static const int32_t         eos  = TINY_EOS;
+    static const fm_grammar_tool tool = {
+        "f", "{\"properties\":{\"x\":{\"type\":\"string\"}},\"required\":[\"x\"]}", 1};
+    for (fm_tool_style style = FM_TOOLS_V3; style <= FM_TOOLS_KIMI; style++) {
+        const fm_grammar_calls c    = {.style = style, .tool = &tool, .n_tool = 1};
+        fm_tokenizer          *t    = open_with_plain_marks(style);
+        fm_grammars           *gs   = NULL;
+        fm_grammar            *g    = NULL;
+        fm_matcher            *m    = NULL;
+        fm_str                 call = {0};
+        assert_int_equal(fm_grammars_create(&gs, t, TINY_VOCAB, &eos, 1), FM_OK);
+        assert_int_equal(fm_grammars_get_calls(&g, gs, &c), FM_OK);
+        assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+        write_call(&call, style);
+        follow_call(t, m, call.text);
+        fm_str_fini(&call);
+        fm_matcher_destroy(m);
+        fm_grammar_release(g);
+        fm_grammars_destroy(gs);
+        fm_tokenizer_close(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schemas),
         cmocka_unit_test(expressions),
         cmocka_unit_test(says_what_it_cannot_follow),
+        cmocka_unit_test(too_many_ways_at_once_are_refused),
         cmocka_unit_test(allows_exactly_what_may_come),
         cmocka_unit_test(random_walks_end_in_valid_json),
+        cmocka_unit_test(what_may_come_does_not_depend_on_company),
         cmocka_unit_test(nesting_has_no_end),
         cmocka_unit_test(waits_for_the_end_of_thinking),
         cmocka_unit_test(equal_grammars_are_made_once),
         cmocka_unit_test(calls_follow_the_model_s_syntax),
+        cmocka_unit_test(marks_that_are_not_special_are_marks),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -127,14 +127,27 @@ static void add_unicode_escape(fm__nfa *n, int32_t from, int32_t to)
     add_hex(n, last, to);
 }
 
-static void build_any_char(fm__nfa *n, fm__rule r, fm__spelling s)
+/* ECMA-262's line ends: LF, CR, U+2028 and U+2029. */
+static void build_dot(fm__nfa *n, fm__rule r, fm__spelling s)
+{
+    static const uint32_t part[][2] = {
+        {0, '\n' - 1}, {'\n' + 1, '\r' - 1}, {'\r' + 1, 0x2027}, {0x202a, LAST_CHAR}};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        fm__nfa_chars(n, r.start, r.end, part[i][0], part[i][1], s);
+}
+
+int32_t fm__nfa_dot(fm__nfa *n, int32_t from, fm__spelling s)
+{
+    if (n->shared.dot[s] < 0) {
+        n->shared.dot[s] = fm__nfa_rule(n);
+        if (!n->full) build_dot(n, n->rule[n->shared.dot[s]], s);
+    }
+    return fm__nfa_call(n, from, n->shared.dot[s]);
+}
+
+static void build_string_char(fm__nfa *n, fm__rule r)
 {
     static const char short_escape[] = "\"\\/bfnrt";
-    if (s == FM__PLAIN) {
-        fm__nfa_chars(n, r.start, r.end, 0, '\n' - 1, s);
-        fm__nfa_chars(n, r.start, r.end, '\n' + 1, LAST_CHAR, s);
-        return;
-    }
     add_utf8(n, r.start, r.end, 0x20, '"' - 1);
     add_utf8(n, r.start, r.end, '"' + 1, '\\' - 1);
     add_utf8(n, r.start, r.end, '\\' + 1, LAST_CHAR);
@@ -143,28 +156,28 @@ static void build_any_char(fm__nfa *n, fm__rule r, fm__spelling s)
     add_unicode_escape(n, r.start, r.end);
 }
 
-int32_t fm__nfa_any_char(fm__nfa *n, int32_t from, fm__spelling s)
+static int32_t add_string_char(fm__nfa *n, int32_t from)
 {
-    if (n->shared.any_char[s] < 0) {
-        n->shared.any_char[s] = fm__nfa_rule(n);
-        if (!n->full) build_any_char(n, n->rule[n->shared.any_char[s]], s);
+    if (n->shared.string_char < 0) {
+        n->shared.string_char = fm__nfa_rule(n);
+        if (!n->full) build_string_char(n, n->rule[n->shared.string_char]);
     }
-    return fm__nfa_call(n, from, n->shared.any_char[s]);
+    return fm__nfa_call(n, from, n->shared.string_char);
 }
 
-int32_t fm__nfa_any_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max, fm__spelling s)
+int32_t fm__nfa_string_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max)
 {
     const int32_t end = fm__nfa_state(n);
-    for (int64_t i = 0; i < min && !n->full; i++) from = fm__nfa_any_char(n, from, s);
+    for (int64_t i = 0; i < min && !n->full; i++) from = add_string_char(n, from);
     if (max < 0) {
         const int32_t loop = fm__nfa_state(n);
         fm__nfa_empty(n, from, loop);
-        fm__nfa_empty(n, fm__nfa_any_char(n, loop, s), loop);
+        fm__nfa_empty(n, add_string_char(n, loop), loop);
         from = loop;
     }
     for (int64_t i = min; i < max && !n->full; i++) {
         fm__nfa_empty(n, from, end);
-        from = fm__nfa_any_char(n, from, s);
+        from = add_string_char(n, from);
     }
     fm__nfa_empty(n, from, end);
     return end;

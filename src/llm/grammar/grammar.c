@@ -53,6 +53,7 @@ void fm_grammar_release(fm_grammar *g)
     fm__nfa_fini(&g->nfa);
     pthread_mutex_destroy(&g->lock);
     free(g->path);
+    free(g->mark);
     free(g);
 }
 
@@ -119,8 +120,8 @@ static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
     g->path = malloc((size_t)(gs->order.max_len + 1) * sizeof *g->path);
     FM_BUG_UNLESS(g->path != NULL);
     pthread_mutex_init(&g->lock, NULL);
-    fm__states_init(&g->states, &g->nfa);
-    rc = fm__grammar_warm(g);
+    rc = fm__states_init(&g->states, &g->nfa);
+    if (rc == FM_OK) rc = fm__grammar_warm(g);
     if (rc == FM_OK)
         *out = g;
     else

@@ -61,7 +61,9 @@ void      fm_matcher_destroy(fm_matcher *m); /* NULL is fine */
  * NULL: any. */
 const uint32_t *fm_matcher_allowed(const fm_matcher *m);
 
-/* The token came.  FM_E_ARG: it was not allowed. */
+/* The token came.  FM_E_ARG: it was not allowed.  FM_E_NOSUP: nothing may come
+ * behind it, since it would take too long to find out what; that depends on the
+ * text alone, not on other matchers. */
 fm_status fm_matcher_take(fm_matcher *m, int32_t token);
 int       fm_matcher_is_over(const fm_matcher *m); /* nothing more may come */
 int       fm_matcher_may_end(const fm_matcher *m); /* the text so far is complete */

@@ -47,6 +47,7 @@ struct fm_grammar {
     atomic_int         n_holder;
     const fm_grammars *of;
     fm__nfa            nfa;
+    uint32_t          *mark; /* [vocab bits] tokens that stand for themselves, never for bytes */
     pthread_mutex_t    lock;
     fm__states         states;
     int32_t            n_allowed; /* states whose tokens are known */
@@ -69,8 +70,8 @@ struct fm_matcher {
 /* tool_syntax.c */
 fm_status fm__nfa_calls(fm__nfa *n, const fm_grammar_calls *c, const fm_tokenizer *t);
 
-/* matcher.c: finds the tokens of the first state, so that no step has to.
- * FM_E_NOSUP: already that is too much. */
+/* matcher.c: finds the grammar's marks and the tokens of the first state, so
+ * that no step has to.  FM_E_NOSUP: already that is too much. */
 fm_status fm__grammar_warm(fm_grammar *g);
 
 #endif

@@ -43,7 +43,7 @@ static void build_colon(fm__nfa *n, int32_t at, int32_t end)
 
 static void build_string(fm__nfa *n, int32_t at, int32_t end)
 {
-    at = fm__nfa_any_chars(n, fm__nfa_word(n, at, "\""), 0, -1, FM__IN_STRING);
+    at = fm__nfa_string_chars(n, fm__nfa_word(n, at, "\""), 0, -1);
     fm__nfa_empty(n, fm__nfa_word(n, at, "\""), end);
 }
 

@@ -9,6 +9,8 @@
  * tokens are a bit each. */
 enum { MAX_STATES = 4096, MAX_PLACES = 1 << 20, MAX_ALLOWED = 256 };
 
+enum { MIN_WIDE = 256 }; /* from here on ways at one place are worth a look before the start */
+
 static size_t n_word(const fm_grammar *g)
 {
     return ((size_t)g->of->vocab + 31) / 32;
@@ -19,6 +21,34 @@ static void set_bit(uint32_t *bits, int32_t i)
     bits[i / 32] |= 1u << i % 32;
 }
 
+static uint32_t *new_bits(const fm_grammar *g)
+{
+    uint32_t *bits = calloc(n_word(g) + 1, sizeof *bits);
+    FM_BUG_UNLESS(bits != NULL);
+    return bits;
+}
+
+/* Marks around calls and ends of a text; a tokenizer need not call them special. */
+static void find_marks(fm_grammar *g)
+{
+    g->mark = new_bits(g);
+    for (int32_t i = 0; i < g->nfa.n_edge; i++)
+        if (g->nfa.edge[i].kind == FM__EDGE_TOKEN && g->nfa.edge[i].what < g->of->vocab)
+            set_bit(g->mark, g->nfa.edge[i].what);
+    for (int i = 0; i < g->of->n_eos; i++)
+        if (g->of->eos[i] < g->of->vocab) set_bit(g->mark, g->of->eos[i]);
+}
+
+static int is_mark(const fm_grammar *g, int32_t token)
+{
+    return token < g->of->vocab && (g->mark[token / 32] >> token % 32 & 1);
+}
+
+static int is_too_much(const fm_grammar *g)
+{
+    return g->states.effort > FM__MAX_EFFORT;
+}
+
 /* Walks the tokens in the order of their bytes.  path[i] is the state after i
  * bytes of the current one, `good` how many of them may come. */
 static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
@@ -27,7 +57,7 @@ static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
     int32_t               *path = g->path;
     int                    good = 0;
     path[0]                     = state;
-    for (int i = 0; i < o->n; i++) {
+    for (int i = 0; i < o->n && !is_too_much(g); i++) {
         if (o->shared[i] > good) continue; /* it has the byte that may not come, too */
         if (o->shared[i] < good) good = o->shared[i];
         while (good < o->len[i]) {
@@ -38,17 +68,23 @@ static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
         }
         if (good == o->len[i]) set_bit(bits, o->id[i]);
     }
+    for (size_t i = 0; i < n_word(g); i++) bits[i] &= ~g->mark[i];
 }
 
-static void add_marks(const fm_grammar *g, int32_t state, uint32_t *bits)
+static void add_marks(fm_grammar *g, int32_t state, uint32_t *bits)
 {
-    const fm__state *q = &g->states.state[state];
-    for (int32_t i = 0; i < q->n; i++)
-        for (int32_t e = g->nfa.first[g->states.place[q->at + i].state]; e >= 0;
+    fm__states *s = &g->states;
+    for (int32_t i = 0; i < s->state[state].n && !is_too_much(g); i++)
+        for (int32_t e = g->nfa.first[s->place[s->state[state].at + i].state]; e >= 0;
              e         = g->nfa.edge[e].next)
-            if (g->nfa.edge[e].kind == FM__EDGE_TOKEN && g->nfa.edge[e].what < g->of->vocab)
+            if (g->nfa.edge[e].kind == FM__EDGE_TOKEN && g->nfa.edge[e].what < g->of->vocab &&
+                fm__states_token(s, state, g->nfa.edge[e].what) != FM__DEAD)
                 set_bit(bits, g->nfa.edge[e].what);
-    for (int i = 0; q->may_end && i < g->of->n_eos; i++)
+}
+
+static void add_ends(const fm_grammar *g, uint32_t *bits)
+{
+    for (int i = 0; i < g->of->n_eos; i++)
         if (g->of->eos[i] < g->of->vocab) set_bit(bits, g->of->eos[i]);
 }
 
@@ -63,14 +99,17 @@ static void forget_allowed(fm_grammar *g)
 
 static const uint32_t *allowed_at(fm_grammar *g, int32_t state)
 {
-    if (g->states.state[state].allowed) return g->states.state[state].allowed;
+    fm__states *s = &g->states;
+    if (s->state[state].allowed) return s->state[state].allowed;
     if (g->n_allowed == MAX_ALLOWED) forget_allowed(g);
-    g->states.effort = 0;
-    uint32_t *bits   = calloc(n_word(g) + 1, sizeof *bits);
-    FM_BUG_UNLESS(bits != NULL);
+    uint32_t *bits = new_bits(g);
+    fm__states_begin_walk(s);
     walk_tokens(g, state, bits);
     add_marks(g, state, bits);
-    g->states.state[state].allowed = bits;
+    if (is_too_much(g)) memset(bits, 0, n_word(g) * sizeof *bits); /* they are not all */
+    if (s->state[state].may_end) add_ends(g, bits);
+    s->state[state].is_too_much = is_too_much(g);
+    s->state[state].allowed     = bits;
     g->n_allowed++;
     return bits;
 }
@@ -78,8 +117,9 @@ static const uint32_t *allowed_at(fm_grammar *g, int32_t state)
 /* New books with nothing in them but where the matchers stand. */
 static void begin_anew(fm_grammar *g)
 {
-    fm__states fresh;
-    fm__states_init(&fresh, &g->nfa);
+    fm__states      fresh;
+    const fm_status rc = fm__states_init(&fresh, &g->nfa);
+    FM_BUG_UNLESS(rc == FM_OK); /* it was before */
     for (fm_matcher *m = g->matchers; m; m = m->next)
         m->state = fm__states_copy(&fresh, &g->states, m->state);
     fm__states_fini(&g->states);
@@ -87,11 +127,23 @@ static void begin_anew(fm_grammar *g)
     g->n_allowed = 0;
 }
 
+/* Also far from the start a single place can have too many ways to go on. */
+static int is_too_wide(fm_grammar *g)
+{
+    int32_t       width = 0;
+    const int32_t state = fm__states_widest(&g->states, &width);
+    if (state == FM__DEAD) return 1;
+    if (width < MIN_WIDE) return 0;
+    allowed_at(g, state);
+    return g->states.state[state].is_too_much;
+}
+
 fm_status fm__grammar_warm(fm_grammar *g)
 {
     pthread_mutex_lock(&g->lock);
+    find_marks(g);
     allowed_at(g, 0);
-    const int too_much = g->states.effort > FM__MAX_EFFORT || g->states.is_cut;
+    const int too_much = g->states.state[0].is_too_much || is_too_wide(g);
     pthread_mutex_unlock(&g->lock);
     return too_much ? fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once") : FM_OK;
 }
@@ -188,6 +240,11 @@ static int is_eos(const fm_grammars *gs, int32_t token)
     return 0;
 }
 
+static fm_status refuse_to_follow(void)
+{
+    return fm_fail(FM_E_NOSUP, "grammar: there are too many ways to follow it further");
+}
+
 static fm_status take(fm_matcher *m, int32_t token)
 {
     fm_grammar *g     = m->grammar;
@@ -195,12 +252,13 @@ static fm_status take(fm_matcher *m, int32_t token)
     size_t      n     = 0;
     const char *bytes = fm_token_bytes(g->of->tokenizer, token, &n);
     int32_t     to    = m->state;
-    s->effort         = 0;
     if (s->state[to].may_end && is_eos(g->of, token)) {
         m->over = 1;
         return FM_OK;
     }
-    if (fm_token_is_special(g->of->tokenizer, token) || !n)
+    if (s->state[to].is_too_much) return refuse_to_follow();
+    fm__states_begin_walk(s);
+    if (!n || is_mark(g, token) || fm_token_is_special(g->of->tokenizer, token))
         to = fm__states_token(s, to, token);
     else
         for (size_t i = 0; i < n && to != FM__DEAD; i++)
@@ -210,7 +268,8 @@ static fm_status take(fm_matcher *m, int32_t token)
     m->state = to;
     if (s->n_state > MAX_STATES || s->n_place > MAX_PLACES) begin_anew(g);
     look(m);
-    return FM_OK;
+    const fm__state *q = &g->states.state[m->state];
+    return q->is_too_much && !q->may_end ? refuse_to_follow() : FM_OK;
 }
 
 fm_status fm_matcher_take(fm_matcher *m, int32_t token)

@@ -8,15 +8,16 @@ enum { MAX_STATE = 1 << 17, MAX_EDGE = 1 << 19, MAX_RULE = 1 << 15 };
 
 void fm__nfa_init(fm__nfa *n)
 {
-    *n = (fm__nfa){.shared = {.any_char = {-1, -1},
-                              .space    = -1,
-                              .comma    = -1,
-                              .colon    = -1,
-                              .string   = -1,
-                              .number   = -1,
-                              .integer  = -1,
-                              .value    = -1,
-                              .object   = -1}};
+    *n = (fm__nfa){.shared = {.dot         = {-1, -1},
+                              .string_char = -1,
+                              .string      = -1,
+                              .space       = -1,
+                              .comma       = -1,
+                              .colon       = -1,
+                              .number      = -1,
+                              .integer     = -1,
+                              .value       = -1,
+                              .object      = -1}};
     fm__nfa_state(n); /* so that state 0 always exists, also in a full one */
 }
 

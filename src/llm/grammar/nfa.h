@@ -33,8 +33,8 @@ typedef enum { FM__PLAIN, FM__IN_STRING } fm__spelling;
 
 /* Rules that are made once and called from many places; -1: not made yet. */
 typedef struct {
-    int32_t any_char[2]; /* by fm__spelling; plain: any but a line feed */
-    int32_t space, comma, colon, string, number, integer, value, object;
+    int32_t dot[2]; /* by fm__spelling */
+    int32_t string_char, string, space, comma, colon, number, integer, value, object;
 } fm__shared_rules;
 
 typedef struct {
@@ -66,9 +66,9 @@ int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text); /* NUL-termina
 
 /* chars.c: one character of [lo, hi], between states that exist. */
 void fm__nfa_chars(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, uint32_t hi, fm__spelling s);
-int32_t fm__nfa_any_char(fm__nfa *n, int32_t from, fm__spelling s);
-/* At least `min` and at most `max` characters; max < 0: any number. */
-int32_t fm__nfa_any_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max, fm__spelling s);
+int32_t fm__nfa_dot(fm__nfa *n, int32_t from, fm__spelling s); /* any that ends no line */
+/* Of a JSON string: at least `min` and at most `max` characters; max < 0: any number. */
+int32_t fm__nfa_string_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max);
 
 /* json_value.c: JSON without a schema. */
 int32_t fm__nfa_space(fm__nfa *n, int32_t from);
@@ -86,8 +86,8 @@ int32_t fm__nfa_object(fm__nfa *n, int32_t from);
 int32_t fm__nfa_regex(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
                       fm_status *rc);
 
-/* nfa_check.c: removes what leads nowhere, finds rules that call themselves
- * before anything is written.  Rule 0 is the whole text. */
+/* nfa_check.c: removes what leads nowhere and what no text comes by, finds rules
+ * that call themselves before anything is written.  Rule 0 is the whole text. */
 fm_status fm__nfa_finish(fm__nfa *n);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After building: edges that can never lead to the end of the text go, so that
- * a matcher never walks into a dead end; and a rule must not call itself
- * before it has written anything, or following it would not end. */
+ * a matcher never walks into a dead end, and those no text comes by; and a rule
+ * must not call itself before it has written anything, or following it would
+ * not end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ enum { MAX_DEPTH = 500 }; /* of rules that begin with a call */
 
 typedef struct {
     fm__nfa *n;
+    char    *reached; /* [n_state] by some text */
     char    *reaches; /* [n_state] its rule's end */
     char    *empty;   /* [n_state] ... without writing anything */
     char    *mark;    /* [n_rule] 1: being followed, 2: done */
@@ -91,6 +93,27 @@ static void turn_round(check *c)
         }
 }
 
+/* Marks states from the beginning of the text on. */
+static void reach(check *c)
+{
+    const fm__nfa *n = c->n;
+    memset(c->reached, 0, (size_t)n->n_state);
+    c->n_todo = 0;
+    mark(c, c->reached, n->rule[0].start);
+    while (c->n_todo)
+        for (int32_t i = n->first[c->todo[--c->n_todo]]; i >= 0; i = n->edge[i].next) {
+            mark(c, c->reached, n->edge[i].to);
+            if (n->edge[i].kind == FM__EDGE_CALL)
+                mark(c, c->reached, n->rule[n->edge[i].what].start);
+        }
+}
+
+static void forget_unreached(check *c)
+{
+    for (int32_t s = 0; s < c->n->n_state; s++)
+        if (!c->reached[s]) c->n->first[s] = -1;
+}
+
 static void prune(check *c)
 {
     fm__nfa *n = c->n;
@@ -148,6 +171,8 @@ static fm_status check_all(check *c)
     spread(c, c->reaches, 0);
     if (!c->reaches[n->rule[0].start]) return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
     prune(c);
+    reach(c);
+    forget_unreached(c);
     spread(c, c->empty, 1);
     c->n_todo = 0;
     for (int32_t r = 0; r < n->n_rule; r++)
@@ -161,13 +186,16 @@ fm_status fm__nfa_finish(fm__nfa *n)
     if (n->full) return fm_fail(FM_E_NOSUP, "grammar: it is too large");
     check     c  = {.n = n};
     fm_status rc = FM_OK;
+    c.reached    = malloc((size_t)n->n_state);
     c.reaches    = malloc((size_t)n->n_state);
     c.empty      = malloc((size_t)n->n_state);
     c.mark       = calloc((size_t)n->n_rule, 1);
     c.seen       = calloc((size_t)n->n_state, 1);
     c.todo       = malloc((size_t)n->n_state * sizeof *c.todo);
-    if (!c.reaches || !c.empty || !c.mark || !c.seen || !c.todo) rc = fm_fail(FM_E_OOM, "grammar");
+    if (!c.reached || !c.reaches || !c.empty || !c.mark || !c.seen || !c.todo)
+        rc = fm_fail(FM_E_OOM, "grammar");
     if (rc == FM_OK) rc = check_all(&c);
+    free(c.reached);
     free(c.reaches);
     free(c.empty);
     free(c.mark);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions as far as they are regular: alternatives, groups, sets,
  * repetitions; ^ and $ at the ends.  No look-around, no back references. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "llm/grammar/regex_internal.h"
@@ -85,7 +86,7 @@ static int32_t read_atom(fm__regex *r, int32_t from)
     switch (c) {
     case '(': return read_group(r, from);
     case '[': return fm__regex_class(r, from);
-    case '.': return fm__nfa_any_char(r->n, from, r->spelling);
+    case '.': return fm__nfa_dot(r->n, from, r->spelling);
     case '\\':
         if (fm__regex_escape(r, &set, &one)) return add_single(r, from, one);
         return fm__regex_set(r, from, &set);
@@ -166,7 +167,7 @@ static int32_t read_sequence(fm__regex *r, int32_t from)
     const int search = r->spelling == FM__IN_STRING && !r->depth;
     const int starts = !r->depth && take(r, '^');
     int       ends   = 0;
-    if (search && !starts) from = fm__nfa_any_chars(r->n, from, 0, -1, r->spelling);
+    if (search && !starts) from = fm__nfa_string_chars(r->n, from, 0, -1);
     while (!ends && r->rc == FM_OK && !r->n->full && peek(r) >= 0 && peek(r) != '|' &&
            peek(r) != ')') {
         const int last = r->at + 1 == r->len || r->text[r->at + 1] == '|';
@@ -175,7 +176,7 @@ static int32_t read_sequence(fm__regex *r, int32_t from)
         else
             from = read_piece(r, from);
     }
-    if (search && !ends) from = fm__nfa_any_chars(r->n, from, 0, -1, r->spelling);
+    if (search && !ends) from = fm__nfa_string_chars(r->n, from, 0, -1);
     return from;
 }
 
@@ -191,8 +192,12 @@ int32_t fm__nfa_regex(fm__nfa *n, int32_t from, const char *text, size_t len, fm
                       fm_status *rc)
 {
     fm__regex r  = {.n = n, .text = text, .len = len, .spelling = s};
-    int32_t   to = read_alternatives(&r, from);
+    r.set_behind = malloc((len + 1) * sizeof *r.set_behind);
+    FM_BUG_UNLESS(r.set_behind != NULL);
+    memset(r.set_behind, 0xff, (len + 1) * sizeof *r.set_behind);
+    int32_t to = read_alternatives(&r, from);
     if (r.at < len && !n->full) fm__regex_fail(&r, FM_E_FORMAT, "a ) without its (");
+    free(r.set_behind);
     *rc = r.rc;
     return to;
 }

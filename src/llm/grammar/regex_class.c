@@ -47,6 +47,11 @@ static void invert(fm__regex *r, fm__charset *set)
     *set = out;
 }
 
+/* ECMA-262's white space and line ends. */
+static const fm__range white[] = {
+    {'\t', '\r'},     {' ', ' '},       {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+    {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+
 static void add_named(fm__regex *r, fm__charset *set, uint32_t name)
 {
     fm__charset own = {.n = 0};
@@ -58,7 +63,9 @@ static void add_named(fm__regex *r, fm__charset *set, uint32_t name)
         fm__charset_add(r, &own, '_', '_');
         fm__charset_add(r, &own, 'a', 'z');
         break;
-    default: fm__charset_add(r, &own, '\t', '\r'); fm__charset_add(r, &own, ' ', ' ');
+    default:
+        for (size_t i = 0; i < sizeof white / sizeof *white; i++)
+            fm__charset_add(r, &own, white[i].lo, white[i].hi);
     }
     if (!(name & 0x20)) invert(r, &own);
     for (int i = 0; i < own.n; i++) fm__charset_add(r, set, own.range[i].lo, own.range[i].hi);
@@ -132,14 +139,37 @@ int32_t fm__regex_class(fm__regex *r, int32_t from)
         fm__charset_add(r, &set, lo, hi);
     }
     r->at++;
-    if (inverse) invert(r, &set);
+    if (inverse)
+        invert(r, &set);
+    else
+        sort_and_join(&set);
     return fm__regex_set(r, from, &set);
+}
+
+static void add_ranges(fm__regex *r, int32_t from, int32_t to, const fm__charset *set)
+{
+    for (int i = 0; i < set->n; i++)
+        fm__nfa_chars(r->n, from, to, set->range[i].lo, set->range[i].hi, r->spelling);
+}
+
+/* Sets beyond ASCII have many edges: they are a rule, shared when they are repeated. */
+static int32_t call_set(fm__regex *r, int32_t from, const fm__charset *set)
+{
+    int32_t *rule = &r->set_behind[r->at];
+    if (*rule < 0) {
+        *rule = fm__nfa_rule(r->n);
+        if (!r->n->full) add_ranges(r, r->n->rule[*rule].start, r->n->rule[*rule].end, set);
+    }
+    return fm__nfa_call(r->n, from, *rule);
 }
 
 int32_t fm__regex_set(fm__regex *r, int32_t from, const fm__charset *set)
 {
-    const int32_t to = fm__nfa_state(r->n);
+    if (r->rc != FM_OK) return from;
     for (int i = 0; i < set->n; i++)
-        fm__nfa_chars(r->n, from, to, set->range[i].lo, set->range[i].hi, r->spelling);
+        if (set->range[i].hi >= 0x80 && set->range[i].hi > set->range[i].lo)
+            return call_set(r, from, set);
+    const int32_t to = fm__nfa_state(r->n);
+    add_ranges(r, from, to, set);
     return to;
 }

@@ -28,12 +28,13 @@ fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t
 fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int32_t from,
                             int32_t *to);
 
-/* schema_words.c */
+/* schema_words.c: refuses keywords that are not followed and types there are not. */
 fm_status fm__schema_check_words(const json_t *v);
 /* A keyword that says something about the value, other than `but`; or NULL. */
 const char *fm__schema_other_word(const json_t *v, const char *but);
 const char *fm__schema_type_of(const json_t *v); /* by its keywords, where none is given; or NULL */
-int         fm__schema_are_disjoint(const json_t *list);
+int fm__schema_has_type(const json_t *v, const json_t *value); /* one that the schema names */
+int fm__schema_are_disjoint(const json_t *list);
 /* A count; *out is untouched if the keyword is absent. */
 fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key);
 

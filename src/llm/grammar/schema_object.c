@@ -53,12 +53,13 @@ static fm_status add_property(fm__schema *s, chain *c, const char *name, const j
     return FM_OK;
 }
 
-static int is_required(const json_t *required, const char *name)
+/* Is it among the first n? */
+static int is_among(const json_t *names, size_t n, const char *name)
 {
-    size_t        i;
-    const json_t *one;
-    json_array_foreach (required, i, one)
-        if (json_is_string(one) && !strcmp(json_string_value(one), name)) return 1;
+    for (size_t i = 0; i < n; i++) {
+        const char *one = json_string_value(json_array_get(names, i));
+        if (one && !strcmp(one, name)) return 1;
+    }
     return 0;
 }
 
@@ -67,13 +68,15 @@ static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const
 {
     size_t        i;
     const json_t *one, *properties = json_object_get(v, "properties");
+    const json_t *required = json_object_get(v, "required");
     json_t       *anything = json_true();
-    json_array_foreach (json_object_get(v, "required"), i, one) {
-        if (!json_is_string(one))
+    json_array_foreach (required, i, one) {
+        const char *name = json_string_value(one);
+        if (!name)
             return fm_fail(FM_E_FORMAT, "schema: required: expected strings, found %s",
                            fm_json_kind(one));
-        if (!json_object_get(properties, json_string_value(one)))
-            FM_TRY(add_property(s, c, json_string_value(one), more ? more : anything, 1));
+        if (!json_object_get(properties, name) && !is_among(required, i, name))
+            FM_TRY(add_property(s, c, name, more ? more : anything, 1));
     }
     return FM_OK;
 }
@@ -95,12 +98,13 @@ static fm_status add_map(fm__schema *s, const json_t *more, int32_t from, int32_
 
 static fm_status add_described(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
-    fm__nfa    *n = s->n;
-    const char *name;
-    json_t     *one;
-    chain       c = {fm__nfa_space(n, fm__nfa_word(n, from, "{")), fm__nfa_state(n)};
+    fm__nfa      *n        = s->n;
+    const json_t *required = json_object_get(v, "required");
+    const char   *name;
+    json_t       *one;
+    chain         c = {fm__nfa_space(n, fm__nfa_word(n, from, "{")), fm__nfa_state(n)};
     json_object_foreach (json_object_get(v, "properties"), name, one)
-        FM_TRY(add_property(s, &c, name, one, is_required(json_object_get(v, "required"), name)));
+        FM_TRY(add_property(s, &c, name, one, is_among(required, json_array_size(required), name)));
     FM_TRY(add_undescribed(s, &c, v, json_object_get(v, "additionalProperties")));
     *to = fm__nfa_state(n);
     fm__nfa_empty(n, fm__nfa_word(n, c.none, "}"), *to);

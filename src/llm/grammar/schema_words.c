@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which keywords a schema has. */
+/* Which keywords a schema has, and what they say without being followed. */
+#include <math.h>
 #include <string.h>
 
 #include "json/read.h"
@@ -64,6 +65,31 @@ enum {
 
 enum { MAX_ONE_OF = 64 };
 
+static fm_status check_type(const json_t *type)
+{
+    static const char *const known[] = {"object", "array",   "string", "integer",
+                                        "number", "boolean", "null"};
+    const char              *name    = json_string_value(type);
+    if (!name)
+        return fm_fail(FM_E_FORMAT, "schema: type: expected strings, found %s", fm_json_kind(type));
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(name, known[i])) return FM_OK;
+    return fm_fail(FM_E_FORMAT, "schema: there is no type \"%.40s\"", name);
+}
+
+static fm_status check_types(const json_t *types)
+{
+    size_t        i;
+    const json_t *one;
+    if (!types) return FM_OK;
+    if (json_is_string(types)) return check_type(types);
+    if (!json_is_array(types))
+        return fm_fail(FM_E_FORMAT, "schema: type: expected a string or a list, found %s",
+                       fm_json_kind(types));
+    json_array_foreach (types, i, one) FM_TRY(check_type(one));
+    return FM_OK;
+}
+
 fm_status fm__schema_check_words(const json_t *v)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -71,7 +97,7 @@ fm_status fm__schema_check_words(const json_t *v)
         if (w && !(json_is_false(w) && !strcmp(refused[i], "uniqueItems")))
             return fm_fail(FM_E_NOSUP, "schema: %s is not supported", refused[i]);
     }
-    return FM_OK;
+    return check_types(json_object_get(v, "type"));
 }
 
 const char *fm__schema_other_word(const json_t *v, const char *but)
@@ -95,6 +121,31 @@ const char *fm__schema_type_of(const json_t *v)
     return NULL;
 }
 
+static int is_of_type(const json_t *value, const char *type)
+{
+    const double x = json_number_value(value);
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return !strcmp(type, "object");
+    case JSON_ARRAY: return !strcmp(type, "array");
+    case JSON_STRING: return !strcmp(type, "string");
+    case JSON_NULL: return !strcmp(type, "null");
+    case JSON_TRUE:
+    case JSON_FALSE: return !strcmp(type, "boolean");
+    default: return !strcmp(type, "number") || (!strcmp(type, "integer") && x == floor(x));
+    }
+}
+
+int fm__schema_has_type(const json_t *v, const json_t *value)
+{
+    size_t        i;
+    const json_t *one, *types = json_object_get(v, "type");
+    if (!types) return 1;
+    if (json_is_string(types)) return is_of_type(value, json_string_value(types));
+    json_array_foreach (types, i, one)
+        if (is_of_type(value, json_string_value(one))) return 1;
+    return 0;
+}
+
 fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key)
 {
     const json_t *w = json_object_get(v, key);
@@ -105,14 +156,21 @@ fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key)
     return FM_OK;
 }
 
+/* 1 and 1.0 are. */
+static int are_equal(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
+    return json_equal((json_t *)a, (json_t *)b);
+}
+
 /* The values a schema allows, if it lists them: const or enum. */
 static int lists_value(const json_t *v, const json_t *value)
 {
     size_t        i;
     const json_t *one, *list = json_object_get(v, "enum"), *only = json_object_get(v, "const");
-    if (only) return json_equal((json_t *)only, (json_t *)value);
+    if (only) return are_equal(only, value);
     json_array_foreach (list, i, one)
-        if (json_equal((json_t *)one, (json_t *)value)) return 1;
+        if (are_equal(one, value)) return 1;
     return 0;
 }
 

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More ways than these to go on at once are cut; those that remain are right. */
-enum { UNKNOWN = -2, MAX_WORK = 1 << 14 };
+/* A set of more places is too much; comparing so many moves takes as long as a
+ * place; so many places are looked at for the widest. */
+enum { MAX_WORK = 1 << 14, MOVES_PER_PLACE = 16, MAX_LOOK = 1 << 19, FIRST_SLOTS = 64 };
 
 static void *grow(void *list, int32_t *cap, size_t size)
 {
@@ -15,12 +16,47 @@ static void *grow(void *list, int32_t *cap, size_t size)
     return more;
 }
 
-static int32_t *new_slots(int32_t n)
+static void clear(fm__table *t)
 {
-    int32_t *slot = malloc((size_t)n * sizeof *slot);
-    FM_BUG_UNLESS(slot != NULL);
-    memset(slot, 0xff, (size_t)n * sizeof *slot);
-    return slot;
+    memset(t->slot, 0xff, ((size_t)t->mask + 1) * sizeof *t->slot);
+    t->n = 0;
+}
+
+static void make_slots(fm__table *t, uint32_t n)
+{
+    t->slot = malloc((size_t)n * sizeof *t->slot);
+    FM_BUG_UNLESS(t->slot != NULL);
+    t->mask = n - 1;
+    clear(t);
+}
+
+static void put(fm__table *t, fm__slot s)
+{
+    uint32_t at = s.hash;
+    while (t->slot[at & t->mask].number >= 0) at++;
+    t->slot[at & t->mask] = s;
+    t->n++;
+}
+
+static void insert(fm__table *t, uint32_t hash, int32_t number)
+{
+    if (2 * t->n > t->mask) {
+        const fm__table old = *t;
+        make_slots(t, 2 * (old.mask + 1));
+        for (uint32_t i = 0; i <= old.mask; i++)
+            if (old.slot[i].number >= 0) put(t, old.slot[i]);
+        free(old.slot);
+    }
+    put(t, (fm__slot){hash, number});
+}
+
+/* The next number under a hash, from *at on, which begins as the hash; -1: no more. */
+static int32_t find(const fm__table *t, uint32_t hash, uint32_t *at)
+{
+    for (;;) {
+        const fm__slot s = t->slot[(*at)++ & t->mask];
+        if (s.number < 0 || s.hash == hash) return s.number;
+    }
 }
 
 static uint32_t mix(uint32_t h, int32_t a, int32_t b)
@@ -34,59 +70,48 @@ static uint32_t mix(uint32_t h, int32_t a, int32_t b)
 /* The number of the list (to, below). */
 static int32_t list_of(fm__states *s, int32_t to, int32_t below)
 {
-    if (2 * s->n_ret > s->ret_mask) {
-        const int32_t mask = 2 * s->ret_mask + 1;
-        int32_t      *slot = new_slots(mask + 1);
-        for (int32_t i = 1; i < s->n_ret; i++) {
-            uint32_t h = mix(0, s->ret[i].to, s->ret[i].below);
-            while (slot[h & (uint32_t)mask] >= 0) h++;
-            slot[h & (uint32_t)mask] = i;
-        }
-        free(s->ret_slot);
-        s->ret_slot = slot;
-        s->ret_mask = mask;
-    }
-    uint32_t h = mix(0, to, below);
-    for (int32_t i; (i = s->ret_slot[h & (uint32_t)s->ret_mask]) >= 0; h++)
+    const uint32_t hash = mix(0, to, below);
+    uint32_t       at   = hash;
+    for (int32_t i; (i = find(&s->rets, hash, &at)) >= 0;)
         if (s->ret[i].to == to && s->ret[i].below == below) return i;
     if (s->n_ret == s->cap_ret) s->ret = grow(s->ret, &s->cap_ret, sizeof *s->ret);
-    s->ret[s->n_ret]                       = (fm__return){to, below};
-    s->ret_slot[h & (uint32_t)s->ret_mask] = s->n_ret;
+    s->ret[s->n_ret] = (fm__return){to, below};
+    insert(&s->rets, hash, s->n_ret);
     return s->n_ret++;
+}
+
+/* Narrow sets shall not have to clear what a wide one needed. */
+static void empty_table(fm__table *t)
+{
+    if (t->mask / 32 <= t->n + FIRST_SLOTS) {
+        clear(t);
+    } else {
+        free(t->slot);
+        make_slots(t, FIRST_SLOTS);
+    }
 }
 
 static void begin_work(fm__states *s)
 {
-    memset(s->work_slot, 0xff, (size_t)(s->work_mask + 1) * sizeof *s->work_slot);
+    empty_table(&s->works);
     s->n_work  = 0;
     s->may_end = 0;
-}
-
-static void grow_work_slots(fm__states *s)
-{
-    free(s->work_slot);
-    s->work_mask = 2 * s->work_mask + 1;
-    s->work_slot = new_slots(s->work_mask + 1);
-    for (int32_t i = 0; i < s->n_work; i++) {
-        uint32_t h = mix(1, s->work[i].state, s->work[i].stack);
-        while (s->work_slot[h & (uint32_t)s->work_mask] >= 0) h++;
-        s->work_slot[h & (uint32_t)s->work_mask] = i;
-    }
+    s->is_cut  = 0;
 }
 
 static void add_work(fm__states *s, int32_t state, int32_t stack)
 {
-    if (2 * s->n_work > s->work_mask) grow_work_slots(s);
-    uint32_t h = mix(1, state, stack);
-    for (int32_t i; (i = s->work_slot[h & (uint32_t)s->work_mask]) >= 0; h++)
+    const uint32_t hash = mix(1, state, stack);
+    uint32_t       at   = hash;
+    for (int32_t i; (i = find(&s->works, hash, &at)) >= 0;)
         if (s->work[i].state == state && s->work[i].stack == stack) return;
     if (s->n_work == MAX_WORK) {
         s->is_cut = 1;
         return;
     }
     if (s->n_work == s->cap_work) s->work = grow(s->work, &s->cap_work, sizeof *s->work);
-    s->work_slot[h & (uint32_t)s->work_mask] = s->n_work;
-    s->work[s->n_work++]                     = (fm__place){state, stack};
+    s->work[s->n_work] = (fm__place){state, stack};
+    insert(&s->works, hash, s->n_work++);
 }
 
 /* A call whose return would return at once needs no place on the list. */
@@ -129,47 +154,41 @@ static int by_number(const void *a, const void *b)
     return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-/* Everything reachable without writing; what remains are places that write. */
-static void close_work(fm__states *s)
+/* Adds everything reachable without writing.  Returns how many places there are. */
+static int32_t follow_all(fm__states *s)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < s->n_work; i++) follow(s, s->work[i]);
-    s->effort += s->n_work;
-    for (int32_t i = 0; i < s->n_work; i++)
+    while (n < s->n_work) follow(s, s->work[n++]);
+    return n;
+}
+
+/* ... and keeps the places that write. */
+static int32_t close_work(fm__states *s)
+{
+    const int32_t n_seen = follow_all(s);
+    int32_t       n      = 0;
+    for (int32_t i = 0; i < n_seen; i++)
         if (writes(s->nfa, s->work[i].state)) s->work[n++] = s->work[i];
     s->n_work = n;
     qsort(s->work, (size_t)n, sizeof *s->work, by_number);
+    return n_seen;
 }
 
-static uint32_t hash_places(const fm__place *p, int32_t n, int may_end)
+static uint32_t hash_work(const fm__states *s)
 {
-    uint32_t h = (uint32_t)may_end;
-    for (int32_t i = 0; i < n; i++) h = mix(h, p[i].state, p[i].stack);
+    uint32_t h = (uint32_t)s->may_end;
+    for (int32_t i = 0; i < s->n_work; i++) h = mix(h, s->work[i].state, s->work[i].stack);
     return h;
 }
 
-static void grow_state_slots(fm__states *s)
-{
-    free(s->state_slot);
-    s->state_mask = 2 * s->state_mask + 1;
-    s->state_slot = new_slots(s->state_mask + 1);
-    for (int32_t i = 0; i < s->n_state; i++) {
-        const fm__state *q = &s->state[i];
-        uint32_t         h = hash_places(s->place + q->at, q->n, q->may_end);
-        while (s->state_slot[h & (uint32_t)s->state_mask] >= 0) h++;
-        s->state_slot[h & (uint32_t)s->state_mask] = i;
-    }
-}
-
-/* The number of the set in `work`. */
+/* The number of the set in `work`, which is closed. */
 static int32_t number_work(fm__states *s)
 {
-    close_work(s);
     if (!s->n_work && !s->may_end) return FM__DEAD;
-    if (2 * s->n_state > s->state_mask) grow_state_slots(s);
-    const size_t bytes = (size_t)s->n_work * sizeof *s->work;
-    uint32_t     h     = hash_places(s->work, s->n_work, s->may_end);
-    for (int32_t i; (i = s->state_slot[h & (uint32_t)s->state_mask]) >= 0; h++) {
+    const size_t   bytes = (size_t)s->n_work * sizeof *s->work;
+    const uint32_t hash  = hash_work(s);
+    uint32_t       at    = hash;
+    for (int32_t i; (i = find(&s->states, hash, &at)) >= 0;) {
         const fm__state *q = &s->state[i];
         if (q->n == s->n_work && q->may_end == s->may_end &&
             !memcmp(s->place + q->at, s->work, bytes))
@@ -181,23 +200,26 @@ static int32_t number_work(fm__states *s)
     if (bytes) memcpy(s->place + s->n_place, s->work, bytes);
     s->state[s->n_state] = (fm__state){.at = s->n_place, .n = s->n_work, .may_end = s->may_end};
     s->n_place += s->n_work;
-    s->state_slot[h & (uint32_t)s->state_mask] = s->n_state;
+    insert(&s->states, hash, s->n_state);
     return s->n_state++;
 }
 
-void fm__states_init(fm__states *s, const fm__nfa *nfa)
+fm_status fm__states_init(fm__states *s, const fm__nfa *nfa)
 {
-    *s = (fm__states){.nfa = nfa, .state_mask = 63, .ret_mask = 63, .work_mask = 63, .n_ret = 1};
-    s->state_slot = new_slots(64);
-    s->ret_slot   = new_slots(64);
-    s->work_slot  = new_slots(64);
-    s->ret        = grow(NULL, &s->cap_ret, sizeof *s->ret);
-    s->place      = grow(NULL, &s->cap_place, sizeof *s->place);
-    s->work       = grow(NULL, &s->cap_work, sizeof *s->work);
+    *s = (fm__states){.nfa = nfa, .n_ret = 1};
+    make_slots(&s->states, FIRST_SLOTS);
+    make_slots(&s->rets, FIRST_SLOTS);
+    make_slots(&s->works, FIRST_SLOTS);
+    s->ret   = grow(NULL, &s->cap_ret, sizeof *s->ret);
+    s->place = grow(NULL, &s->cap_place, sizeof *s->place);
+    s->work  = grow(NULL, &s->cap_work, sizeof *s->work);
     begin_work(s);
     add_work(s, nfa->rule[0].start, 0);
+    close_work(s);
+    if (s->is_cut) return fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once");
     const int32_t start = number_work(s);
     FM_BUG_UNLESS(start == 0);
+    return FM_OK;
 }
 
 void fm__states_fini(fm__states *s)
@@ -210,50 +232,129 @@ void fm__states_fini(fm__states *s)
     free(s->place);
     free(s->ret);
     free(s->work);
-    free(s->state_slot);
-    free(s->ret_slot);
-    free(s->work_slot);
+    free(s->move);
+    free(s->states.slot);
+    free(s->rets.slot);
+    free(s->works.slot);
     *s = (fm__states){0};
 }
 
-static int fits(const fm__edge *e, fm__edge_kind kind, int32_t what)
+/* The number of the set begun in `work`; adds to what it cost. */
+static int32_t finish_work(fm__states *s, int64_t *cost)
 {
-    if (e->kind != kind) return 0;
-    return kind == FM__EDGE_TOKEN ? e->what == what : what >= e->lo && what <= e->hi;
+    *cost += close_work(s);
+    if (!s->is_cut) return number_work(s);
+    *cost += FM__MAX_EFFORT;
+    return FM__DEAD;
 }
 
-static int32_t step(fm__states *s, int32_t state, fm__edge_kind kind, int32_t what)
+/* The moves of a state, and at which bytes the set of them that fit changes. */
+static void gather_moves(fm__states *s, int32_t state, char changes[257])
 {
     const fm__nfa *n = s->nfa;
-    if (s->effort > FM__MAX_EFFORT) return FM__DEAD;
-    begin_work(s);
+    s->n_move        = 0;
     for (int32_t i = 0; i < s->state[state].n; i++) {
         const fm__place p = s->place[s->state[state].at + i];
-        for (int32_t e = n->first[p.state]; e >= 0; e = n->edge[e].next)
-            if (fits(&n->edge[e], kind, what)) add_work(s, n->edge[e].to, p.stack);
+        for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next) {
+            const fm__edge *e = &n->edge[k];
+            if (e->kind != FM__EDGE_BYTE) continue;
+            if (s->n_move == s->cap_move) s->move = grow(s->move, &s->cap_move, sizeof *s->move);
+            s->move[s->n_move++] = (fm__move){e->to, p.stack, e->lo, e->hi};
+            changes[e->lo] = changes[e->hi + 1] = 1;
+        }
     }
-    s->effort += s->state[state].n;
-    return number_work(s);
+}
+
+static int32_t after_byte(fm__states *s, unsigned char byte, int64_t *cost)
+{
+    begin_work(s);
+    for (int32_t i = 0; i < s->n_move; i++)
+        if (byte >= s->move[i].lo && byte <= s->move[i].hi)
+            add_work(s, s->move[i].to, s->move[i].stack);
+    *cost += s->n_move / MOVES_PER_PLACE;
+    return finish_work(s, cost);
+}
+
+/* Where all bytes lead; what is left out once it is too much, no walk gets to see. */
+static void expand(fm__states *s, int32_t state)
+{
+    char     changes[257] = {0};
+    int32_t  to           = FM__DEAD;
+    int64_t  cost         = s->state[state].n;
+    int32_t *next         = malloc(256 * sizeof *next);
+    FM_BUG_UNLESS(next != NULL);
+    gather_moves(s, state, changes);
+    for (int b = 0; b < 256; b++) {
+        if (cost > FM__MAX_EFFORT)
+            to = FM__DEAD;
+        else if (changes[b])
+            to = after_byte(s, (unsigned char)b, &cost);
+        next[b] = to;
+    }
+    s->state[state].next = next;
+    s->state[state].cost = cost;
+}
+
+void fm__states_begin_walk(fm__states *s)
+{
+    s->walk++;
+    s->effort = 0;
 }
 
 int32_t fm__states_byte(fm__states *s, int32_t state, unsigned char byte)
 {
-    if (!s->state[state].next) {
-        int32_t *next = malloc(256 * sizeof *next);
-        FM_BUG_UNLESS(next != NULL);
-        for (int i = 0; i < 256; i++) next[i] = UNKNOWN;
-        s->state[state].next = next;
+    if (!s->state[state].next) expand(s, state);
+    fm__state *q = &s->state[state];
+    if (q->walk != s->walk) {
+        q->walk = s->walk;
+        s->effort += q->cost;
     }
-    const int32_t known = s->state[state].next[byte];
-    if (known != UNKNOWN) return known;
-    const int32_t to = step(s, state, FM__EDGE_BYTE, byte);
-    if (s->effort <= FM__MAX_EFFORT) s->state[state].next[byte] = to;
-    return to;
+    return s->effort > FM__MAX_EFFORT ? FM__DEAD : q->next[byte];
 }
 
 int32_t fm__states_token(fm__states *s, int32_t state, int32_t token)
 {
-    return step(s, state, FM__EDGE_TOKEN, token);
+    const fm__nfa *n = s->nfa;
+    begin_work(s);
+    for (int32_t i = 0; i < s->state[state].n; i++) {
+        const fm__place p = s->place[s->state[state].at + i];
+        for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next)
+            if (n->edge[k].kind == FM__EDGE_TOKEN && n->edge[k].what == token)
+                add_work(s, n->edge[k].to, p.stack);
+    }
+    s->effort += s->state[state].n;
+    return finish_work(s, &s->effort);
+}
+
+/* How many places can be reached from one without writing. */
+static int32_t width_at(fm__states *s, int32_t nfa_state)
+{
+    begin_work(s);
+    add_work(s, nfa_state, 0);
+    const int32_t n = follow_all(s);
+    return s->is_cut ? INT32_MAX : n;
+}
+
+int32_t fm__states_widest(fm__states *s, int32_t *width)
+{
+    const fm__nfa *n      = s->nfa;
+    int32_t        widest = n->rule[0].start;
+    int64_t        effort = 0;
+    *width                = 0;
+    for (int32_t at = 0; at < n->n_state && effort < MAX_LOOK; at++)
+        for (int32_t i = n->first[at]; i >= 0; i = n->edge[i].next) {
+            if (n->edge[i].kind == FM__EDGE_EMPTY) continue;
+            const int32_t w = width_at(s, n->edge[i].to);
+            effort += w;
+            if (w <= *width) continue;
+            *width = w;
+            widest = n->edge[i].to;
+        }
+    if (*width == INT32_MAX) return FM__DEAD;
+    begin_work(s);
+    add_work(s, widest, 0);
+    close_work(s);
+    return number_work(s);
 }
 
 /* A list is copied from its bottom up. */
@@ -277,5 +378,6 @@ int32_t fm__states_copy(fm__states *to, const fm__states *from, int32_t state)
     for (int32_t i = 0; i < q->n; i++)
         add_work(to, from->place[q->at + i].state,
                  copy_list(to, from, from->place[q->at + i].stack));
+    close_work(to);
     return number_work(to);
 }

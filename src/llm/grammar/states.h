@@ -6,15 +6,18 @@
  * where its bytes lead, so a byte costs one look-up once it has been met.
  * Returns are shared lists: the same list has the same number.
  *
+ * Effort.  An expression can be so ambiguous that following it would hold up
+ * everybody.  A walk counts the places that would be looked at if nothing were
+ * known yet, so that whether it is too much depends on where it starts and on
+ * nothing that was done before.
+ *
  * One thread at a time. */
 #ifndef FM_LLM_GRAMMAR_STATES_H
 #define FM_LLM_GRAMMAR_STATES_H
 
 #include "llm/grammar/nfa.h"
 
-/* MAX_EFFORT: about a tenth of a second.  Beyond it nothing may come any more: an
- * expression can be so ambiguous that following it would hold up everybody. */
-enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 20 };
+enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 21 }; /* of a walk: about a tenth of a second */
 
 typedef struct {
     int32_t state, stack; /* stack 0: empty */
@@ -25,11 +28,29 @@ typedef struct {
 } fm__return;
 
 typedef struct {
+    int32_t       to, stack;
+    unsigned char lo, hi; /* the bytes that lead there */
+} fm__move;
+
+typedef struct {
     int32_t   at, n; /* place[at .. at+n) */
     int       may_end;
-    int32_t  *next;    /* [256] or NULL; below FM__DEAD: not known yet */
-    uint32_t *allowed; /* bits of tokens, or NULL: not known yet */
+    int       is_too_much; /* to find its tokens; then `allowed` has the ends of a text only */
+    int32_t  *next;        /* [256] or NULL: not known yet */
+    int64_t   cost;        /* of `next`, in places */
+    uint32_t  walk;        /* the last one that came by */
+    uint32_t *allowed;     /* bits of tokens, or NULL: not known yet */
 } fm__state;
+
+/* Numbers by the hash of what they number. */
+typedef struct {
+    uint32_t hash;
+    int32_t  number; /* -1: empty */
+} fm__slot;
+typedef struct {
+    fm__slot *slot; /* [mask + 1] at most half of them used */
+    uint32_t  mask, n;
+} fm__table;
 
 typedef struct {
     const fm__nfa *nfa;
@@ -39,21 +60,31 @@ typedef struct {
     int32_t        n_place, cap_place;
     fm__return    *ret; /* [n_ret] number 0 is no list */
     int32_t        n_ret, cap_ret;
-    int32_t       *state_slot, *ret_slot; /* hash tables of numbers; -1: empty */
-    int32_t        state_mask, ret_mask;
+    fm__table      states, rets;
     fm__place     *work; /* the set being made */
     int32_t        n_work, cap_work, may_end;
-    int32_t       *work_slot, work_mask;
-    int64_t        effort; /* places looked at; the caller sets it back */
-    int            is_cut; /* a set had too many places for us, and lost some */
+    int            is_cut; /* it had too many places for us, and lost some */
+    fm__table      works;
+    fm__move      *move; /* where the bytes of a state lead */
+    int32_t        n_move, cap_move;
+    uint32_t       walk;
+    int64_t        effort; /* of the walk */
 } fm__states;
 
-void fm__states_init(fm__states *s, const fm__nfa *nfa); /* state 0: the start */
-void fm__states_fini(fm__states *s);
+/* State 0: the start.  FM_E_NOSUP: it has too many places. */
+fm_status fm__states_init(fm__states *s, const fm__nfa *nfa);
+void      fm__states_fini(fm__states *s); /* half-built is fine */
 
-/* The state after a byte or a token; FM__DEAD: it may not come. */
+void fm__states_begin_walk(fm__states *s);
+
+/* The state after a byte or a token; FM__DEAD: it may not come, or the effort is too much. */
 int32_t fm__states_byte(fm__states *s, int32_t state, unsigned char byte);
 int32_t fm__states_token(fm__states *s, int32_t state, int32_t token);
+
+/* The state of a text that stands at one place only, the one with the most ways to go on among
+ * those that some text comes by (or the first of very many).  `width`: how many; FM__DEAD: too
+ * many for a state. */
+int32_t fm__states_widest(fm__states *s, int32_t *width);
 
 /* The same set of places in other books. */
 int32_t fm__states_copy(fm__states *to, const fm__states *from, int32_t state);
