@@ -76,9 +76,11 @@ void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char 
                        const void *body, size_t len);
 
 /* A reply in pieces.  FM_E_FULL: the client reads too slowly; it was cut off
- * and the exchange is over, without gone(). */
+ * and the exchange is over, without gone().  What counts is what was unread
+ * before, so a piece may have any size. */
 void      fm_exchange_begin(fm_exchange *x, int status, const char *type, const char *more);
 fm_status fm_exchange_write(fm_exchange *x, const void *bytes, size_t len);
+size_t    fm_exchange_unread(const fm_exchange *x); /* bytes that still wait for the client */
 void      fm_exchange_end(fm_exchange *x);
 
 #endif

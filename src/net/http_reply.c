@@ -150,12 +150,17 @@ void fm_exchange_begin(fm_exchange *x, int status, const char *type, const char 
     c->phase = FM__STREAMING;
 }
 
+size_t fm_exchange_unread(const fm_exchange *x)
+{
+    return evbuffer_get_length(output((fm__conn *)x));
+}
+
 fm_status fm_exchange_write(fm_exchange *x, const void *bytes, size_t len)
 {
     fm__conn *c = (fm__conn *)x;
     FM_BUG_UNLESS(c->phase == FM__STREAMING);
     if (!len || is_head(c)) return FM_OK;
-    if (evbuffer_get_length(output(c)) + len > c->http->opt.max_unread_bytes) {
+    if (fm_exchange_unread(x) > c->http->opt.max_unread_bytes) {
         fm__conn_cut(c);
         return fm_fail(FM_E_FULL, "the client does not read what it is sent");
     }

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """fathom serve, field by field."""
 import json
+import os
+import shutil
+import tempfile
 
-from serve_lib import Server, run_all, same
+from serve_lib import DATA, MODEL, Server, run_all, same
 
 HELLO = [{"role": "user", "content": "Hello"}]
 CHAT = {"messages": HELLO, "max_tokens": 12, "temperature": 0}
@@ -173,6 +176,52 @@ def test_tools(s):
     bare = s.post("/parse_function_call", {"text": text.replace('{"city": "Rome"}', "") * 2})
     same([c["parameters"] for c in bare["calls"]], ["", ""])
     same(s.post("/separate_reasoning", {"text": "a</think>b"}), {"reasoning_text": "a", "text": "b"})
+
+
+RESULT = HELLO + [{"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+                  {"role": "tool", "tool_call_id": "1", "content": "42"}]
+OFF = [{"reasoning_effort": "none"}, {"chat_template_kwargs": {"thinking": False}}]
+
+
+def test_reasoning_only_where_the_prompt_opens_it(s):
+    def parts(messages, **more):
+        m = s.post("/v1/chat/completions", dict(CHAT, messages=messages, **more))["choices"][0]["message"]
+        return bool(m["content"]), bool(m["reasoning_content"])
+
+    begun = RESULT + [{"role": "assistant", "content": "The", "prefix": True}]
+    closed = HELLO + [{"role": "assistant", "content": "thought</think>The", "prefix": True}]
+    for more in [{}] + OFF:
+        same(parts(HELLO, **more), (False, True))
+        for messages in (RESULT, begun, closed):
+            same(parts(messages, **more), (True, False), (messages[-1], more))
+    blocks = HELLO + [{"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]},
+                      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "42"}]}]
+    ask = {"max_tokens": 6, "temperature": 0, "messages": blocks}
+    for more in ({}, {"thinking": {"type": "disabled"}}):
+        same([b["type"] for b in s.post("/v1/messages", dict(ask, **more))["content"]], ["text"])
+
+
+def test_reasoning_between_special_tags(s):
+    """It makes no difference whether the tokenizer calls the tags special."""
+    end = s.post("/v1/tokenize", {"prompt": "</think>", "add_special_tokens": False})["tokens"]
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copytree(os.path.join(DATA, "tokenizer"), d, dirs_exist_ok=True)
+        path = os.path.join(d, "tokenizer.json")
+        with open(path) as f:
+            tokenizer = json.load(f)
+        for token in tokenizer["added_tokens"]:
+            token["special"] = token["special"] or "think>" in token["content"]
+        with open(path, "w") as f:
+            json.dump(tokenizer, f)
+        with Server(model=MODEL + ["--tokenizer-path", d, "--max-total-tokens", "65536"]) as special:
+            both = 0
+            for seed in range(20):
+                ask = {"messages": HELLO, "max_tokens": 12, "seed": seed, "logit_bias": {str(end[0]): 7}}
+                want = s.post("/v1/chat/completions", ask)["choices"][0]["message"]
+                same(special.post("/v1/chat/completions", ask)["choices"][0]["message"], want)
+                both += bool(want["content"] and want["reasoning_content"])
+            assert both > 3, both
+            same(special.post("/v1/detokenize", {"tokens": end}), {"text": ""})
 
 
 def test_messages(s):

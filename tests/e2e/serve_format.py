@@ -73,6 +73,31 @@ def complete(s, schema, seed, **more):
     return s.post("/v1/completions", dict(ask, **more))["choices"][0]
 
 
+def test_answer_to_a_tool_result(s):
+    """The prompt opens no reasoning there, so the form begins at once, whatever was said about thinking."""
+    talk = HELLO + [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+                    {"role": "tool", "tool_call_id": "1", "content": "42"}]
+    for more in ({}, {"reasoning_effort": "none"}, {"chat_template_kwargs": {"thinking": False}}):
+        m = s.post("/v1/chat/completions", dict(more, messages=talk, max_tokens=8, seed=1, regex="[ab]{20}"))["choices"][0]["message"]
+        assert not m["reasoning_content"] and re.fullmatch("[ab]+", m["content"]), m
+
+
+def test_names_of_vllm(s):
+    ask = {"prompt": "x", "max_tokens": 60, "seed": 3}
+    text = lambda **form: s.post("/v1/completions", dict(ask, **form))["choices"][0]["text"]
+    words = ["yes (really)", "a|b", "c\\d [1]"]
+    for form in ({"guided_choice": words}, {"structured_outputs": {"choice": words}}):
+        assert text(**form) in words
+    for form in ({"guided_regex": "[ab]{7}"}, {"structured_outputs": {"regex": "[ab]{7}"}}):
+        assert re.fullmatch("[ab]{7}", text(**form))
+    for form in ({"guided_json": {"enum": [5, "x"]}}, {"structured_outputs": {"json": '{"enum": [5, "x"]}'}}):
+        assert json.loads(text(**form)) in (5, "x")
+    for form, word in (({"guided_choice": []}, "guided_choice"), ({"guided_choice": ["a", 5]}, "guided_choice"),
+                       ({"structured_outputs": {"grammar": "x"}}, "structured_outputs"), ({"guided_grammar": "x"}, "guided_grammar"),
+                       ({"guided_regex": "a", "regex": "b"}, "exclude")):
+        assert word in s.post("/v1/completions", dict(ask, **form), 400)["error"]["message"]
+
+
 def test_random_schemas(s):
     dice = random.Random(7)
     schemas = [random_schema(dice) for _ in range(150)]

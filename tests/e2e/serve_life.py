@@ -12,7 +12,7 @@ import threading
 import time
 import http.client
 
-from serve_lib import MODEL, TOKENIZER, Server, run_all, same
+from serve_lib import MODEL, SHAPE, TOKENIZER, Server, run_all, same
 
 ASK = {"text": "Hello", "sampling_params": {"max_new_tokens": 4, "temperature": 0}}
 LONG = {"text": "Hello", "sampling_params": {"max_new_tokens": 4000, "temperature": 0, "ignore_eos": True}}
@@ -83,6 +83,36 @@ def test_abort():
         same(s.ask("GET", "/flush_cache")[0], 200)
 
 
+def test_abort_one_of_a_batch():
+    with Server() as s:
+        got = []
+        shorter = dict(LONG["sampling_params"], max_new_tokens=1500)
+        many = {"text": ["Hello", "Bye"], "rid": ["one", "two"], "sampling_params": [LONG["sampling_params"], shorter]}
+        t = threading.Thread(target=lambda: got.extend(s.post("/generate", many)))
+        t.start()
+        while s.metric("num_running_reqs") < 2:
+            time.sleep(0.01)
+        s.post("/abort_request", {"rid": "one"})
+        t.join()
+        same([a["meta_info"]["finish_reason"]["type"] for a in got], ["abort", "length"])
+
+
+def test_abort_before_it_is_read():
+    """The abort comes while a worker still tokenises."""
+    slow = dict(LONG, text=["many words " * 1000] * 100, sampling_params={"max_new_tokens": 900, "ignore_eos": True})
+    with Server() as s:
+        for name, stop in (("mine", {"rid": "mine"}), ("all", {"abort_all": True})):
+            got = []
+            t = threading.Thread(target=lambda: got.extend(s.post("/generate", dict(slow, rid=name))))
+            t.start()
+            while s.metric("num_queue_reqs") < 1:
+                time.sleep(0.001)
+            s.post("/abort_request", {"rid": "another's"})
+            s.post("/abort_request", stop)
+            t.join()
+            same({a["meta_info"]["finish_reason"]["type"] for a in got}, {"abort"})
+
+
 def test_full_queue():
     with Server("--max-running-requests", "2", "--max-queued-requests", "2") as s:
         busy = [open_stream(s) for _ in range(2)]
@@ -103,6 +133,37 @@ def test_full_queue():
         for t in waiting:
             t.join()
         same(s.ask("POST", "/generate", ASK)[0], 200)
+
+
+def test_health_checks_share_one_token():
+    """They need no key, so however many there are, they take no room from requests."""
+    key = {"Authorization": "Bearer k"}
+    with Server("--api-key", "k", "--max-running-requests", "1", "--max-queued-requests", "4") as s:
+        busy = s.connect()
+        busy.request("POST", "/generate", json.dumps(dict(LONG, stream=True)), key)
+        stream = busy.getresponse()
+        assert stream.readline().startswith(b"data: ")
+        askers = [s.connect() for _ in range(12)]
+        for c in askers:
+            c.request("GET", "/health_generate")
+        while s.metric("num_queue_reqs") < 1:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        same(s.metric("num_queue_reqs"), 1)
+        got = []
+        usual = threading.Thread(target=lambda: got.append(s.ask("POST", "/generate", ASK, key)[0]))
+        usual.start()
+        while s.metric("num_queue_reqs") < 2 and not got:
+            time.sleep(0.01)
+        same(got, [])
+        askers.pop(0).close()  # the one that the others wait for
+        same(s.ask("POST", "/abort_request", {"abort_all": True}, key)[0], 200)
+        stream.close()
+        busy.close()
+        same([c.getresponse().status for c in askers], [200] * 11)
+        usual.join()
+        for c in askers:
+            c.close()
 
 
 def test_priority():
@@ -148,6 +209,23 @@ def test_slow_reader():
         s.wait_idle(50)
         assert s.metric("num_aborted_requests_total") == 1
         c.close()
+
+
+def test_large_events():
+    """Each event repeats the prompt's logprobs, more than may be left unread; a client that reads gets to the end."""
+    shape = json.dumps(dict(SHAPE, max_position_embeddings=32768))
+    model = ["--model-path", "r1-mini", "--load-format", "dummy", "--json-model-override-args", shape, "--quiet"] + TOKENIZER
+    body = {"input_ids": [10 + i * 7919 % 4000 for i in range(16000)], "stream": True, "return_logprob": True, "logprob_start_len": 0,
+            "top_logprobs_num": 20, "return_text_in_logprobs": True, "sampling_params": {"max_new_tokens": 8, "ignore_eos": True}}
+    with Server(model=model + ["--max-total-tokens", "65536"]) as s:
+        c = s.connect(timeout=300)
+        c.request("POST", "/generate", json.dumps(body))
+        *events, done, _ = c.getresponse().read().decode().split("\n\n")
+        c.close()
+        same(done, "data: [DONE]")
+        assert min(map(len, events)) > 8 << 20, list(map(len, events))
+        last = json.loads(events[-1][6:])
+        same((len(last["output_ids"]), last["meta_info"]["finish_reason"]["type"]), (8, "length"))
 
 
 def test_keep_alive():

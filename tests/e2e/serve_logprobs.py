@@ -33,6 +33,18 @@ def test_equals_generation(s):
         assert all(lp[0] == t[0] for t in top if t[1] == lp[1]) and lp[0] <= top[0][0]
 
 
+def test_one_wish_per_prompt(s):
+    ids = ids_of(s, TEXT)
+    ask = {"input_ids": [ids, ids, ids], "sampling_params": {"max_new_tokens": 2, "temperature": 0}, "return_logprob": [False, True, True],
+           "top_logprobs_num": [5, 0, 2], "logprob_start_len": [0, -1, 3]}
+    last = {e["index"]: e for e in s.stream("/generate", ask)}
+    for answers in (s.post("/generate", ask), [last[i] for i in range(3)]):
+        none, plain, best = [a["meta_info"] for a in answers]
+        assert not any("logprob" in k for k in none), none
+        same((len(plain["output_token_logprobs"]), plain["input_token_logprobs"], "output_top_logprobs" in plain), (2, [], False))
+        same(([len(t) for t in best["output_top_logprobs"]], len(best["input_token_logprobs"])), ([2, 2], len(ids) - 3))
+
+
 def test_start_and_cache(s):
     ids = ids_of(s, TEXT * 8)
     whole = score(s, ids)

@@ -21,7 +21,9 @@
 #include "net/http.h"
 
 /* A server on its own thread: /echo answers with the body, /stream with five
- * pieces, /wait never, /flood writes until the client is cut off. */
+ * pieces, /large with one beyond the limit, /wait never, /flood writes until
+ * the client is cut off. */
+enum { LIMIT = 1 << 20, LARGE = 3 * LIMIT };
 typedef struct {
     fm_loop       *loop;
     fm_http       *http;
@@ -40,6 +42,13 @@ static void handle(void *ctx, fm_exchange *x)
         fm_exchange_begin(x, 200, "text/plain", NULL);
         for (int i = 0; i < 5; i++) assert_int_equal(fm_exchange_write(x, "piece ", 6), FM_OK);
         fm_exchange_end(x);
+    } else if (!strcmp(x->path, "/large")) {
+        char *piece = calloc(1, LARGE);
+        fm_exchange_begin(x, 200, "text/plain", NULL);
+        assert_int_equal(fm_exchange_write(x, piece, LARGE), FM_OK);
+        assert_true(fm_exchange_unread(x) <= LARGE + 64);
+        fm_exchange_end(x);
+        free(piece);
     } else if (!strcmp(x->path, "/flood")) {
         fm_exchange_begin(x, 200, "text/plain", NULL);
         s->flooding = x;
@@ -95,7 +104,7 @@ static int set_up(void **state)
     opt.ctx              = s;
     opt.max_head_bytes   = 2048;
     opt.max_body_bytes   = 100000;
-    opt.max_unread_bytes = 1 << 20;
+    opt.max_unread_bytes = LIMIT;
     opt.head_seconds     = 0.3;
     opt.body_seconds     = 0.3;
     assert_int_equal(fm_loop_create(&s->loop), FM_OK);
@@ -282,6 +291,20 @@ static void test_slow_reader_is_cut_off(void **state)
     close(other);
 }
 
+/* The limit is for what is left unread, not for what is written at once. */
+static void test_large_piece_arrives(void **state)
+{
+    static char in[65536];
+    server     *s   = *state;
+    const int   fd  = dial(s);
+    size_t      len = 0;
+    put(fd, "GET /large HTTP/1.0\r\n" HOST "\r\n");
+    for (ssize_t n; (n = recv(fd, in, sizeof in, 0)) > 0;) len += (size_t)n;
+    assert_true(len > LARGE);
+    assert_int_equal(s->n_gone, 0);
+    close(fd);
+}
+
 static void test_drain(void **state)
 {
     server   *s    = *state;
@@ -337,6 +360,7 @@ int main(void)
         CASE(test_slow_requests_time_out),
         CASE(test_client_leaves),
         CASE(test_slow_reader_is_cut_off),
+        CASE(test_large_piece_arrives),
         CASE(test_drain),
         CASE(test_storm),
         CASE(test_address_in_use),

@@ -71,6 +71,12 @@ static void bad(fm__read_fn *read, const char *text, const char *word)
 }
 
 #define HI "\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]"
+/* A conversation that ends with a tool's result; more may follow. */
+#define RESULT                                                                                     \
+    "\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", "         \
+    "\"tool_calls\": [{\"id\": \"1\", \"function\": {\"name\": \"f\"}}]}, "                        \
+    "{\"role\": \"tool\", \"content\": \"r\", \"tool_call_id\": \"1\"}"
+#define PREFIX(text) "{\"role\": \"assistant\", \"content\": \"" text "\", \"prefix\": true}"
 #define TOOLS "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]"
 
 static void test_chat(void **state)
@@ -126,6 +132,19 @@ static void test_reasoning_follows_the_template(void **state)
         {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a</think>b\", \"prefix\": "
          "true}]}",
          FM_CHAT_R1, FM_REASONING_OFF},
+        {"{" HI ", \"reasoning_effort\": \"none\"}", FM_CHAT_R1, FM_REASONING_OPEN},
+        {"{" RESULT "]}", FM_CHAT_R1, FM_REASONING_IF_TAGGED},
+        {"{" RESULT "], \"chat_template_kwargs\": {\"thinking\": false}}", FM_CHAT_R1,
+         FM_REASONING_OFF},
+        {"{" RESULT ", " PREFIX("a") "]}", FM_CHAT_R1, FM_REASONING_IF_TAGGED},
+        {"{" RESULT ", " PREFIX("<think>a") "]}", FM_CHAT_R1, FM_REASONING_OPEN},
+        {"{\"messages\": [" PREFIX("a</think>b") "], \"reasoning_effort\": \"none\"}",
+         FM_CHAT_R1, FM_REASONING_OFF},
+        {"{" RESULT ", " PREFIX("a") "], \"reasoning_effort\": \"high\"}", FM_CHAT_V31,
+         FM_REASONING_IF_TAGGED},
+        {"{\"messages\": [{\"role\": \"system\", \"content\": \"be\"}], "
+         "\"reasoning_effort\": \"high\"}",
+         FM_CHAT_V31, FM_REASONING_IF_TAGGED},
     };
     for (size_t i = 0; i < sizeof in / sizeof in[0]; i++) {
         facts.chat_style         = in[i].style;
@@ -155,10 +174,38 @@ static void test_tools(void **state)
     assert_string_equal(a->prompt[0].text.text + n - a->forced.len, a->forced.text);
     fm__ask_release(a);
     bad(fm__read_chat, "{" HI ", " TOOLS ", \"tool_choice\": \"maybe\"}", "tool_choice");
+    bad(fm__read_chat, "{" HI ", \"tools\": [{\"function\": {\"name\": \"get weather\"}}]}",
+        "tools[0].function.name: \"get weather\"");
     bad(fm__read_chat,
         "{" HI ", " TOOLS
         ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": \"g\"}}}",
         "\"g\"");
+}
+
+/* A forced call follows the reasoning: it closes what is open and nothing else. */
+static void test_forced_call_closes_reasoning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *messages, *before; /* the opening of the call */
+    } in[] = {
+        {HI, "<think>\n\n</think>\n\n"},
+        {RESULT "]", "<｜tool▁outputs▁end｜>"},
+        {"\"messages\": [" PREFIX("a</think>b") "]", "a</think>b"},
+        {RESULT ", " PREFIX("<think>a") "]", "<think>a\n</think>\n\n"},
+    };
+    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++) {
+        fm_str body = {0}, end = {0};
+        fm_str_printf(&body, "{%s, " TOOLS ", \"tool_choice\": \"required\"}", in[i].messages);
+        fm__ask *a = good(fm__read_chat, body.text);
+        fm_str_printf(&end, "%s%s", in[i].before, a->forced.text);
+        assert_true(a->prompt[0].text.len > end.len);
+        assert_string_equal(a->prompt[0].text.text + a->prompt[0].text.len - end.len, end.text);
+        assert_int_equal(a->reasoning, FM_REASONING_OFF);
+        fm__ask_release(a);
+        fm_str_fini(&body);
+        fm_str_fini(&end);
+    }
 }
 
 /* Anthropic's words give the same prompt as OpenAI's. */
@@ -213,6 +260,26 @@ static void test_completion_and_generate(void **state)
                 fm__ask_params(a, 1)->sampling.max_new_tokens == 128);
     assert_string_equal(a->prompt[1].rid, "y");
     fm__ask_release(a);
+    a = good(fm__read_generate,
+             "{\"text\": [\"a\", \"b\", \"c\"], \"return_logprob\": [false, true, null], "
+             "\"top_logprobs_num\": [1, 2, 3], \"logprob_start_len\": [0, 1, -1]}");
+    for (int i = 0; i < 3; i++) {
+        const fm_sampling *s = &fm__ask_params(a, i)->sampling;
+        assert_true(s->logprobs == (i == 1) && s->top_logprobs == (i == 1 ? 2 : 0));
+        assert_int_equal(a->prompt[i].logprob_from, i == 1 ? 1 : -1);
+        assert_int_equal(s->max_new_tokens, 128);
+    }
+    fm__ask_release(a);
+#define TWO "{\"text\": [\"a\", \"b\"], "
+    bad(fm__read_generate, TWO "\"return_logprob\": [true]}", "return_logprob has 1 entries for 2");
+    bad(fm__read_generate, TWO "\"return_logprob\": [true, 1]}", "return_logprob");
+    bad(fm__read_generate, TWO "\"return_logprob\": 1}", "return_logprob");
+    bad(fm__read_generate, TWO "\"top_logprobs_num\": [1, 2, 3]}", "top_logprobs_num has 3");
+    bad(fm__read_generate, TWO "\"top_logprobs_num\": [1, \"2\"]}", "top_logprobs_num");
+    bad(fm__read_generate, TWO "\"top_logprobs_num\": [1, 21]}", "top_logprobs_num");
+    bad(fm__read_generate, TWO "\"logprob_start_len\": [0]}", "logprob_start_len has 1");
+    bad(fm__read_generate, TWO "\"rid\": [\"x\"]}", "rid has 1");
+    bad(fm__read_generate, TWO "\"rid\": [\"x\", 5]}", "rid[1]");
     bad(fm__read_completion, "{}", "prompt is missing");
     bad(fm__read_completion, "{\"prompt\": []}", "empty");
     bad(fm__read_completion, "{\"prompt\": \"a\", \"suffix\": \"b\"}", "suffix");
@@ -221,6 +288,23 @@ static void test_completion_and_generate(void **state)
     bad(fm__read_generate, "{\"text\": [\"a\"], \"sampling_params\": []}", "sampling_params");
     bad(fm__read_generate, "{\"text\": [\"a\", 5]}", "text");
     bad(fm__read_generate, "{\"input_ids\": [[1], 5]}", "input_ids");
+}
+
+static void test_wrong_kinds(void **state)
+{
+    (void)state;
+    bad(fm__read_chat, "{" HI ", \"chat_template_kwargs\": 5}", "chat_template_kwargs: expected");
+    bad(fm__read_chat, "{" HI ", \"reasoning_effort\": 5}", "reasoning_effort: expected a string");
+    bad(fm__read_messages, "{" HI ", \"thinking\": true}", "thinking: expected an object");
+    fm__ask_release(good(fm__read_chat, "{" HI ", \"chat_template_kwargs\": null, "
+                                        "\"reasoning_effort\": null}"));
+
+    json_t *body  = json_pack("{s:[[i],i]}", "tokens", 5, 7);
+    fm_str  reply = {0};
+    assert_int_equal(fm__detokenize(&reply, body, &reader), FM_E_FORMAT);
+    assert_non_null(strstr(fm_why(), "tokens[1]: expected a list"));
+    fm_str_fini(&reply);
+    json_decref(body);
 }
 
 /* A value of any kind where another is expected. */
@@ -323,8 +407,10 @@ int main(void)
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_reasoning_follows_the_template),
         cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_forced_call_closes_reasoning),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_completion_and_generate),
+        cmocka_unit_test(test_wrong_kinds),
         cmocka_unit_test(test_any_json),
     };
     return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);

@@ -334,6 +334,62 @@ static void kimi_variants_follow_the_template(void **state)
     /* clang-format on */
 }
 
+/* What is there of the answer, not who spoke last, says whether it begins inside reasoning. */
+static void the_end_of_the_prompt_says_whether_reasoning_is_open(void **state)
+{
+    (void)state;
+    enum { OFF = FM_REASONING_OFF, TAGGED = FM_REASONING_IF_TAGGED, OPEN = FM_REASONING_OPEN };
+    static const fm_chat_message
+        user   = {.role = "user", .content = "Does <think> open it?"},
+        said   = {.role = "assistant", .content = "<think>"},
+        result = {.role = "tool", .content = "<think>", .tool_call_id = "1"},
+        system = {.role = "system", .content = "Be brief."};
+    static const struct {
+        fm_chat_message before, last;
+        const char     *prefix;
+        int             thinking;
+        int             v3, r1, v31, kimi; /* wanted */
+    } cases[] = {
+        {system, user, NULL, 0, TAGGED, OPEN, OFF, TAGGED},
+        {system, user, NULL, 1, TAGGED, OPEN, OPEN, TAGGED},
+        {user, said, NULL, 1, TAGGED, OPEN, TAGGED, TAGGED},
+        {said, result, NULL, 1, TAGGED, TAGGED, TAGGED, TAGGED},
+        {system, system, NULL, 1, TAGGED, OPEN, TAGGED, TAGGED},
+        {system, user, "Well", 0, TAGGED, OPEN, OFF, TAGGED},
+        {system, user, "Well", 1, TAGGED, OPEN, OPEN, TAGGED},
+        {system, user, "hm</think>Well", 1, OFF, OFF, OFF, OFF},
+        {system, user, "<think>hm", 0, OPEN, OPEN, OPEN, OPEN},
+        {said, result, "Well", 1, TAGGED, TAGGED, TAGGED, TAGGED},
+        {said, result, "<think>hm</think>", 1, OFF, OFF, OFF, OFF},
+        {said, result, "<think>a</think><think>b", 1, OPEN, OPEN, OPEN, OPEN},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        const fm_chat_message m[] = {
+            cases[i].before,
+            cases[i].last,
+            {.role = "assistant", .content = cases[i].prefix, .prefix = 1},
+        };
+        const fm_chat chat = {.message        = m,
+                              .n_message      = cases[i].prefix ? 3 : 2,
+                              .thinking       = cases[i].thinking,
+                              .add_generation = 1};
+        const struct { fm_chat_style style; int want; } in[] = {
+            {FM_CHAT_V3, cases[i].v3},
+            {FM_CHAT_R1, cases[i].r1},
+            {FM_CHAT_V31, cases[i].v31},
+            {FM_CHAT_KIMI, cases[i].kimi},
+        };
+        for (int k = 0; k < COUNT(in); k++) {
+            fm_reasoning_mode got = FM_REASONING_OFF;
+            fm_str            out = {0};
+            assert_int_equal(fm_chat_render_answer(&chat, in[k].style, NULL, &out, &got), FM_OK);
+            if ((int)got != in[k].want)
+                fail_msg("case %d, %s: %d", i, fm_chat_style_name(in[k].style), (int)got);
+            fm_str_fini(&out);
+        }
+    }
+}
+
 static void a_message_that_makes_no_sense_is_named(void **state)
 {
     (void)state;
@@ -378,6 +434,7 @@ int main(void)
         cmocka_unit_test(kimi_variants_follow_the_template),
         cmocka_unit_test(the_style_shows_in_template_or_vocabulary),
         cmocka_unit_test(bos_is_the_tokenizers_or_nothing),
+        cmocka_unit_test(the_end_of_the_prompt_says_whether_reasoning_is_open),
         cmocka_unit_test(a_message_that_makes_no_sense_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,8 @@ static int open_all(void **state)
     (void)state;
     fm_str json = {0};
     tiny_write(&json, (tiny){.added = "[{\"id\":256,\"content\":\"<s>\",\"special\":true},"
-                                      "{\"id\":257,\"content\":\"<think>\",\"special\":false}]"});
+                                      "{\"id\":257,\"content\":\"<think>\",\"special\":false},"
+                                      "{\"id\":258,\"content\":\"</think>\",\"special\":true}]"});
     const fm_status rc = fm_tokenizer_parse(&bytes, json.text, json.len, "bytes");
     fm_str_fini(&json);
     return rc != FM_OK || fm_tokenizer_open(&words, FM_TEST_DATA "/tokenizer") != FM_OK;
@@ -106,6 +107,23 @@ static void special_tokens_are_dropped_unless_kept(void **state)
     }
 }
 
+static void the_tags_of_reasoning_can_be_kept_alone(void **state)
+{
+    (void)state;
+    const int32_t id[]   = {256, 'a', 257, 256, 'b', 258, 'c', 256};
+    const char   *want[] = {
+          [FM_SPECIAL_NONE] = "a<think>bc",
+          [FM_SPECIAL_ALL]  = "<s>a<think><s>b</think>c<s>",
+          [FM_SPECIAL_TAGS] = "a<think>b</think>c",
+    };
+    for (int keep = 0; keep < 3; keep++) {
+        fm_str out = {0};
+        decode(bytes, id, sizeof id / sizeof *id, keep, &out);
+        assert_string_equal(out.text, want[keep]);
+        fm_str_fini(&out);
+    }
+}
+
 static void a_dropped_token_does_not_end_a_character(void **state)
 {
     (void)state;
@@ -167,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_longest_beginning_becomes_one_replacement),
         cmocka_unit_test(special_tokens_are_dropped_unless_kept),
+        cmocka_unit_test(the_tags_of_reasoning_can_be_kept_alone),
         cmocka_unit_test(a_dropped_token_does_not_end_a_character),
         cmocka_unit_test(how_bytes_fall_into_tokens_does_not_matter),
         cmocka_unit_test(goldens_decode_the_same_in_any_chunks),

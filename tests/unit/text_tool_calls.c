@@ -201,6 +201,37 @@ static void test_forced_opening(void **state)
     fm_str_fini(&any);
 }
 
+/* A name that may be declared is read back from a call in every style. */
+static void test_names_that_can_be_called(void **state)
+{
+    (void)state;
+    static char longest[257], longer[258];
+    static const struct {
+        const char *name;
+        int         can;
+    } in[] = {{longest, 1}, {"f", 1},    {"get_weather-2", 1}, {"a.b:c", 1}, {"größe", 1},
+              {longer, 0},  {"a b", 0},  {"a\nb", 0},          {"a<b", 0},   {"`a`", 0},
+              {"", 0}};
+    memset(longest, 'x', sizeof longest - 1);
+    memset(longer, 'x', sizeof longer - 1);
+    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++) {
+        const char *name = in[i].name;
+        assert_int_equal(fm_tool_calls_can_name(name), in[i].can);
+        for (int style = FM_TOOLS_V3; in[i].can && style <= FM_TOOLS_KIMI; style++) {
+            fm_str text = {0}, want = {0};
+            log_of l    = {.last = FM_TOOL_TEXT};
+            fm_tool_calls_opening(style, name, &text);
+            parse(style, text.text, text.len, 0, 0, &l);
+            fm_str_printf(&want, style == FM_TOOLS_KIMI ? "[0#functions.%s:0 %s" : "[0#%.0s %s",
+                          name, name);
+            assert_string_equal(l.all.text, want.text);
+            fm_str_fini(&text);
+            fm_str_fini(&want);
+            fm_str_fini(&l.all);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_endless_head_is_given_up),
         cmocka_unit_test(test_cuts_do_not_matter),
         cmocka_unit_test(test_forced_opening),
+        cmocka_unit_test(test_names_that_can_be_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,7 @@ void fm__answer_init(fm__answer *a, const fm__ask *ask, int slot, uint64_t id_ke
                                .matched_id   = -1,
                                .matched_stop = -1,
                                .id_key       = id_key + (uint64_t)slot * 1000003};
+    a->sampling = &fm__ask_params(ask, a->prompt)->sampling;
     a->n_prompt = (int32_t)ask->prompt[a->prompt].token.n;
     fm_reasoning_init(&a->reasoning, ask->reasoning, ask->reasoning_also_ends);
     fm_tool_calls_init(&a->tools, ask->tool_style, take_piece, a);
@@ -148,7 +149,7 @@ void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from)
         a->n_thought += thinking;
         fm_ids_add(&a->token, ev->token);
     }
-    if (a->ask->logprobs && (ev->token >= 0 || ev->prompt_at >= 0))
+    if (a->sampling->logprobs && (ev->token >= 0 || ev->prompt_at >= 0))
         add_logprob(a,
                     (fm__logprob){.id        = ev->prompt_at >= 0 ? prompt->token.id[ev->prompt_at]
                                                                   : ev->token,

@@ -25,6 +25,7 @@ enum { FM__N_SO_FAR = 6 };
 
 typedef struct {
     const fm__ask *ask;
+    const fm_sampling *sampling; /* of its prompt */
     int            prompt, index, slot; /* slot: prompt * n + index */
     fm_str         thought, said;
     fm__tool_call *call; /* [n_call] */

@@ -55,8 +55,8 @@ typedef struct {
     char        model[FM__MAX_NAME];
 
     int stream, include_usage, continuous_usage;
-    int echo, logprobs, top_logprobs; /* logprobs: report them */
-    int is_list;                      /* /generate: the reply is a list */
+    int echo;
+    int is_list; /* /generate: the reply is a list */
     int text_in_logprobs;
 
     int               thinks; /* the answer begins inside reasoning, separated or not */

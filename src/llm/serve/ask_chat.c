@@ -5,16 +5,14 @@
 
 #include "llm/serve/ask.h"
 
-static fm_status read_logprobs(fm__ask *a, fm__params *p, const json_t *body)
+static fm_status read_logprobs(fm_sampling *s, const json_t *body)
 {
     int64_t top = 0;
-    FM_TRY(fm_json_opt_bool(&a->logprobs, body, "logprobs", fm__at));
+    FM_TRY(fm_json_opt_bool(&s->logprobs, body, "logprobs", fm__at));
     FM_TRY(fm_json_opt_int(&top, body, "top_logprobs", 0, FM_MAX_TOP_LOGPROBS, fm__at));
-    if (top && !a->logprobs)
+    if (top && !s->logprobs)
         return fm_fail(FM_E_ARG, "request: top_logprobs needs logprobs to be true");
-    a->top_logprobs          = (int)top;
-    p->sampling.logprobs     = a->logprobs;
-    p->sampling.top_logprobs = (int)top;
+    s->top_logprobs = (int)top;
     return FM_OK;
 }
 
@@ -37,7 +35,7 @@ fm_status fm__read_chat(fm__ask *a, const json_t *body, const fm__reader *r)
     FM_TRY(fm__read_shared(a, body, r->facts));
     FM_TRY(fm__read_n(a, body));
     FM_TRY(fm__read_params(a->params, body, &fm__openai_names, r->facts, 0));
-    FM_TRY(read_logprobs(a, a->params, body));
+    FM_TRY(read_logprobs(&a->params->sampling, body));
     FM_TRY(fm__add_prompts(a, 1));
     FM_TRY(read_prompt(a, body, r));
     if (a->tools) a->params->keep_special = 1; /* the marks of a call are special tokens */

@@ -7,16 +7,14 @@
 
 enum { DEFAULT_TOKENS = 16 };
 
-static fm_status read_logprobs(fm__ask *a, fm__params *p, const json_t *body)
+static fm_status read_logprobs(fm_sampling *s, const json_t *body)
 {
     int64_t       top = -1;
     const json_t *v   = json_object_get(body, "logprobs");
     if (json_is_boolean(v)) top = json_is_true(v) ? 0 : -1;
     else FM_TRY(fm_json_opt_int(&top, body, "logprobs", 0, FM_MAX_TOP_LOGPROBS, fm__at));
-    a->logprobs              = top >= 0;
-    a->top_logprobs          = top > 0 ? (int)top : 0;
-    p->sampling.logprobs     = a->logprobs;
-    p->sampling.top_logprobs = a->top_logprobs;
+    s->logprobs     = top >= 0;
+    s->top_logprobs = top > 0 ? (int)top : 0;
     return FM_OK;
 }
 
@@ -82,7 +80,7 @@ static fm_status read_prompts(fm__ask *a, const json_t *body, const fm__reader *
         FM_TRY(read_one(&a->prompt[i], many ? json_array_get(v, (size_t)i) : v, suffix, r));
     for (int i = 0; a->echo && i < n; i++) {
         if (!a->prompt[i].text.len) decode_prompt(&a->prompt[i], r, a->params->keep_special);
-        if (a->logprobs) a->prompt[i].logprob_from = 0;
+        if (a->params->sampling.logprobs) a->prompt[i].logprob_from = 0;
     }
     return FM_OK;
 }
@@ -99,7 +97,7 @@ fm_status fm__read_completion(fm__ask *a, const json_t *body, const fm__reader *
     if (best_of > a->n) return fm_fail(FM_E_NOSUP, "request: best_of above n is not supported");
     FM_TRY(fm_json_opt_bool(&a->echo, body, "echo", fm__at));
     FM_TRY(fm__read_params(a->params, body, &fm__openai_names, r->facts, DEFAULT_TOKENS));
-    FM_TRY(read_logprobs(a, a->params, body));
+    FM_TRY(read_logprobs(&a->params->sampling, body));
     FM_TRY(read_prompts(a, body, r));
     return fm__check_lengths(a, r->facts);
 }

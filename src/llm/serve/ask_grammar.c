@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer must look like: response_format, json_schema, regex. */
+/* What an answer must look like: response_format, json_schema, regex, and the
+ * names vLLM has for them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,60 @@ static fm_status set_schema(fm__params *p, const char *field, const json_t *sche
     return rc;
 }
 
+static fm_status set_regex(fm__params *p, const char *field, const json_t *regex)
+{
+    if (!json_is_string(regex))
+        return fm_fail(FM_E_FORMAT, "request: %s: expected a string, found %s", field,
+                       fm_json_kind(regex));
+    return set_format(p, field, FM_GRAMMAR_REGEX, json_string_value(regex),
+                      json_string_length(regex));
+}
+
+static void add_literally(fm_str *to, const json_t *text)
+{
+    const char *s = json_string_value(text);
+    for (size_t i = 0; i < json_string_length(text); i++) {
+        if (s[i] && strchr("\\^$.|?*+()[]{}/", s[i])) fm_str_puts(to, "\\");
+        fm_str_add(to, s + i, 1);
+    }
+}
+
+/* One of the texts, as an expression. */
+static fm_status set_choice(fm__params *p, const char *field, const json_t *list)
+{
+    fm_str regex = {0};
+    int    is_ok = json_array_size(list) > 0;
+    for (size_t i = 0; is_ok && i < json_array_size(list); i++) {
+        const json_t *text = json_array_get(list, i);
+        is_ok              = json_string_length(text) > 0;
+        if (i) fm_str_puts(&regex, "|");
+        if (is_ok) add_literally(&regex, text);
+    }
+    const fm_status rc =
+        is_ok ? set_format(p, field, FM_GRAMMAR_REGEX, regex.text, regex.len)
+              : fm_fail(FM_E_FORMAT, "request: %s: expected a list of texts", field);
+    fm_str_fini(&regex);
+    return rc;
+}
+
+typedef struct {
+    const char *name;
+    fm_status (*set)(fm__params *p, const char *field, const json_t *value);
+} form;
+
+static fm_status read_structured_outputs(fm__params *p, const char *field, const json_t *v)
+{
+    static const form forms[] = {{"json", set_schema}, {"regex", set_regex}, {"choice", set_choice}};
+    int               n       = 0;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (is_given(json_object_get(v, forms[i].name))) {
+            FM_TRY(forms[i].set(p, field, json_object_get(v, forms[i].name)));
+            n++;
+        }
+    if (n) return FM_OK;
+    return fm_fail(FM_E_NOSUP, "request: %s: expected json, regex or choice", field);
+}
+
 static fm_status read_response_format(fm__params *p, const json_t *v)
 {
     static const char any_object[] = "{\"type\":\"object\"}";
@@ -59,19 +114,22 @@ static fm_status read_response_format(fm__params *p, const json_t *v)
 
 fm_status fm__read_format(fm__params *p, const json_t *o)
 {
-    static const char *const unknown[] = {"ebnf", "structural_tag", "stop_regex"};
-    const json_t *schema = json_object_get(o, "json_schema"), *regex = json_object_get(o, "regex");
+    static const char *const unknown[] = {"ebnf", "guided_grammar", "structural_tag", "stop_regex"};
+    static const form        forms[]   = {{"json_schema", set_schema},
+                                          {"guided_json", set_schema},
+                                          {"regex", set_regex},
+                                          {"guided_regex", set_regex},
+                                          {"guided_choice", set_choice},
+                                          {"structured_outputs", read_structured_outputs}};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (is_given(json_object_get(o, unknown[i])))
             return fm_fail(FM_E_NOSUP, "request: %s: it is not supported", unknown[i]);
     FM_TRY(read_response_format(p, json_object_get(o, "response_format")));
-    if (is_given(schema)) FM_TRY(set_schema(p, "json_schema", schema));
-    if (!is_given(regex)) return FM_OK;
-    if (!json_is_string(regex))
-        return fm_fail(FM_E_FORMAT, "request: regex: expected a string, found %s",
-                       fm_json_kind(regex));
-    return set_format(p, "regex", FM_GRAMMAR_REGEX, json_string_value(regex),
-                      json_string_length(regex));
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const json_t *v = json_object_get(o, forms[i].name);
+        if (is_given(v)) FM_TRY(forms[i].set(p, forms[i].name, v));
+    }
+    return FM_OK;
 }
 
 /* The same failure, said of a field of the request. */

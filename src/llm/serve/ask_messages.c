@@ -160,6 +160,9 @@ static fm_status convert(json_t *chat, const json_t *body)
     json_t *stops    = json_object_get(body, "stop_sequences"),
            *thinking = json_object_get(body, "thinking");
     if (stops) json_object_set(chat, "stop", stops);
+    if (thinking && !json_is_object(thinking) && !json_is_null(thinking))
+        return fm_fail(FM_E_FORMAT, "request: thinking: expected an object, found %s",
+                       fm_json_kind(thinking));
     if (json_is_object(thinking))
         json_object_set_new(chat, "chat_template_kwargs",
                             json_pack("{s:b}", "thinking", !strcmp(type_of(thinking), "enabled")));

@@ -32,14 +32,17 @@ struct fm__call {
     fm__ask           *ask;     /* NULL until the worker is done */
     fm__answer        *answer;  /* [n_answer] */
     int                n_answer, n_ended, load; /* load: answers it counts for at admission */
-    int                with_engine, streaming, aborted;
+    int                with_engine, streaming;
+    int                aborted;      /* before it was with the engine: all of it, */
+    fm_str             aborted_rids; /* or what bears one of these names, a NUL behind each */
     int                incremental; /* /generate */
-    int                probe;       /* a health check: an empty reply */
+    int                probe;       /* a health check: an empty reply, no load */
     const fm_tokenizer *tokenizer;
     double             began;
     int64_t            created; /* seconds since 1970 */
     char               name[FM__MAX_NAME + 16]; /* chatcmpl-…, or the client's rid */
     fm_str             out; /* stream bytes not yet handed to HTTP */
+    size_t             last_write; /* bytes handed over the last time */
     int               *news; /* [n_news] answers with something to say */
     int                n_news, dirty;
     fm__call          *next_dirty, *prev, *next, *next_in_bucket;

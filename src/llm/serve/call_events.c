@@ -4,6 +4,8 @@
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 
+static const size_t large_write = (size_t)1 << 20;
+
 static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm__event *ev)
 {
     fm__metrics *m = &s->metrics;
@@ -43,9 +45,8 @@ static void note_news(fm_serve *s, fm__call *c, fm__answer *a)
 static void send_whole(fm_serve *s, fm__call *c)
 {
     fm_str body = {0};
-    if (!c->probe) c->dialect->whole(c, &body);
-    fm_exchange_reply(c->x, 200, c->probe ? "text/plain" : "application/json", NULL, body.text,
-                      body.len);
+    c->dialect->whole(c, &body);
+    fm_exchange_reply(c->x, 200, "application/json", NULL, body.text, body.len);
     fm_str_fini(&body);
     fm__call_drop(s, c);
 }
@@ -82,7 +83,8 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
     if (c->ask->stream) {
         if (ev->prompt_at < 0) note_news(s, c, a); /* the prompt's logprobs come with the answer */
     } else if (c->n_ended == c->n_answer) {
-        send_whole(s, c);
+        if (c->probe) fm__probes_end(s);
+        else send_whole(s, c);
     }
 }
 
@@ -94,6 +96,13 @@ static void say_news(fm__call *c)
         c->dialect->say(c, a, &c->out);
     }
     c->n_news = 0;
+}
+
+/* Events that repeat what was said can be so large that no client keeps up
+ * with one per token: behind a large one the next waits and tells of several. */
+static int must_wait(const fm__call *c)
+{
+    return c->streaming && c->last_write > large_write && fm_exchange_unread(c->x) > 0;
 }
 
 static void flush_call(fm_serve *s, fm__call *c)
@@ -110,6 +119,7 @@ static void flush_call(fm_serve *s, fm__call *c)
         fm__call_drop(s, c); /* it read too slowly and was cut off */
         return;
     }
+    c->last_write = c->out.len;
     fm_str_clear(&c->out);
     if (!last) return;
     fm_exchange_end(c->x);
@@ -118,9 +128,14 @@ static void flush_call(fm_serve *s, fm__call *c)
 
 void fm__calls_flush(fm_serve *s)
 {
-    while (s->dirty) {
-        fm__call *c   = s->dirty;
-        s->dirty      = c->next_dirty;
+    fm__call **at = &s->dirty;
+    while (*at) {
+        fm__call *c = *at;
+        if (must_wait(c)) {
+            at = &c->next_dirty;
+            continue;
+        }
+        *at           = c->next_dirty;
         c->dirty      = 0;
         c->next_dirty = NULL;
         flush_call(s, c);

@@ -20,6 +20,8 @@ static fm__call *find_call(const fm_serve *s, uint64_t id)
     return c;
 }
 
+static void run_next_probe(fm_serve *s);
+
 static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
 {
     fm__call *c = calloc(1, sizeof *c);
@@ -71,16 +73,19 @@ static void free_call(fm_serve *s, fm__call *c)
     free(c->news);
     fm__ask_release(c->ask);
     fm_str_fini(&c->out);
+    fm_str_fini(&c->aborted_rids);
     free(c);
 }
 
 void fm__call_drop(fm_serve *s, fm__call *c)
 {
+    const int was_probe = s->probe == c;
     if (c->with_engine && c->n_ended < c->n_answer) {
-        fm__engine_cancel(s->engine_thread, c->id);
+        fm__engine_cancel(s->engine_thread, c->id, -1);
         s->metrics.n_aborted++;
     }
     free_call(s, c);
+    if (was_probe) run_next_probe(s);
 }
 
 /* An answer before the first byte of the stream, or an event inside it. */
@@ -170,31 +175,90 @@ static void submit(fm_serve *s, fm__call *c)
     FM_BUG_UNLESS(c->answer && c->news);
     for (int i = 0; i < c->n_answer; i++)
         fm__answer_init(&c->answer[i], c->ask, i, s->key ^ c->id << 20);
-    s->load += c->n_answer - c->load;
-    c->load = c->n_answer;
-    to_engine(s, c);
     fm__engine_submit(s->engine_thread, c->id, c->ask);
 }
 
-void fm__call_begin_probe(fm_serve *s, fm_exchange *x)
+static void set_load(fm_serve *s, fm__call *c, int load)
 {
-    fm__call *c = new_call(s, x, &fm__dialect_generate);
-    fm__ask  *a = c->ask = fm__ask_create();
-    a->params            = calloc(1, sizeof *a->params);
+    s->load += load - c->load;
+    c->load = load;
+}
+
+static void run_probe(fm_serve *s, fm__call *c)
+{
+    fm__ask *a = c->ask = fm__ask_create();
+    a->params           = calloc(1, sizeof *a->params);
     FM_BUG_UNLESS(a->params && fm__add_prompts(a, 1) == FM_OK);
     a->n_params                        = 1;
     a->priority                        = 1000000000;
     a->params->sampling                = fm_sampling_default();
     a->params->sampling.temperature    = 0;
     a->params->sampling.max_new_tokens = 1;
-    c->probe                           = 1;
     fm_ids_add(&a->prompt[0].token, 0);
+    s->probe = c;
     submit(s, c);
+}
+
+/* The one that ran is gone before its end, with its client or its time. */
+static void run_next_probe(fm_serve *s)
+{
+    fm__call *c = s->calls;
+    while (c && !c->probe) c = c->next;
+    s->probe = NULL;
+    if (c) run_probe(s, c);
+}
+
+void fm__call_begin_probe(fm_serve *s, fm_exchange *x)
+{
+    fm__call *c = new_call(s, x, &fm__dialect_generate);
+    c->probe    = 1;
+    set_load(s, c, 0);
+    to_engine(s, c);
+    if (!s->probe) run_probe(s, c);
+}
+
+void fm__probes_end(fm_serve *s)
+{
+    s->probe = NULL;
+    for (fm__call *c = s->calls, *next; c; c = next) {
+        next = c->next;
+        if (!c->probe) continue;
+        fm_exchange_reply(c->x, 200, "text/plain", NULL, "", 0);
+        fm__call_drop(s, c);
+    }
 }
 
 static int status_of(fm_status why)
 {
     return why == FM_E_ARG || why == FM_E_FORMAT || why == FM_E_NOSUP ? 400 : 500;
+}
+
+/* NULL: all of it; else what bears this name, the call or prompts of its own. */
+static void abort_call(fm_serve *s, fm__call *c, const char *rid)
+{
+    if (!rid || !strcmp(c->name, rid)) {
+        fm__engine_cancel(s->engine_thread, c->id, -1);
+        return;
+    }
+    for (int i = 0; i < c->ask->n_prompt; i++) {
+        const char *own = c->ask->prompt[i].rid;
+        if (own && !strcmp(own, rid)) fm__engine_cancel(s->engine_thread, c->id, i);
+    }
+}
+
+/* A worker still reads it: its names are not known yet. */
+static void abort_later(fm__call *c, const char *rid)
+{
+    if (!rid) c->aborted = 1;
+    else if (strlen(rid) < FM__MAX_NAME) fm_str_add(&c->aborted_rids, rid, strlen(rid) + 1);
+}
+
+static void abort_now(fm_serve *s, fm__call *c)
+{
+    const fm_str *rids = &c->aborted_rids;
+    if (c->aborted) abort_call(s, c, NULL);
+    for (size_t at = 0; at < rids->len; at += strlen(rids->text + at) + 1)
+        abort_call(s, c, rids->text + at);
 }
 
 /* A worker is done with it. */
@@ -209,7 +273,10 @@ static void take_task(fm_serve *s, fm__task *task)
         task->ask = NULL;
         if (c->ask->rid) snprintf(c->name, sizeof c->name, "%s", c->ask->rid);
         if (has_room(s, s->load - c->load, c->ask->n_prompt * c->ask->n)) {
+            set_load(s, c, c->ask->n_prompt * c->ask->n);
+            to_engine(s, c);
             submit(s, c);
+            abort_now(s, c);
         } else {
             s->metrics.n_refused++;
             fm__call_fail(s, c, 429, "the queue is full; try again later");
@@ -239,13 +306,9 @@ void fm__calls_bell(void *ctx)
 void fm__calls_abort(fm_serve *s, const char *rid)
 {
     for (fm__call *c = s->calls; c; c = c->next) {
-        if (!c->with_engine || !c->ask || c->aborted) continue;
-        int named = !rid || !strcmp(c->name, rid);
-        for (int i = 0; rid && i < c->ask->n_prompt; i++)
-            named |= c->ask->prompt[i].rid && !strcmp(c->ask->prompt[i].rid, rid);
-        if (!named) continue;
-        c->aborted = 1;
-        fm__engine_cancel(s->engine_thread, c->id);
+        if (!c->dialect || c->probe) continue;
+        if (c->with_engine) abort_call(s, c, rid);
+        else abort_later(c, rid);
     }
 }
 

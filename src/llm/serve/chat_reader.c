@@ -172,6 +172,11 @@ static fm_status read_tool(reading *r, const json_t *v, int i)
     if (!json_is_string(name) || !json_string_length(name))
         return fm_fail(FM_E_FORMAT, "request: tools[%d].function.name is missing or no string", i);
     FM_TRY(no_nul(name, "tools", i));
+    if (!fm_tool_calls_can_name(json_string_value(name)))
+        return fm_fail(FM_E_ARG,
+                       "request: tools[%d].function.name: \"%.60s\" has a blank, a control "
+                       "character, < or `, or is too long",
+                       i, json_string_value(name));
     if (json_is_string(about)) FM_TRY(no_nul(about, "tools", i));
     fm_chat_tool *t = &r->tool[i];
     t->name         = json_string_value(name);
@@ -259,11 +264,16 @@ static fm_status read_tool_choice(reading *r)
 static fm_status read_thinking(reading *r, int *given)
 {
     const json_t    *kwargs = json_object_get(r->body, "chat_template_kwargs");
-    const json_t    *effort = json_object_get(r->body, "reasoning_effort");
+    const char      *effort = NULL;
     const fm_json_at at     = {"request", "chat_template_kwargs."};
     int              on     = -1;
-    if (json_is_string(effort)) on = strcmp(json_string_value(effort), "none") != 0;
-    if (json_is_object(kwargs)) {
+    FM_TRY(fm_json_opt_string(&effort, r->body, "reasoning_effort", fm__at));
+    if (effort) on = strcmp(effort, "none") != 0;
+    if (kwargs && !json_is_null(kwargs)) {
+        if (!json_is_object(kwargs))
+            return fm_fail(FM_E_FORMAT,
+                           "request: chat_template_kwargs: expected an object, found %s",
+                           fm_json_kind(kwargs));
         FM_TRY(fm_json_opt_bool(&on, kwargs, "enable_thinking", at));
         FM_TRY(fm_json_opt_bool(&on, kwargs, "thinking", at));
     }
@@ -272,22 +282,29 @@ static fm_status read_thinking(reading *r, int *given)
     return FM_OK;
 }
 
-/* Does the answer begin inside reasoning? */
-static fm_reasoning_mode reasoning_of(const reading *r, int thinking)
+/* Where the prompt has no tag of the answer's, a parser chosen for a template that never opens
+ * reasoning may still say that all answers begin inside, those to tool results excepted. */
+static fm_reasoning_mode untagged_reasoning(const reading *r, int thinking)
 {
-    const fm_chat_message *last = &r->message[r->chat.n_message - 1];
-    if (r->ask->forced.len || (r->facts->reasons_on_request && thinking != 1) || thinking == 0)
-        return r->facts->chat_style == FM_CHAT_R1 && !r->ask->forced.len ? r->facts->reasoning
-                                                                         : FM_REASONING_OFF;
-    if (last->prefix && last->content && strstr(last->content, "</think>")) return FM_REASONING_OFF;
-    if (!strcmp(last->role, "tool") && r->facts->reasoning == FM_REASONING_OPEN)
-        return FM_REASONING_IF_TAGGED;
-    return r->facts->reasoning;
+    const fm_chat_style    style  = r->facts->chat_style;
+    const fm_chat_message *last   = &r->message[r->chat.n_message - 1];
+    const int              opens  = style == FM_CHAT_R1 || style == FM_CHAT_V31;
+    const int              wanted = r->facts->reasons_on_request ? thinking == 1 : thinking != 0;
+    if (!wanted) return FM_REASONING_OFF;
+    return opens || !strcmp(last->role, "tool") ? FM_REASONING_IF_TAGGED : r->facts->reasoning;
+}
+
+/* How the answer begins, given how the prompt ends. */
+static fm_reasoning_mode reasoning_of(const reading *r, fm_reasoning_mode prompt_ends, int thinking)
+{
+    if (r->ask->forced.len || r->facts->reasoning == FM_REASONING_OFF) return FM_REASONING_OFF;
+    return prompt_ends == FM_REASONING_IF_TAGGED ? untagged_reasoning(r, thinking) : prompt_ends;
 }
 
 static fm_status render(reading *r, fm_str *out)
 {
-    int thinking = -1, stream_reasoning = 1, separate = 1;
+    int               thinking = -1, stream_reasoning = 1, separate = 1;
+    fm_reasoning_mode prompt_ends;
     FM_TRY(read_messages(r));
     FM_TRY(read_tools(r));
     FM_TRY(read_tool_choice(r));
@@ -296,15 +313,16 @@ static fm_status render(reading *r, fm_str *out)
     FM_TRY(fm_json_opt_bool(&separate, r->body, "separate_reasoning", fm__at));
     if (r->ask->forced.len) r->chat.thinking = 0;
     r->chat.add_generation = 1;
-    FM_TRY(fm_chat_render(&r->chat, r->facts->chat_style, r->facts->tokenizer, out));
-    r->ask->reasoning   = reasoning_of(r, thinking);
+    FM_TRY(fm_chat_render_answer(&r->chat, r->facts->chat_style, r->facts->tokenizer, out,
+                                 &prompt_ends));
+    r->ask->reasoning   = reasoning_of(r, prompt_ends, thinking);
     r->ask->thinks      = r->ask->reasoning == FM_REASONING_OPEN;
     r->ask->one_thought = !stream_reasoning;
     if (!separate) r->ask->reasoning = FM_REASONING_OFF;
     if (r->ask->tools && r->ask->tool_style == FM_TOOLS_KIMI)
         r->ask->reasoning_also_ends = fm_tool_calls_mark(FM_TOOLS_KIMI);
-    if (r->ask->forced.len && r->facts->chat_style == FM_CHAT_R1)
-        fm_str_puts(out, "\n</think>\n\n");
+    if (r->ask->forced.len && prompt_ends == FM_REASONING_OPEN)
+        fm_str_puts(out, "\n</think>\n\n"); /* a call is no thought */
     fm_str_add(out, r->ask->forced.text, r->ask->forced.len);
     return FM_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "device/host_threads.h"
 #include "llm/serve/batch_log.h"
+#include "llm/text/detokenize.h"
 
 typedef enum { SUBMIT, CANCEL, FLUSH } message_kind;
 
@@ -17,6 +18,7 @@ typedef struct message {
     message_kind    kind;
     uint64_t        call;
     fm__ask        *ask;
+    int             prompt; /* CANCEL: which one; -1: all */
     struct message *next;
 } message;
 
@@ -46,11 +48,11 @@ struct fm__engine_thread {
     fm__engine_state state;
 };
 
-static void put(fm__engine_thread *t, message_kind kind, uint64_t call, fm__ask *a)
+static void put(fm__engine_thread *t, message what)
 {
     message *m = calloc(1, sizeof *m);
     FM_BUG_UNLESS(m != NULL);
-    *m = (message){.kind = kind, .call = call, .ask = a};
+    *m = what;
     pthread_mutex_lock(&t->inbox_lock);
     *t->last = m;
     t->last  = &m->next;
@@ -61,17 +63,17 @@ static void put(fm__engine_thread *t, message_kind kind, uint64_t call, fm__ask 
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a)
 {
     fm__ask_retain(a);
-    put(t, SUBMIT, call, a);
+    put(t, (message){.kind = SUBMIT, .call = call, .ask = a});
 }
 
-void fm__engine_cancel(fm__engine_thread *t, uint64_t call)
+void fm__engine_cancel(fm__engine_thread *t, uint64_t call, int prompt)
 {
-    put(t, CANCEL, call, NULL);
+    put(t, (message){.kind = CANCEL, .call = call, .prompt = prompt});
 }
 
 void fm__engine_flush(fm__engine_thread *t, uint64_t call)
 {
-    put(t, FLUSH, call, NULL);
+    put(t, (message){.kind = FLUSH, .call = call});
 }
 
 static fm__event *new_event(fm__events *ev)
@@ -122,6 +124,13 @@ static void post_words(fm__engine_thread *t, uint64_t call, int prompt, fm_statu
     pthread_mutex_unlock(&t->outbox_lock);
 }
 
+/* Some tokenizers call the tags of reasoning special; who separates it must see them. */
+static fm_special shown_special(const fm__ask *a, const fm__params *q)
+{
+    if (q->keep_special) return FM_SPECIAL_ALL;
+    return a->reasoning == FM_REASONING_OFF ? FM_SPECIAL_NONE : FM_SPECIAL_TAGS;
+}
+
 static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a, int i)
 {
     const fm__params *q  = fm__ask_params(a, i);
@@ -131,7 +140,7 @@ static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a,
                             .stop         = (const char *const *)q->stop,
                             .n_stop       = q->n_stop,
                             .keep_stop    = q->keep_stop,
-                            .keep_special = q->keep_special,
+                            .keep_special = shown_special(a, q),
                             .n            = a->n,
                             .priority     = a->priority,
                             .grammar         = q->grammar,
@@ -151,11 +160,12 @@ static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a,
     t->bucket[id % N_BUCKET] = j;
 }
 
-static void cancel_call(fm__engine_thread *t, uint64_t call)
+static void cancel_call(fm__engine_thread *t, uint64_t call, int prompt)
 {
     for (int b = 0; b < N_BUCKET; b++)
         for (job *j = t->bucket[b]; j; j = j->next)
-            if (j->call == call) fm_engine_cancel(t->engine, j->id);
+            if (j->call == call && (prompt < 0 || j->prompt == prompt))
+                fm_engine_cancel(t->engine, j->id);
 }
 
 static void flush_cache(fm__engine_thread *t, uint64_t call)
@@ -173,7 +183,7 @@ static void obey(fm__engine_thread *t, const message *m)
         for (int i = 0; i < m->ask->n_prompt; i++) submit_prompt(t, m->call, m->ask, i);
         fm__ask_release(m->ask);
         break;
-    case CANCEL: cancel_call(t, m->call); break;
+    case CANCEL: cancel_call(t, m->call, m->prompt); break;
     case FLUSH: flush_cache(t, m->call); break;
     }
 }

@@ -52,7 +52,7 @@ fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event 
 void      fm__engine_stop(fm__engine_thread *t); /* NULL is fine; cancels what runs, waits */
 
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a); /* retains it */
-void fm__engine_cancel(fm__engine_thread *t, uint64_t call);
+void fm__engine_cancel(fm__engine_thread *t, uint64_t call, int prompt); /* -1: all of its ask */
 void fm__engine_flush(fm__engine_thread *t, uint64_t call); /* an event says how it went */
 
 /* Swaps what has come out since the last time into *ev (cleared first). */

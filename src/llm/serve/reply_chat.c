@@ -5,7 +5,7 @@
 
 static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
 {
-    if (!a->ask->logprobs || !a->n_lp) {
+    if (!a->sampling->logprobs || !a->n_lp) {
         fm_str_puts(out, "null");
         return;
     }

@@ -45,7 +45,7 @@ static size_t n_char(const fm__call *c, const fm__answer *a, int32_t id)
 
 static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
 {
-    if (!a->ask->logprobs) {
+    if (!a->sampling->logprobs) {
         fm_str_puts(out, "null");
         return;
     }

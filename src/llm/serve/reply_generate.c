@@ -77,10 +77,10 @@ static void put_so_far(fm_str *out, const char *before, const fm_str *list, cons
 
 static void put_logprobs(fm_str *out, const fm__answer *a)
 {
-    if (!a->ask->logprobs) return;
+    if (!a->sampling->logprobs) return;
     put_so_far(out, ",\"input_token_logprobs\":[", &a->so_far[INPUT], "]");
     put_so_far(out, ",\"output_token_logprobs\":[", &a->so_far[LOGPROBS], "]");
-    if (!a->ask->top_logprobs) return;
+    if (!a->sampling->top_logprobs) return;
     put_so_far(out, ",\"input_top_logprobs\":[", &a->so_far[INPUT_TOPS], "]");
     put_so_far(out, ",\"output_top_logprobs\":[", &a->so_far[TOPS], "]");
 }

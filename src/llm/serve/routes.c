@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -10,14 +11,18 @@
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 
-void fm__reply_error(fm_exchange *x, int status, const char *why)
+static void reply_error_with(fm_exchange *x, int status, const char *why, const char *header)
 {
     fm_str body = {0};
     if (!strncmp(x->path, "/v1/messages", 12)) fm__put_messages_error(&body, status, why);
     else fm__put_error(&body, status, why);
-    fm_exchange_reply(x, status, "application/json",
-                      status == 401 ? "WWW-Authenticate: Bearer\r\n" : NULL, body.text, body.len);
+    fm_exchange_reply(x, status, "application/json", header, body.text, body.len);
     fm_str_fini(&body);
+}
+
+void fm__reply_error(fm_exchange *x, int status, const char *why)
+{
+    reply_error_with(x, status, why, status == 401 ? "WWW-Authenticate: Bearer\r\n" : NULL);
 }
 
 void fm__reply_json(fm_exchange *x, const fm_str *body)
@@ -115,6 +120,16 @@ static int method_of(const char *name)
     return !strcmp(name, "PUT") ? PUT : 0;
 }
 
+static void reply_wrong_method(fm_exchange *x, int how)
+{
+    fm_str allow = {0};
+    fm_str_printf(&allow, "Allow: %s%s%s\r\n", how & GET ? "GET, HEAD" : "",
+                  how & GET && how & POST ? ", POST" : how & POST ? "POST" : "",
+                  how & PUT ? ", PUT" : "");
+    reply_error_with(x, 405, "this path does not know that method", allow.text);
+    fm_str_fini(&allow);
+}
+
 /* Compares every byte, so that the time tells nothing about the key. */
 static int same_key(const char *given, const char *key)
 {
@@ -130,7 +145,8 @@ static int is_allowed(const fm_serve *s, const fm_exchange *x)
     if (!s->opt->api_key) return 1;
     const char *bearer = fm_exchange_header(x, "Authorization"),
                *plain  = fm_exchange_header(x, "x-api-key");
-    if (bearer && !strncmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key)) return 1;
+    if (bearer && !strncasecmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key))
+        return 1;
     return plain && same_key(plain, s->opt->api_key);
 }
 
@@ -153,7 +169,7 @@ void fm__serve_handle(void *ctx, fm_exchange *x)
     if (!(found && routes[i].how & OPEN) && !is_allowed(s, x))
         fm__reply_error(x, 401, "a valid API key is needed");
     else if (found && !(routes[i].how & how))
-        fm__reply_error(x, 405, "this path does not know that method");
+        reply_wrong_method(x, routes[i].how);
     else if (found) run_route(s, x, i);
     else if (!strncmp(x->path, models, strlen(models)) && how == GET)
         fm__reply_one_model(s, x, x->path + strlen(models));

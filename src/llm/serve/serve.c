@@ -39,6 +39,8 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
     FM_TRY(fm__facts_check_words(opt));
     if (opt->ssl_keyfile && !opt->ssl_certfile)
         return fm_fail(FM_E_ARG, "--ssl-keyfile needs --ssl-certfile");
+    if (opt->api_key && !*opt->api_key)
+        return fm_fail(FM_E_ARG, "--api-key is empty: give a key, or no --api-key for none");
     fm_serve *s = calloc(1, sizeof *s);
     if (!s) return fm_fail(FM_E_OOM, "server");
     s->opt        = opt;
@@ -77,6 +79,7 @@ static void on_tick(void *ctx)
 {
     fm_serve *s = ctx;
     fm__calls_check_time(s);
+    fm__calls_flush(s); /* those that waited for their client to read */
     if (!s->draining || fm_http_n_exchange(s->http) > 0) {
         s->drain_began = fm_now();
         return;

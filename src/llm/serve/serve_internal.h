@@ -30,6 +30,7 @@ struct fm_serve {
     fm__call  *calls; /* all of them */
     fm__call  *bucket[FM__N_BUCKET];
     fm__call  *dirty;
+    fm__call  *probe; /* the one that the engine works on for all health checks, or NULL */
     fm__events events; /* the batch being handed out */
     int        n_call, load;
     uint64_t   next_id, key;
@@ -56,6 +57,7 @@ void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d);
 void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text);
 void fm__call_begin_flush(fm_serve *s, fm_exchange *x);
 void fm__call_begin_probe(fm_serve *s, fm_exchange *x); /* one token, to see that all works */
+void fm__probes_end(fm_serve *s);                       /* it came: all who asked hear of it */
 void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why);
 void fm__call_drop(fm_serve *s, fm__call *c); /* forgets it; the engine stops working on it */
 void fm__calls_abort(fm_serve *s, const char *rid); /* NULL: all */

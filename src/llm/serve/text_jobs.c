@@ -120,6 +120,9 @@ fm_status fm__detokenize(fm_str *reply, const json_t *body, const fm__reader *r)
         fm_str_puts(reply, "[");
         json_array_foreach (list, i, v) {
             if (i) fm_str_puts(reply, ",");
+            if (!json_is_array(v))
+                return fm_fail(FM_E_FORMAT, "request: tokens[%zu]: expected a list, found %s", i,
+                               fm_json_kind(v));
             FM_TRY(put_words(reply, v, !skip, r));
         }
         fm_str_puts(reply, "]");

@@ -93,12 +93,27 @@ static void token_text(fm_str *out, const fm_tokenizer *t, int32_t id)
     fm_str_add(out, bytes, n);
 }
 
-fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
-                         fm_str *out)
+static const char *last_of(const char *text, const char *tag)
+{
+    const char *last = NULL;
+    for (const char *p = text; (p = strstr(p, tag)); p += strlen(tag)) last = p;
+    return last;
+}
+
+/* The last tag in what is there of the answer decides. */
+static fm_reasoning_mode reasoning_after(const char *begun)
+{
+    const char *open = last_of(begun, "<think>"), *close = last_of(begun, "</think>");
+    if (!open && !close) return FM_REASONING_IF_TAGGED;
+    return !close || (open && open > close) ? FM_REASONING_OPEN : FM_REASONING_OFF;
+}
+
+fm_status fm_chat_render_answer(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
+                                fm_str *out, fm_reasoning_mode *answer)
 {
     FM_TRY(check(chat, style));
     fm_str        bos = {0}, eos = {0};
-    fm__rendering r = {chat, "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "", out};
+    fm__rendering r = {chat, "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "", out, 0};
     if (t) {
         token_text(&bos, t, fm_tokenizer_bos(t));
         token_text(&eos, t, fm_tokenizer_eos(t));
@@ -113,7 +128,15 @@ fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_toke
     case FM_CHAT_V31: fm__render_v31(&r); break;
     case FM_CHAT_KIMI: fm__render_kimi(&r); break;
     }
+    *answer = reasoning_after(out->text + r.answer);
     fm_str_fini(&bos);
     fm_str_fini(&eos);
     return FM_OK;
+}
+
+fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
+                         fm_str *out)
+{
+    fm_reasoning_mode answer;
+    return fm_chat_render_answer(chat, style, t, out, &answer);
 }

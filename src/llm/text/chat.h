@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/str.h"
+#include "llm/text/reasoning.h"
 #include "llm/text/tokenizer.h"
 
 typedef enum {
@@ -58,5 +59,11 @@ const char   *fm_chat_style_name(fm_chat_style s);
  * NULL: the usual ones. */
 fm_status fm_chat_render(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
                          fm_str *out);
+
+/* The same, and how the answer goes on from there: FM_REASONING_OPEN where its
+ * opening or its prefix leaves a <think> open, FM_REASONING_OFF where they
+ * close one, FM_REASONING_IF_TAGGED where they have no tag. */
+fm_status fm_chat_render_answer(const fm_chat *chat, fm_chat_style style, const fm_tokenizer *t,
+                                fm_str *out, fm_reasoning_mode *answer);
 
 #endif

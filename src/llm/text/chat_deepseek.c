@@ -62,18 +62,21 @@ static int answer_is_open(const fm_chat *chat)
     return chat->message[chat->n_message - 1].prefix;
 }
 
-void fm__render_v2(const fm__rendering *r)
+void fm__render_v2(fm__rendering *r)
 {
     put(r, r->bos);
     for (int i = 0; i < r->chat->n_message; i++) {
         const fm_chat_message *m    = &r->chat->message[i];
         const fm__role         role = fm__role_of(m);
+        if (m->prefix) fm__answer_begins(r);
         put(r, role == FM__ROLE_USER ? "User: " : role == FM__ROLE_ASSISTANT ? "Assistant: " : "");
         put(r, m->content);
         if (role != FM__ROLE_ASSISTANT) put(r, "\n\n");
         else if (!m->prefix) put(r, r->eos);
     }
-    if (r->chat->add_generation && !answer_is_open(r->chat)) put(r, "Assistant:");
+    if (answer_is_open(r->chat)) return;
+    fm__answer_begins(r);
+    if (r->chat->add_generation) put(r, "Assistant:");
 }
 
 static void put_v3_calls(const fm__rendering *r, const fm_chat_message *m)
@@ -128,7 +131,7 @@ static void put_v3_tools(const fm__rendering *r)
     }
 }
 
-void fm__render_v3(const fm__rendering *r, const char *opening)
+void fm__render_v3(fm__rendering *r, const char *opening)
 {
     int in_results = 0;
     put(r, r->bos);
@@ -146,6 +149,7 @@ void fm__render_v3(const fm__rendering *r, const char *opening)
             continue;
         }
         if (in_results) put(r, OUTPUTS_END);
+        if (m->prefix) fm__answer_begins(r);
         if (role == FM__ROLE_USER) {
             put(r, USER);
             put(r, m->content);
@@ -154,8 +158,10 @@ void fm__render_v3(const fm__rendering *r, const char *opening)
         }
         in_results = 0;
     }
+    if (answer_is_open(r->chat)) return;
     if (in_results) put(r, OUTPUTS_END);
-    else if (r->chat->add_generation && !answer_is_open(r->chat)) put(r, opening);
+    fm__answer_begins(r);
+    if (r->chat->add_generation && !in_results) put(r, opening);
 }
 
 static void put_v31_tools(const fm__rendering *r)
@@ -188,7 +194,7 @@ static void put_v31_answer(const fm__rendering *r, const fm_chat_message *m, fm_
     if (!m->prefix) put(r, r->eos);
 }
 
-void fm__render_v31(const fm__rendering *r)
+void fm__render_v31(fm__rendering *r)
 {
     fm__role before = FM__ROLE_SYSTEM; /* of the last message that is not a system's */
     put(r, r->bos);
@@ -198,6 +204,7 @@ void fm__render_v31(const fm__rendering *r)
         const fm_chat_message *m    = &r->chat->message[i];
         const fm__role         role = fm__role_of(m);
         if (role == FM__ROLE_SYSTEM) continue;
+        if (m->prefix) fm__answer_begins(r);
         if (role == FM__ROLE_ASSISTANT) {
             put_v31_answer(r, m, before);
         } else {
@@ -207,6 +214,8 @@ void fm__render_v31(const fm__rendering *r)
         }
         before = role;
     }
+    if (answer_is_open(r->chat)) return;
+    fm__answer_begins(r);
     if (r->chat->add_generation && before == FM__ROLE_USER)
         put(r, r->chat->thinking ? ASSISTANT "<think>" : ASSISTANT "</think>");
 }

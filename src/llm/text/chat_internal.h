@@ -18,14 +18,21 @@ typedef struct {
     const char    *bos, *eos;     /* texts */
     const char    *template_text; /* Jinja, or "" */
     fm_str        *out;
+    size_t         answer; /* where in *out the answer to be generated begins, opening included */
 } fm__rendering;
 
 fm__role fm__role_of(const fm_chat_message *m); /* FM__N_ROLE: unknown */
 
-void fm__render_v2(const fm__rendering *r);
-void fm__render_v3(const fm__rendering *r, const char *opening); /* of a generated answer */
-void fm__render_v31(const fm__rendering *r);
-void fm__render_kimi(const fm__rendering *r);
+/* They set r->answer. */
+void fm__render_v2(fm__rendering *r);
+void fm__render_v3(fm__rendering *r, const char *opening); /* of a generated answer */
+void fm__render_v31(fm__rendering *r);
+void fm__render_kimi(fm__rendering *r);
+
+static inline void fm__answer_begins(fm__rendering *r)
+{
+    r->answer = r->out->len;
+}
 
 static inline const char *fm__text(const char *text)
 {

@@ -120,16 +120,18 @@ static void put_default_system(const fm__rendering *r)
     put(r, END);
 }
 
-void fm__render_kimi(const fm__rendering *r)
+void fm__render_kimi(fm__rendering *r)
 {
     const fm_chat *chat   = r->chat;
     int            n_call = 0;
     put_tools(r);
     if (fm__role_of(&chat->message[0]) != FM__ROLE_SYSTEM) put_default_system(r);
     for (int i = 0; i < chat->n_message; i++) {
+        if (chat->message[i].prefix) fm__answer_begins(r);
         put_message(r, i, n_call);
         n_call += chat->message[i].n_call;
     }
-    if (chat->add_generation && !chat->message[chat->n_message - 1].prefix)
-        put(r, "<|im_assistant|>assistant" MIDDLE);
+    if (chat->message[chat->n_message - 1].prefix) return;
+    fm__answer_begins(r);
+    if (chat->add_generation) put(r, "<|im_assistant|>assistant" MIDDLE);
 }

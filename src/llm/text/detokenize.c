@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "llm/text/detokenize.h"
 
+#include <string.h>
+
 #include "llm/text/utf8_internal.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-fm_detokenizer fm_detokenizer_begin(const fm_tokenizer *t, int keep_special)
+fm_detokenizer fm_detokenizer_begin(const fm_tokenizer *t, fm_special keep_special)
 {
     return (fm_detokenizer){.tokenizer = t, .keep_special = keep_special};
 }
@@ -32,11 +34,22 @@ static void push_byte(fm_detokenizer *d, unsigned char byte, fm_str *out)
     }
 }
 
+static int is(const char *tag, const char *bytes, size_t n)
+{
+    return n == strlen(tag) && !memcmp(bytes, tag, n);
+}
+
+static int is_text(fm_special kept, const char *bytes, size_t n)
+{
+    if (kept == FM_SPECIAL_TAGS) return is("<think>", bytes, n) || is("</think>", bytes, n);
+    return kept == FM_SPECIAL_ALL;
+}
+
 void fm_detokenizer_push(fm_detokenizer *d, int32_t id, fm_str *out)
 {
-    if (!d->keep_special && fm_token_is_special(d->tokenizer, id)) return;
     size_t      n;
     const char *bytes = fm_token_bytes(d->tokenizer, id, &n);
+    if (fm_token_is_special(d->tokenizer, id) && !is_text(d->keep_special, bytes, n)) return;
     for (size_t i = 0; i < n; i++) push_byte(d, (unsigned char)bytes[i], out);
 }
 

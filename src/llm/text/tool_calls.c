@@ -6,7 +6,7 @@
 
 #include "llm/text/marks.h"
 
-enum { MAX_HEAD = 512 };
+enum { MAX_HEAD = 512, MAX_NAME = 256 };
 
 enum {
     CALLS_BEGIN = FM_MARK_CALLS_BEGIN,
@@ -131,6 +131,12 @@ static int name_is_sane(const char *s, size_t n)
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] <= ' ' || s[i] == '<' || s[i] == '`') return 0;
     return n > 0;
+}
+
+int fm_tool_calls_can_name(const char *name)
+{
+    const size_t n = strlen(name);
+    return n <= MAX_NAME && name_is_sane(name, n);
 }
 
 /* functions.NAME:IDX */

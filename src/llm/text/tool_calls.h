@@ -47,6 +47,10 @@ void fm_tool_calls_fini(fm_tool_calls *t);
 void fm_tool_calls_push(fm_tool_calls *t, const char *text, size_t len);
 void fm_tool_calls_end(fm_tool_calls *t);
 
+/* Can a function of this name be called, and its name be read from the call?
+ * Without blanks, control characters, '<' and '`', and up to 256 bytes. */
+int fm_tool_calls_can_name(const char *name);
+
 /* The text that makes the model call: up to the name, or with a name, up to
  * its arguments.  Appended to the prompt, it is also pushed here first. */
 void fm_tool_calls_opening(fm_tool_style style, const char *name, fm_str *out);
