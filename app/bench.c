@@ -13,6 +13,7 @@
 #include "args.h"
 #include "bench_online.h"
 #include "commands.h"
+#include "model_facts.h"
 #include "start.h"
 
 static const char *const default_model = "r1-mini";
@@ -88,6 +89,27 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     return FM_OK;
 }
 
+/* Requests whose answers end early because no more of a text fits in the pool. */
+static int count_cut_by_pool(const fm_dataset *rows, const fm_ask *ask, int64_t pool)
+{
+    int n = 0;
+    for (int i = 0; i < rows->n; i++) {
+        const fm_data_row *r    = &rows->row[i];
+        const int          most = ask->set_max_new ? ask->sampling.max_new_tokens : r->n_output;
+        n += (int64_t)r->n_prompt + most > pool;
+    }
+    return n;
+}
+
+/* The pool of the plan is that of all engines; a text has the pages of one. */
+static void say_what_was_cut(const fm_dataset *rows, const command *c, const fm_engine *e)
+{
+    const int     context = fm_engine_context(e);
+    const int64_t pool    = fm_engine_get_info(e).plan.max_tokens / c->engine->dp_size;
+    fm_bench_say_cut(rows->n_cut, "context", context);
+    if (pool < context) fm_bench_say_cut(count_cut_by_pool(rows, &c->ask, pool), "KV pool", pool);
+}
+
 static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, const fm_engine *e)
 {
     fm_data_options d = fm_bench_data_options(&c->bench);
@@ -98,9 +120,7 @@ static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, co
     printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)rows->sum_prompt,
            (long long)rows->sum_output);
     fflush(stdout);
-    if (rows->n_cut && !c->engine->quiet)
-        fprintf(stderr, "fathom bench: %d requests were cut to the context of %d tokens\n",
-                rows->n_cut, d.context);
+    if (!c->engine->quiet) say_what_was_cut(rows, c, e);
     return FM_OK;
 }
 
@@ -118,14 +138,17 @@ static fm_status warm_up(fm_engine *e, const fm_dataset *rows)
     return rc;
 }
 
+/* What was measured is printed whatever becomes of the files, and one file is
+ * written whatever becomes of the other. */
 static fm_status report(const fm_bench_result *r, const fm_bench_options *b)
 {
-    if (b->result_filename && *b->result_filename)
-        FM_TRY(fm_bench_append(b->result_filename, fm_bench_json(r, b)));
-    if (b->output_details && *b->output_details)
-        FM_TRY(fm_bench_write_details(b->output_details, r->rows, r->batch));
+    fm_status line = FM_OK, details = FM_OK;
     fm_bench_print(r);
-    return FM_OK;
+    if (b->result_filename && *b->result_filename)
+        line = fm_bench_append("result-filename", b->result_filename, fm_bench_json(r, b));
+    if (b->output_details && *b->output_details)
+        details = fm_bench_write_details(b->output_details, r->rows, r->batch);
+    return line == FM_OK ? details : line;
 }
 
 static fm_status run_offline(const command *c, fm_engine *e)
@@ -167,10 +190,20 @@ static fm_status run_one_batch(command *c, fm_engine **e)
     return rc;
 }
 
+/* Before minutes are spent on the weights of a model that cannot read it. */
+static fm_status check_dataset(const command *c)
+{
+    const fm_data_options d = fm_bench_data_options(&c->bench);
+    int                   has_tokenizer;
+    FM_TRY(fm_model_has_tokenizer(&has_tokenizer, c->engine));
+    return fm_dataset_check(&d, has_tokenizer);
+}
+
 static fm_status run(command *c, fm_engine **e)
 {
     if (c->bench.batch_size || c->bench.input_len || c->bench.output_len)
         return run_one_batch(c, e);
+    FM_TRY(check_dataset(c));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
     if (!fm_engine_is_leader(*e)) return fm_engine_follow(*e);
     return run_offline(c, *e);

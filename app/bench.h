@@ -29,6 +29,7 @@ extern const int     fm_n_bench_knob;
 
 const char     *fm_bench_dataset_name(const fm_bench_options *b);
 fm_data_options fm_bench_data_options(const fm_bench_options *b); /* what the flags say */
+void fm_bench_say_cut(int n, const char *to_what, int64_t tokens); /* on stderr; nothing for 0 */
 
 /* From --return-logprob, --disable-ignore-eos and --extra-request-body. */
 fm_status fm_bench_ask_init(fm_ask *ask, const fm_bench_options *b);
@@ -57,8 +58,7 @@ void    fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info 
 
 /* The files can be written, the dataset read: better known before the run. */
 fm_status fm_bench_check_paths(const fm_bench_options *b);
-fm_status fm_bench_append(const char *path, json_t *line); /* steals the line */
-fm_status fm_bench_check_details(const char *path);
+fm_status fm_bench_append(const char *flag, const char *path, json_t *line); /* steals the line */
 fm_status fm_bench_write_details(const char *path, const fm_dataset *rows, const fm_answers *batch);
 
 /* Prefill and decode of one batch; all combinations of the three lists. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job's flags as the dataset's options; the same offline and online. */
+#include <stdio.h>
+
 #include "bench.h"
 
 /* Without a dataset: what answers in about a minute on two cores. */
@@ -37,4 +39,11 @@ fm_data_options fm_bench_data_options(const fm_bench_options *b)
     d.gsp_question_len     = (int)b->gsp_question_len;
     d.gsp_output_len       = (int)b->gsp_output_len;
     return d;
+}
+
+void fm_bench_say_cut(int n, const char *to_what, int64_t tokens)
+{
+    if (n)
+        fprintf(stderr, "fathom bench: %d requests were cut to the %s of %lld tokens\n", n, to_what,
+                (long long)tokens);
 }

@@ -248,10 +248,18 @@ static fm_status warm_up(fm_engine *e, const measure *first)
     return measure_batch(e, &m, 0);
 }
 
+/* The other combinations are measured even if the file takes no more. */
+static int append(const char *path, json_t *line)
+{
+    if (fm_bench_append("result-filename", path, line) == FM_OK) return 1;
+    fprintf(stderr, "fathom bench: %s\n", fm_why());
+    return 0;
+}
+
 fm_status fm_bench_one_batch(fm_engine *e, const fm_options *o, const fm_bench_options *b,
                              const fm_bench_lists *l)
 {
-    int n_done = 0;
+    int n_done = 0, n_lost = 0;
     for (int i = 0; i < l->n_batch * l->n_input * l->n_output; i++) {
         measure m = {.batch  = l->batch[i / (l->n_input * l->n_output)],
                      .input  = l->input[i / l->n_output % l->n_input],
@@ -268,7 +276,10 @@ fm_status fm_bench_one_batch(fm_engine *e, const fm_options *o, const fm_bench_o
         FM_TRY(measure_batch(e, &m, (uint64_t)b->seed));
         print_row(&m);
         if (b->result_filename && *b->result_filename)
-            FM_TRY(fm_bench_append(b->result_filename, line_of(&m, e, o, b)));
+            n_lost += !append(b->result_filename, line_of(&m, e, o, b));
     }
+    if (n_lost)
+        return fm_fail(FM_E_IO, "--result-filename %s: %d of %d lines could not be written",
+                       b->result_filename, n_lost, n_done);
     return n_done ? FM_OK : fm_fail(FM_E_ARG, "no batch of the lists fits");
 }

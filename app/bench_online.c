@@ -13,6 +13,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "output_file.h"
+
 enum { WARMUP_TOKENS = 32 };
 
 typedef struct {
@@ -52,15 +54,6 @@ static fm_status read_rate(double *out, const char *text)
     return FM_OK;
 }
 
-static fm_status check_writable(const char *flag, const char *path)
-{
-    if (!path || !*path) return FM_OK;
-    FILE *f = fopen(path, "a");
-    if (!f) return fm_fail(FM_E_IO, "--%s %s: %s", flag, path, strerror(errno));
-    fclose(f);
-    return FM_OK;
-}
-
 static fm_status check_options(job *j)
 {
     j->backend = j->o->backend ? j->o->backend : "sglang";
@@ -71,7 +64,7 @@ static fm_status check_options(job *j)
             j->backend);
     FM_TRY(read_rate(&j->rate, j->o->request_rate));
     FM_TRY(fm_bench_check_paths(j->b));
-    return check_writable("output-file", j->o->output_file);
+    return fm_output_check("output-file", j->o->output_file);
 }
 
 static fm_status set_header(fm_client *c, const char *pair)
@@ -85,6 +78,15 @@ static fm_status set_header(fm_client *c, const char *pair)
     return FM_OK;
 }
 
+/* OpenAI's clients want the address with /v1; here each path has its own. */
+static void drop_version(fm_str *url)
+{
+    size_t n = url->len;
+    while (n && url->text[n - 1] == '/') n--;
+    if (n > 3 && !strncmp(url->text + n - 3, "/v1", 3) && url->text[n - 4] != '/')
+        url->text[url->len = n - 3] = 0;
+}
+
 static fm_status open_client(job *j)
 {
     fm_str s = {0};
@@ -92,6 +94,7 @@ static fm_status open_client(job *j)
         fm_str_puts(&s, j->o->base_url);
     else
         fm_str_printf(&s, "http://%s:%lld", j->o->host, (long long)j->o->port);
+    drop_version(&s);
     j->base_url = s.text;
     FM_TRY(fm_client_create(&j->client, j->base_url, j->o->timeout));
     if (j->o->api_key) {
@@ -124,6 +127,7 @@ static fm_status draw(job *j)
     printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)j->rows.sum_prompt,
            (long long)j->rows.sum_output);
     fflush(stdout);
+    if (!j->engine->quiet) fm_bench_say_cut(j->rows.n_cut, "context", d.context);
     return FM_OK;
 }
 
@@ -216,17 +220,27 @@ static void complain_about_failures(const job *j, int n_failed)
     }
 }
 
+static fm_status write_line(const char *flag, const char *path, const fm_online_result *r)
+{
+    return path && *path ? fm_bench_append(flag, path, fm_online_json(r)) : FM_OK;
+}
+
+static fm_status write_files(const job *j, const fm_online_result *r)
+{
+    const char     *path    = j->b->output_details;
+    const fm_status line    = write_line("output-file", j->o->output_file, r);
+    const fm_status same    = write_line("result-filename", j->b->result_filename, r);
+    const fm_status details = path && *path ? fm_online_write_details(path, r) : FM_OK;
+    return line != FM_OK ? line : same != FM_OK ? same : details;
+}
+
 static fm_status report(const job *j, const fm_online_result *r)
 {
-    const char *const files[] = {j->o->output_file, j->b->result_filename};
-    for (int i = 0; i < 2; i++)
-        if (files[i] && *files[i]) FM_TRY(fm_bench_append(files[i], fm_online_json(r)));
-    if (j->b->output_details && *j->b->output_details)
-        FM_TRY(fm_online_write_details(j->b->output_details, r));
     fm_online_print(r);
     fflush(stdout);
     complain_about_failures(j, r->m.failed);
-    return r->m.completed || !j->rows.n ? FM_OK : fm_fail(FM_E_COMM, "no request succeeded");
+    FM_TRY(write_files(j, r));
+    return fm_online_verdict(&r->m);
 }
 
 static fm_status measure(job *j)
@@ -277,7 +291,7 @@ fm_status fm_bench_online(const fm_online_options *o, const fm_bench_options *b,
     raise_file_limit();
     FM_GO(check_options(&j));
     FM_GO(open_client(&j));
-    FM_GO(fm_online_server_open(&j.server, j.client, o, engine));
+    FM_GO(fm_online_server_open(&j.server, j.client, j.base_url, o, engine));
     FM_GO(draw(&j));
     FM_GO(write_bodies(&j));
     FM_GO(warm_up(&j));

@@ -106,9 +106,9 @@ typedef struct {
     json_t       *info;           /* /server_info or NULL, owned */
 } fm_online_server;
 
-/* Asks the server for what the command line does not say. */
-fm_status fm_online_server_open(fm_online_server *s, fm_client *c, const fm_online_options *o,
-                                const fm_options *engine);
+/* Asks the server for what the command line does not say; `url` is for messages. */
+fm_status fm_online_server_open(fm_online_server *s, fm_client *c, const char *url,
+                                const fm_online_options *o, const fm_options *engine);
 void      fm_online_server_close(fm_online_server *s);
 fm_status fm_online_flush(fm_client *c);
 double    fm_online_accept_length(fm_client *c, fm_online_server *s); /* NAN: no speculation */
@@ -133,6 +133,7 @@ typedef struct {
 double            fm_percentile(const double *sorted, size_t n, double q); /* q in 0..100, n > 0 */
 fm_spread         fm_spread_of(double *sample, size_t n);                  /* sorts it */
 fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double duration);
+fm_status fm_online_verdict(const fm_online_metrics *m); /* FM_E_COMM: more failed than succeeded */
 
 /* ---- report ---- */
 

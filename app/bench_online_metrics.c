@@ -191,3 +191,11 @@ fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double dur
     measure_peaks(&m, a, n);
     return m;
 }
+
+fm_status fm_online_verdict(const fm_online_metrics *m)
+{
+    if (m->failed <= m->completed) return FM_OK;
+    if (!m->completed) return fm_fail(FM_E_COMM, "no request succeeded");
+    return fm_fail(FM_E_COMM, "more requests failed (%d) than succeeded (%d)", m->failed,
+                   m->completed);
+}

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table, the JSON line and the details; rows and keys as bench_serving's. */
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench_online.h"
+#include "output_file.h"
 
 static void print_text(const char *name, const char *text) { printf("%-40s %-10s\n", name, text); }
 
@@ -203,16 +201,13 @@ static json_t *answer_json(const fm_online_result *r, int i)
 
 fm_status fm_online_write_details(const char *path, const fm_online_result *r)
 {
-    FILE *f = fopen(path, "w");
-    if (!f) return fm_fail(FM_E_IO, "--output-details %s: %s", path, strerror(errno));
+    fm_output_file f;
+    FM_TRY(fm_output_create(&f, "output-details", path));
     for (int i = 0; i < r->rows->n; i++) {
         json_t *o = answer_json(r, i);
-        json_dumpf(o, f, JSON_PRESERVE_ORDER);
-        fputc('\n', f);
+        json_dumpf(o, f.to, JSON_PRESERVE_ORDER);
+        fputc('\n', f.to);
         json_decref(o);
     }
-    const int bad = ferror(f);
-    if (fclose(f) != 0 || bad)
-        return fm_fail(FM_E_IO, "--output-details %s: %s", path, strerror(errno));
-    return FM_OK;
+    return fm_output_close(&f);
 }

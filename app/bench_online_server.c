@@ -8,8 +8,7 @@
 
 #include "bench_online.h"
 #include "json/read.h"
-#include "llm/load/config_read.h"
-#include "llm/load/model_path.h"
+#include "model_facts.h"
 
 typedef struct {
     json_t *body; /* NULL: no JSON */
@@ -47,7 +46,7 @@ static int int_of(const json_t *obj, const char *key)
     return n > 0 && n < INT32_MAX ? (int)n : 0;
 }
 
-static fm_status ask_models(fm_online_server *s, fm_client *c, const char *name)
+static fm_status ask_models(fm_online_server *s, fm_client *c, const char *url, const char *name)
 {
     fetched       f     = fetch(c, "/v1/models", NULL);
     const json_t *first = json_array_get(json_object_get(f.body, "data"), 0);
@@ -56,9 +55,9 @@ static fm_status ask_models(fm_online_server *s, fm_client *c, const char *name)
     if (name) id = name;
     if (id) s->model = strdup(id);
     json_decref(f.body);
-    if (f.status == 0) return fm_fail(FM_E_IO, "no answer from the server: %s", f.why);
+    if (f.status == 0) return fm_fail(FM_E_IO, "%s: no answer from the server: %s", url, f.why);
     if (f.status == 401 || f.status == 403)
-        return fm_fail(FM_E_ARG, "the server asks for a key; give --api-key");
+        return fm_fail(FM_E_ARG, "%s: the server asks for a key; give --api-key", url);
     if (!s->model) s->model = strdup("default");
     return FM_OK;
 }
@@ -80,16 +79,8 @@ static fm_status read_vocab(fm_online_server *s, const fm_options *engine)
     fm_model_path   path;
     fm_model_config config;
     FM_TRY(fm_model_path_find(&path, engine->model_path));
-    const char *over = engine->json_model_override_args;
-    if (path.builtin) {
-        FM_TRY(fm_config_parse(&config, path.builtin, strlen(path.builtin), path.name, over));
-    } else {
-        fm_str file = {0};
-        fm_str_printf(&file, "%s/config.json", path.dir);
-        const fm_status rc = fm_config_read(&config, file.text, over);
-        fm_str_fini(&file);
-        if (rc != FM_OK) return s->tokenizer ? FM_OK : rc; /* a tokenizer alone will do */
-    }
+    const fm_status rc = fm_model_config_at(&config, &path, engine);
+    if (rc != FM_OK) return s->tokenizer ? FM_OK : rc; /* a tokenizer alone will do */
     s->vocab = config.vocab;
     return FM_OK;
 }
@@ -117,16 +108,16 @@ static fm_status find_tokenizer(fm_online_server *s, fm_client *c, const fm_opti
     return rc;
 }
 
-fm_status fm_online_server_open(fm_online_server *s, fm_client *c, const fm_online_options *o,
-                                const fm_options *engine)
+fm_status fm_online_server_open(fm_online_server *s, fm_client *c, const char *url,
+                                const fm_online_options *o, const fm_options *engine)
 {
-    FM_TRY(ask_models(s, c, o->served_model_name));
+    FM_TRY(ask_models(s, c, url, o->served_model_name));
     FM_TRY(find_tokenizer(s, c, engine));
     s->info = fetch(c, "/server_info", NULL).body;
     if (!s->vocab && s->tokenizer) s->vocab = fm_tokenizer_size(s->tokenizer);
     if (!s->vocab)
-        return fm_fail(FM_E_ARG, "the server does not say how many token ids it has; give "
-                                 "--tokenizer-path or --model-path");
+        return fm_fail(FM_E_ARG, "%s: the server does not say how many token ids it has; give "
+                                 "--tokenizer-path or --model-path", url);
     return FM_OK;
 }
 

@@ -3,13 +3,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
 #include "bench.h"
 #include "device/host.h"
+#include "output_file.h"
 
 fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_engine_info *after)
 {
@@ -119,27 +119,22 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
 
 fm_status fm_bench_check_paths(const fm_bench_options *b)
 {
-    if (b->result_filename && *b->result_filename) {
-        FILE *f = fopen(b->result_filename, "a");
-        if (!f)
-            return fm_fail(FM_E_IO, "--result-filename %s: %s", b->result_filename,
-                           strerror(errno));
-        fclose(f);
-    }
-    if (b->output_details && *b->output_details) FM_TRY(fm_bench_check_details(b->output_details));
+    FM_TRY(fm_output_check("result-filename", b->result_filename));
+    FM_TRY(fm_output_check("output-details", b->output_details));
     if (b->dataset_path && access(b->dataset_path, R_OK) != 0)
         return fm_fail(FM_E_IO, "--dataset-path %s: %s", b->dataset_path, strerror(errno));
     return FM_OK;
 }
 
-fm_status fm_bench_append(const char *path, json_t *line)
+fm_status fm_bench_append(const char *flag, const char *path, json_t *line)
 {
-    char *text = json_dumps(line, JSON_PRESERVE_ORDER);
+    fm_output_file o  = {0};
+    fm_status      rc = fm_output_append(&o, flag, path);
+    if (rc == FM_OK) {
+        json_dumpf(line, o.to, JSON_PRESERVE_ORDER);
+        fputc('\n', o.to);
+        rc = fm_output_close(&o);
+    }
     json_decref(line);
-    FM_BUG_UNLESS(text != NULL);
-    FILE *f  = fopen(path, "a");
-    int   ok = f && fprintf(f, "%s\n", text) > 0;
-    if (f && fclose(f) != 0) ok = 0;
-    free(text);
-    return ok ? FM_OK : fm_fail(FM_E_IO, "--result-filename %s: %s", path, strerror(errno));
+    return rc;
 }

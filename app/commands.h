@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of the program.  Each returns the exit status: 0 all is well,
- * 1 the run or its verdict failed, 2 bad input or a plan that does not fit. */
+ * 1 the run or its verdict failed, 2 bad input, a plan that does not fit or a
+ * file that cannot be written. */
 #ifndef FM_APP_COMMANDS_H
 #define FM_APP_COMMANDS_H
 

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "commands.h"
 #include "default_model.h"
+#include "model_facts.h"
+#include "output_file.h"
 #include "start.h"
 
 typedef struct {
@@ -62,7 +64,8 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     FM_TRY(rc);
-    return c->opt.set ? FM_OK : fm_fail(FM_E_ARG, "which questions? give --set");
+    if (!c->opt.set) return fm_fail(FM_E_ARG, "which questions? give --set");
+    return fm_output_check("answers", c->opt.answers);
 }
 
 static fm_status submit(fm_engine *e, fm_tokenizer_scratch *scratch, fm_eval_item *it, int most)
@@ -175,19 +178,31 @@ static void print_json(const command *c, const tally *t, int n_task)
 
 static fm_status write_answers(const fm_eval_set *s, const char *path)
 {
-    FILE *f = fopen(path, "w");
-    if (!f) return fm_fail(FM_E_IO, "cannot write %s", path);
+    fm_output_file f;
+    FM_TRY(fm_output_create(&f, "answers", path));
     for (int i = 0; i < s->n; i++) {
         const fm_eval_item *it = &s->item[i];
         json_t *o = json_pack("{s:s, s:O, s:s, s:O, s:b, s:b}", "task", it->task, "messages",
                               json_object_get(it->line, "messages"), "answer",
                               it->answer.text ? it->answer.text : "", "check", it->check, "formed",
                               it->is_formed, "right", it->is_right);
-        if (o) json_dumpf(o, f, JSON_COMPACT);
-        fputc('\n', f);
+        if (o) json_dumpf(o, f.to, JSON_COMPACT);
+        fputc('\n', f.to);
         json_decref(o);
     }
-    return fclose(f) == 0 ? FM_OK : fm_fail(FM_E_IO, "cannot write %s", path);
+    return fm_output_close(&f);
+}
+
+/* Known before the weights are read. */
+static fm_status check_tokenizer(const fm_options *o)
+{
+    int yes;
+    FM_TRY(fm_model_has_tokenizer(&yes, o));
+    if (yes) return FM_OK;
+    return fm_fail(FM_E_ARG,
+                   "%s has no tokenizer, and fathom eval works on text; give a directory that has "
+                   "one with --tokenizer-path",
+                   o->model_path);
 }
 
 static fm_status eval(command *c, int *passed)
@@ -199,13 +214,13 @@ static fm_status eval(command *c, int *passed)
 
     FM_GO(fm_eval_load(&c->set, c->opt.set, c->opt.limit));
     FM_GO(fm_default_model(c->engine));
+    FM_GO(check_tokenizer(c->engine));
     FM_GO(fm_start_engine(&e, c->engine, &c->args));
     if (!fm_engine_is_leader(e)) {
         *passed = 1; /* the leader says */
         rc      = fm_engine_follow(e);
         goto out;
     }
-    if (!fm_engine_tokenizer(e)) FM_GO(fm_fail(FM_E_ARG, "this model has no tokenizer"));
     FM_GO(fm_eval_render(&c->set, fm_engine_tokenizer(e)));
     FM_GO(answer_all(c, e));
     for (int i = 0; i < c->set.n; i++) fm_eval_mark(&c->set.item[i]);
@@ -213,7 +228,7 @@ static fm_status eval(command *c, int *passed)
     t[n_task] = sum(t, n_task);
     (c->opt.json ? print_json : print_table)(c, t, n_task);
     *passed = percent(t[n_task].n_right, t[n_task].n) >= c->opt.floor;
-    if (c->opt.answers) FM_GO(write_answers(&c->set, c->opt.answers));
+    if (c->opt.answers && *c->opt.answers) FM_GO(write_answers(&c->set, c->opt.answers));
 out:
     fm_engine_close(e);
     return rc;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fathom COMMAND ...: the table of commands. */
+#define _POSIX_C_SOURCE 200809L
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "commands.h"
@@ -54,6 +58,18 @@ static void print_help(FILE *to)
                 "  fathom --version         version and what this build has\n");
 }
 
+/* A result that could not be printed is none, however the program ends: --help
+ * and --version of a command leave through argp. */
+static void check_printed(void)
+{
+    errno              = 0;
+    const int   failed = fflush(stdout) != 0 || ferror(stdout);
+    const char *why    = errno ? strerror(errno) : "not all of it could be written";
+    if (!failed) return;
+    fprintf(stderr, "fathom: standard output: %s\n", why);
+    _exit(exit_status(FM_E_IO));
+}
+
 static void version_hook(FILE *to, struct argp_state *state)
 {
     (void)to;
@@ -64,6 +80,7 @@ static void version_hook(FILE *to, struct argp_state *state)
 int main(int argc, char **argv)
 {
     argp_program_version_hook = version_hook;
+    atexit(check_printed);
 
     const char *word = argc > 1 ? argv[1] : "";
     for (int i = 0; i < N_COMMAND; i++)

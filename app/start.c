@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "model_facts.h"
+
 static void show_plan(const fm_plan *plan, int n_plan, const char *model, const char *ranks)
 {
     fm_str table = {0};
@@ -19,6 +21,7 @@ static void print_report(const char *text)
 fm_status fm_start_engine(fm_engine **out, fm_options *o, fm_args *a)
 {
     if (!o->model_path) return fm_fail(FM_E_ARG, "which model? give --model-path");
+    FM_TRY(fm_model_check_context(o));
     const fm_engine_hooks hooks = {o->quiet ? NULL : show_plan, print_report};
     if (!o->quiet && a->notes.text) fputs(a->notes.text, stderr);
     return fm_engine_open_shown(out, o, &hooks);

@@ -146,6 +146,20 @@ refused nowhere $talk --dataset-path "$work/nowhere"
 refused "dataset-path" $talk --dataset-name sharegpt --json-model-override-args "$small_shape"
 refused "tokenizer" $bench --model-path "$data/v3" --dataset-name sharegpt --dataset-path "$work/d.json"
 refused "weather" $bench --model-path "$data/v3" --dataset-name weather
+# known before weights are looked for: this model has none
+refused "tokenizer-path" $bench --model-path "$work/onlyconfig" --dataset-name sharegpt --dataset-path "$work/d.json"
+refused "weather" $bench --model-path "$work/onlyconfig" --dataset-name weather
+refused "tokenizer-path" "$fathom" eval --model-path "$work/onlyconfig" --set "$data/tiny/held_out.jsonl"
+for command in bench run serve eval verify; do
+    case $command in
+    run) words="--tokenizer-path $data/tokenizer hello" ;;
+    eval) words="--tokenizer-path $data/tokenizer --set $data/tiny/held_out.jsonl" ;;
+    verify) words="--golden $data/v3/golden.json" ;;
+    *) words= ;;
+    esac
+    refused "context-length 513 is more than the 512 tokens" "$fathom" $command --model-path "$work/onlyconfig" \
+        --context-length 513 $words
+done
 
 # --- prompts
 say() # say WORDS FILE
@@ -182,6 +196,11 @@ done
 refused nowhere $bench --model-path "$data/v3" --result-filename "$work/nowhere/r"
 refused nowhere $bench --model-path "$data/v3" --output-details "$work/nowhere/d"
 refused nowhere $bench --model-path "$work/nowhere" --output-details "$work/details"
+for flag in result-filename output-details; do
+    refused "--$flag $work/empty: Is a directory" $bench --model-path "$data/v3" --$flag "$work/empty"
+    [ ! -s "$work/out" ] || fail "--$flag: a folder was noticed only after the run"
+done
+refused "--answers $work/empty: Is a directory" "$fathom" eval --set "$work/nowhere" --answers "$work/empty"
 [ "$(ls "$work" | grep -c details)" -eq 0 ] || fail "a failed run left a details file"
 refused dtype $bench --model-path "$data/v3" --dtype int3
 refused load-format $bench --model-path "$data/v3" --load-format gguf

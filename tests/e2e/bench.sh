@@ -52,6 +52,41 @@ small --dataset-name random --random-input-len 32 --random-output-len 8 --random
 cmp -s "$work/d.jsonl" "$work/d1.jsonl" || fail "two runs differ"
 [ "$(ls "$work" | grep -c tmp)" -eq 0 ] || fail "a temporary file was left"
 
+# Only a regular file is replaced: of a link the target is written, a pipe stays a pipe, and what was
+# printed stays when the file is standard output by another name.
+few="bench --quiet --model-path $data/v3 --dataset-name random --random-input-len 8 --random-output-len 4
+     --random-range-ratio 1 --num-prompts 2 --skip-warmup"
+run 0 "$fathom" $few --output-details "$work/plain"
+echo old >"$work/target"
+chmod 600 "$work/target"
+ln -s target "$work/link"
+run 0 "$fathom" $few --output-details "$work/link"
+[ -L "$work/link" ] && cmp -s "$work/target" "$work/plain" || fail "details through a link"
+[ "$(stat -c %a "$work/target")" = 600 ] || fail "details: the file's permissions changed"
+ln -s later "$work/early"
+run 0 "$fathom" $few --output-details "$work/early"
+[ -L "$work/early" ] && cmp -s "$work/later" "$work/plain" || fail "details through a link to a file that was not there"
+mkfifo "$work/pipe"
+timeout 60 cat "$work/pipe" >"$work/piped" &
+run 0 "$fathom" $few --output-details "$work/pipe"
+wait $!
+[ -p "$work/pipe" ] && cmp -s "$work/piped" "$work/plain" || fail "details into a pipe"
+ln -s /proc/self/fd/1 "$work/screen"
+run 0 "$fathom" $few --output-details "$work/screen" --result-filename "$work/screen"
+[ -L "$work/screen" ] && grep -q "^Total token throughput" "$work/out" && grep -q '^{"backend"' "$work/out" &&
+    grep '^{"index"' "$work/out" | cmp -s - "$work/plain" || fail "details on standard output"
+
+# A file that cannot be written costs neither the table nor the other file.
+ln -s /dev/full "$work/full"
+rm "$work/plain"
+run 2 "$fathom" $few --result-filename "$work/full" --output-details "$work/plain"
+grep -q "^fathom bench: --result-filename .*full: No space left on device$" "$work/err" || fail "no word of the full disk"
+grep -q "^Total token throughput" "$work/out" && [ -s "$work/plain" ] || fail "a result was lost with the file"
+run 2 "$fathom" bench --quiet --model-path "$data/v3" --batch-size 1 2 --input-len 8 --output-len 2 \
+    --result-filename "$work/full"
+grep -q "full: 2 of 2 lines could not be written" "$work/err" && [ "$(wc -l <"$work/out")" -eq 3 ] ||
+    fail "one batch, and a full disk"
+
 # Sampling parameters: a token limit, two answers each.
 small --dataset-name random --random-input-len 8 --random-output-len 8 --num-prompts 2 \
     --output-details "$work/d.jsonl" \
@@ -65,6 +100,19 @@ for name in synthetic generated-shared-prefix; do
         --gsp-system-prompt-len 64 --gsp-question-len 8 --gsp-output-len 4 --max-total-tokens 16384
     grep -q "^Successful requests:                     4 " "$work/out" || fail "$name"
 done
+
+# Requests that are cut are counted, whatever cut them: 50 and 40 tokens in a context, then a pool of 64.
+long="bench --model-path $data/v3 --dataset-name random --random-input-len 50 --random-output-len 40
+      --random-range-ratio 1 --num-prompts 2 --skip-warmup"
+for words in "--context-length 64" "--max-total-tokens 64"; do
+    run 0 "$fathom" $long $words
+    grep -q "^fathom bench: 2 requests were cut to the .* of 64 tokens$" "$work/err" || fail "$words: not a word"
+    grep -q "^Total generated tokens: *28 " "$work/out" || fail "$words: answers of another length"
+done
+run 0 "$fathom" $long --max-total-tokens 96
+! grep -q "were cut" "$work/err" || fail "a pool that is large enough"
+run 0 "$fathom" $long --max-total-tokens 96 --extra-request-body '{"max_new_tokens": 60}'
+grep -q "^fathom bench: 2 requests were cut to the KV pool of 96 tokens$" "$work/err" || fail "a limit of the request's own"
 
 # One batch: lists in both notations, all combinations.
 small --batch-size 1 2 --input-len 16,32 --output-len 4 --result-filename "$work/one.jsonl"

@@ -110,12 +110,37 @@ if command -v openssl >/dev/null; then
     grep -q "no certificate that is trusted" "$work/err" || fail "an unknown certificate was taken"
 fi
 
-# Failures are counted and explained; all failing is a failure.
+# The address as OpenAI's clients have it; prompts that the context cuts are counted.
+serve --ttft 0.01 --itl 0.001
+for end in /v1 /v1/ /; do
+    run 0 "$fathom" bench --base-url "$url$end" $random --num-prompts 2
+    is "Successful requests:" 2
+done
+run 0 "$fathom" bench --base-url "$url" --dataset-name random --random-input-len 9000 --random-output-len 25 \
+    --random-range-ratio 1 --num-prompts 2
+grep -q "^fathom bench: 2 requests were cut to the context of 8192 tokens$" "$work/err" || fail "not a word of what was cut"
+
+# Only a regular file is replaced, and what cannot be written costs no result.
+echo old >"$work/target"
+ln -s target "$work/link"
+ln -s /dev/full "$work/full"
+bench 2 --num-prompts 2 --output-details "$work/link" --output-file "$work/full"
+[ -L "$work/link" ] && [ "$(wc -l <"$work/target")" -eq 2 ] || fail "details through a link"
+is "Successful requests:" 2
+grep -q "^fathom bench: --output-file .*full: No space left on device$" "$work/err" || fail "no word of the full disk"
+
+# Failures are counted and explained; when more fail than succeed, so does the run.
 serve --ttft 0.01 --itl 0.001 --fail-every 5
 bench 0 --num-prompts 9 --warmup-requests 0
 is "Successful requests:" 8
 is "Failed requests:" 1
 grep -q "1 of 9 requests failed.*status 503: the queue is full" "$work/err" || fail "the reason"
+# --flush-cache is the mock's first request, so that the second and the fourth fail: two of three, two of four.
+for n in 3 4; do
+    serve --ttft 0.01 --itl 0.001 --fail-every 2
+    bench $((4 - n)) --num-prompts $n --warmup-requests 0 --flush-cache --max-concurrency 1
+    is "Failed requests:" 2
+done
 serve --fail-every 1
 bench 1 --num-prompts 3
 grep -q "warm-up request failed: status 503" "$work/err" || fail "warm-up"
@@ -125,7 +150,7 @@ grep -q "no request succeeded" "$work/err" || fail "none succeeded"
 # A server that is not there, and words that make no sense.
 kill $server
 bench 2 --num-prompts 1
-grep -q "no answer from the server: no connection" "$work/err" || fail "no server"
+grep -q "$url: no answer from the server: no connection" "$work/err" || fail "no server"
 url=ftp://127.0.0.1:1
 bench 2
 grep -q "not ftp://" "$work/err" || fail "another protocol"

@@ -20,6 +20,25 @@ for command in bench run verify; do
 done
 run 2 "$fathom"
 run 2 "$fathom" fly
+
+# What could not be printed was not said: no command ends well then.
+unprinted() # unprinted COMMAND...
+{
+    got=0
+    timeout 120 "$@" >/dev/full 2>"$work/err" </dev/null || got=$?
+    [ "$got" -eq 2 ] && [ "$(grep -c "^fathom: standard output: " "$work/err")" -eq 1 ] ||
+        fail "exit $got with a full standard output: $*"
+}
+unprinted "$fathom" --version
+unprinted "$fathom" --help
+unprinted "$fathom" bench --help
+unprinted "$fathom" run --version
+unprinted "$fathom" bench $tiny --json-model-override-args "$small_shape"
+unprinted "$fathom" bench --quiet --model-path r1-mini --json-model-override-args "$small_shape" --input-len 8
+unprinted "$fathom" verify --tokenizer-path "$data/tokenizer" --tokenizer-golden "$data/tokenizer/golden.json"
+unprinted "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/golden.json"
+unprinted "$fathom" run --quiet --max-new-tokens 2 hello
+unprinted "$fathom" eval --quiet --set "$data/tiny/held_out.jsonl" --limit 1 --max-new-tokens 2
 run 2 "$fathom" bench --no-such-flag
 run 2 "$fathom" bench --page-size 0
 run 2 "$fathom" bench --page-size many
@@ -42,6 +61,21 @@ run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" 
 grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
 run 0 "$fathom" bench --nnodes 2 --node-rank 1
 grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
+
+# The job scripts say what the program understands: a launcher that shows the words after the program's.
+mkdir "$work/bin"
+printf '#!/bin/sh\nwhile [ "$1" != "$FATHOM" ]; do shift; done\necho "$@"\n' >"$work/bin/mpirun"
+chmod +x "$work/bin/mpirun"
+cp "$work/bin/mpirun" "$work/bin/srun"
+echo '[{"conversations": [{"value": "a long question"}, {"value": "an answer of some words"}]}]' >"$work/talks.json"
+echo node0 >"$work/nodes"
+for script in pbs/r1-2x8gpu.pbs slurm/r1-2x8gpu.sbatch; do
+    PATH=$work/bin:$PATH FATHOM=$fathom PBS_NODEFILE=$work/nodes SLURM_JOB_ID=1 DATA=$work/talks.json \
+        TOKENIZER=$data/tokenizer PROMPTS=1 run 0 bash "$here/../../contrib/$script"
+    words=$(sed "s/^[^ ]* bench --device cuda //; s/--tp-size 8 --pp-size 2//; s/--result-filename .*//" "$work/out")
+    run 0 "$fathom" bench $words --json-model-override-args "$small_shape"
+    grep -q "^Successful requests: *1 " "$work/out" || fail "$script: $words"
+done
 
 # What would change the answers is refused.
 bench 2 --kv-cache-dtype fp8_e5m2

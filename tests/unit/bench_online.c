@@ -134,6 +134,20 @@ static void nothing_succeeded(void **state)
     assert_int_equal(fm_online_measure(NULL, 0, 1).failed, 0);
 }
 
+static void a_run_fails_when_most_requests_do(void **state)
+{
+    (void)state;
+    static const struct {
+        int completed, failed;
+        fm_status rc;
+    } run[] = {{0, 0, FM_OK},   {9, 0, FM_OK},     {8, 1, FM_OK},       {1, 1, FM_OK},
+               {4, 4, FM_OK},   {4, 5, FM_E_COMM}, {1, 1999, FM_E_COMM}, {0, 1, FM_E_COMM}};
+    for (size_t i = 0; i < sizeof run / sizeof *run; i++) {
+        const fm_online_metrics m = {.completed = run[i].completed, .failed = run[i].failed};
+        assert_int_equal(fm_online_verdict(&m), run[i].rc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +157,7 @@ int main(void)
         cmocka_unit_test(text_that_comes_late_starts_the_count_anew),
         cmocka_unit_test(metrics_by_hand),
         cmocka_unit_test(nothing_succeeded),
+        cmocka_unit_test(a_run_fails_when_most_requests_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

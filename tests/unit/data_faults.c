@@ -156,6 +156,7 @@ static void what_sharegpt_needs(void **state)
     (void)state;
     fm_data_options o = data_options(NULL, &file);
     refused(&o, FM_E_ARG, "sharegpt needs a tokenizer");
+    assert_non_null(strstr(fm_why(), "--tokenizer-path"));
     o      = data_options(tokenizer, &file);
     o.text = o.path = NULL;
     refused(&o, FM_E_ARG, "--dataset-path");
@@ -229,6 +230,28 @@ static void other_options(void **state)
     refused(&o, FM_E_ARG, "unknown");
 }
 
+/* Nothing but the options is there: no tokenizer yet, no vocabulary, no file. */
+static void known_before_there_is_a_model(void **state)
+{
+    (void)state;
+    fm_data_options o = fm_data_default();
+    assert_int_equal(fm_dataset_check(&o, 0), FM_OK);
+    o.name = "sharegpt";
+    assert_int_equal(fm_dataset_check(&o, 1), FM_E_ARG);
+    assert_non_null(strstr(fm_why(), "--dataset-path"));
+    o.path = "/nowhere/talks.json";
+    assert_int_equal(fm_dataset_check(&o, 1), FM_OK);
+    assert_int_equal(fm_dataset_check(&o, 0), FM_E_ARG);
+    assert_non_null(strstr(fm_why(), "--tokenizer-path"));
+    o.name = "mmlu";
+    assert_int_equal(fm_dataset_check(&o, 1), FM_E_ARG);
+    assert_non_null(strstr(fm_why(), "mmlu"));
+    o.name     = "random";
+    o.n_prompt = 0;
+    assert_int_equal(fm_dataset_check(&o, 1), FM_E_ARG);
+    assert_non_null(strstr(fm_why(), "--num-prompts"));
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -252,7 +275,7 @@ int main(void)
         cmocka_unit_test(nothing_usable),         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(every_truncation),       cmocka_unit_test(files_on_disk),
         cmocka_unit_test(what_sharegpt_needs),    cmocka_unit_test(options_out_of_range),
-        cmocka_unit_test(other_options),
+        cmocka_unit_test(other_options),          cmocka_unit_test(known_before_there_is_a_model),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -15,6 +16,8 @@
 #include "load_support.h"
 
 static const char *const variables[] = {"HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME"};
+
+enum { NOBODY = 65534 };
 
 static void forget_environment(void)
 {
@@ -86,6 +89,46 @@ static void directories(void **state)
     temp_text(&d, "config.json", "{}");
     expect_found(d.path, d.path);
     temp_dir_remove(&d);
+}
+
+/* As another user, should this one be allowed everything. */
+static void expect_closed(const char *asked, const char *what)
+{
+    fm_model_path p;
+    const uid_t   me = geteuid();
+    assert_int_equal(seteuid(me ? me : NOBODY), 0);
+    const fm_status rc = fm_model_path_find(&p, asked);
+    assert_int_equal(seteuid(me), 0);
+    assert_int_equal(rc, FM_E_IO);
+    if (!strstr(fm_why(), what)) fail_msg("\"%s\" does not say \"%s\"", fm_why(), what);
+}
+
+static void directories_of_others(void **state)
+{
+    (void)state;
+    char     model[1024];
+    temp_dir d;
+    temp_dir_make(&d);
+    forget_environment();
+    make_folders(&d, "models/good");
+    temp_text(&d, "models/good/config.json", "{}");
+    snprintf(model, sizeof model, "%s/models/good", d.path);
+    chmod(d.path, 0755);
+
+    chmod(model, 0);
+    expect_closed(model, "good: Permission denied");
+    chmod(model, 0755);
+    expect_found(model, model);
+
+    setenv("HF_HUB_CACHE", d.path, 1);
+    snapshot(&d, "", "abc");
+    chmod(d.path, 0);
+    expect_closed(model, "good: Permission denied");
+    expect_closed("org/Some-Model.1", " (Permission denied)");
+    chmod(d.path, 0755);
+    expect_found("org/Some-Model.1", "/abc");
+    temp_dir_remove(&d);
+    forget_environment();
 }
 
 /* Each variable leads to its folder. */
@@ -161,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(builtin_shapes), cmocka_unit_test(directories),
         cmocka_unit_test(cache_folders),  cmocka_unit_test(main_revision_or_newest),
-        cmocka_unit_test(nothing_found),
+        cmocka_unit_test(nothing_found),  cmocka_unit_test(directories_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,6 @@ static fm_status check_sharegpt(const fm_data_options *o)
 {
     if (!o->path && !o->text)
         return fm_fail(FM_E_ARG, "dataset sharegpt needs a file: --dataset-path FILE");
-    if (!o->tokenizer) return fm_fail(FM_E_ARG, "dataset sharegpt needs a tokenizer");
     if (o->sharegpt_output_len)
         FM_TRY(check_between("--sharegpt-output-len", o->sharegpt_output_len, 4, MAX_LENGTH));
     return check_between("--sharegpt-context-len", o->sharegpt_context_len, 0, INT32_MAX);
@@ -138,15 +137,16 @@ static fm_status deal_random(fm_dataset *d, fm__dealer *k)
 
 typedef struct {
     const char *name;
+    int         is_text; /* the file's, which needs a tokenizer */
     fm_status (*check)(const fm_data_options *o); /* or NULL */
     fm_status (*deal)(fm_dataset *d, fm__dealer *k);
 } dataset_kind;
 
 static const dataset_kind kinds[] = {
-    {"sharegpt",                check_sharegpt,      fm__deal_sharegpt},
-    {"random",                  check_random,        deal_random},
-    {"generated-shared-prefix", check_shared_prefix, fm__deal_shared_prefix},
-    {"synthetic",               NULL,                fm__deal_synthetic},
+    {"sharegpt",                1, check_sharegpt,      fm__deal_sharegpt},
+    {"random",                  0, check_random,        deal_random},
+    {"generated-shared-prefix", 0, check_shared_prefix, fm__deal_shared_prefix},
+    {"synthetic",               0, NULL,                fm__deal_synthetic},
 };
 
 static const dataset_kind *find_kind(const char *name)
@@ -156,17 +156,27 @@ static const dataset_kind *find_kind(const char *name)
     return NULL;
 }
 
-static fm_status check(const dataset_kind *kind, const fm_data_options *o)
+fm_status fm_dataset_check(const fm_data_options *o, int has_tokenizer)
 {
+    const dataset_kind *kind = find_kind(o->name);
     if (!kind)
         return fm_fail(FM_E_ARG, "dataset %s is unknown (sharegpt, random, "
                        "generated-shared-prefix, synthetic)", o->name ? o->name : "(none)");
     FM_TRY(check_between("--num-prompts", o->n_prompt, 1, INT32_MAX));
-    FM_TRY(check_between("vocabulary", o->vocab, 1, INT32_MAX));
     if (o->seed > UINT32_MAX)
         return fm_fail(FM_E_ARG, "--seed is %llu, must be below 2^32", (unsigned long long)o->seed);
-    if (o->context) FM_TRY(check_between("context length", o->context, 2, INT32_MAX));
-    return kind->check ? kind->check(o) : FM_OK;
+    if (kind->check) FM_TRY(kind->check(o));
+    if (kind->is_text && !has_tokenizer)
+        return fm_fail(FM_E_ARG, "dataset %s needs a tokenizer, and the model has none; give a "
+                       "directory that has one with --tokenizer-path", kind->name);
+    return FM_OK;
+}
+
+static fm_status check(const fm_data_options *o)
+{
+    FM_TRY(fm_dataset_check(o, o->tokenizer != NULL));
+    FM_TRY(check_between("vocabulary", o->vocab, 1, INT32_MAX));
+    return o->context ? check_between("context length", o->context, 2, INT32_MAX) : FM_OK;
 }
 
 /* The file is read once, for the rows and for the warm-up. */
@@ -197,11 +207,9 @@ fm_status fm_dataset_draw(fm_dataset *rows, fm_dataset *warmup, const fm_data_op
     fm_dataset drawn = {0}, warm = {0};
     const int  n     = opt->n_prompt < WARMUP_ROWS ? opt->n_prompt : WARMUP_ROWS;
 
-    const dataset_kind *kind = find_kind(opt->name);
-
-    FM_GO(check(kind, opt));
+    FM_GO(check(opt));
     FM_GO(open_dealer(&k));
-    FM_GO(kind->deal(&drawn, &k));
+    FM_GO(find_kind(opt->name)->deal(&drawn, &k));
     FM_GO(fm__deal_random(&warm, &k, n, WARMUP_INPUT, WARMUP_OUTPUT, 1.0));
 
     *rows   = drawn;

@@ -56,6 +56,10 @@ typedef struct {
 
 fm_data_options fm_data_default(void);
 
+/* What is wrong with the options as far as it shows before there is a model: its
+ * tokenizer, vocabulary and context are not looked at.  FM_E_ARG names the option. */
+fm_status fm_dataset_check(const fm_data_options *opt, int has_tokenizer);
+
 /* Seeds the two generators (Python's and NumPy's), draws the rows, then the
  * warm-up rows as the benchmark's next draw: min(n_prompt, 16) of "random", 256
  * in, 16 out.  FM_E_ARG names the option, FM_E_FORMAT file and entry; on

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,14 @@ static int is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* It may be there, but this user must not look into it. */
+static int is_closed(const char *dir)
+{
+    char        path[PATH_MAX_BYTES];
+    struct stat st;
+    return put(path, "%s/.", dir) && stat(path, &st) != 0 && errno == EACCES;
 }
 
 static int holds_config(const char *dir)
@@ -112,7 +121,8 @@ static int find_in_cache(char out[PATH_MAX_BYTES], const char *name, fm_str *loo
     for (int i = 0, there; (there = cache_folder(folder, i)) >= 0; i++) {
         if (!there || !put(repo, "%s/models--%.*s--%s", folder, org, name, slash + 1)) continue;
         if (main_snapshot(out, repo) || newest_snapshot(out, repo)) return 1;
-        fm_str_printf(looked, "%s%s", looked->len ? ", " : "", folder);
+        fm_str_printf(looked, "%s%s%s", looked->len ? ", " : "", folder,
+                      is_closed(repo) ? " (Permission denied)" : "");
     }
     return 0;
 }
@@ -121,6 +131,7 @@ static int find_in_cache(char out[PATH_MAX_BYTES], const char *name, fm_str *loo
 
 static fm_status nothing_found(const char *asked, const fm_str *looked)
 {
+    if (is_closed(asked)) return fm_fail(FM_E_IO, "%s: Permission denied", asked);
     if (is_directory(asked)) return fm_fail(FM_E_IO, "%s: no config.json there", asked);
     return fm_fail(
         FM_E_IO,
