@@ -2,11 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 
-#include <pthread.h>
 #include <time.h>
 
-static double         started;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static double started;
 
 double fm_now(void)
 {
@@ -15,13 +13,13 @@ double fm_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void note_start(void)
+/* Before main, so that no first call is needed. */
+__attribute__((constructor)) static void note_start(void)
 {
     started = fm_now();
 }
 
 double fm_start_time(void)
 {
-    pthread_once(&once, note_start);
     return started;
 }

@@ -3,6 +3,6 @@
 #define FM_BASE_CLOCK_H
 
 double fm_now(void);        /* seconds on a clock that never goes back */
-double fm_start_time(void); /* fm_now() of the first call in this process */
+double fm_start_time(void); /* fm_now() when this program started */
 
 #endif

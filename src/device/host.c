@@ -3,12 +3,16 @@
 #include "device/host.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/number.h"
+#include "base/log.h"
+#include "device/host_group.h"
 
 fm_status fm_host_alloc(void **out, size_t bytes, const char *what)
 {
@@ -43,53 +47,84 @@ static size_t meminfo(const char *key)
     return (size_t)kb << 10;
 }
 
-/* A control group's number; -1 when absent or "max". */
-static long long group_number(const char *file)
+/* Bytes of this process: those it has addresses for, those it may write and
+ * shares with nobody, and those it holds. */
+typedef struct {
+    size_t mapped, writable, resident;
+} own_bytes;
+
+static own_bytes read_own_bytes(void)
 {
-    FILE     *f = fopen(file, "r");
-    long long n = -1;
-    if (!f) return -1;
-    if (fscanf(f, "%lld", &n) != 1) n = -1;
+    FILE              *f = fopen("/proc/self/statm", "r");
+    unsigned long long mapped = 0, resident = 0, writable = 0; /* pages */
+    if (!f) return (own_bytes){0};
+    if (fscanf(f, "%llu %llu %*u %*u %*u %llu", &mapped, &resident, &writable) != 3)
+        mapped = resident = writable = 0;
     fclose(f);
-    return n;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (own_bytes){(size_t)mapped * page, (size_t)writable * page, (size_t)resident * page};
 }
 
-static size_t group_limit(void)
+/* The shell's limits on what a process may map. */
+typedef struct {
+    const char *name; /* of the one that leaves least */
+    size_t      limit, left;
+} ulimits;
+
+static void take_ulimit(ulimits *u, int resource, size_t used, const char *name)
 {
-    const long long v2 = group_number("/sys/fs/cgroup/memory.max");
-    if (v2 > 0) return (size_t)v2;
-    const long long v1 = group_number("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-    return v1 > 0 ? (size_t)v1 : SIZE_MAX;
+    struct rlimit r;
+    if (getrlimit(resource, &r) != 0 || r.rlim_cur == RLIM_INFINITY) return;
+    const size_t limit = (size_t)r.rlim_cur, left = limit > used ? limit - used : 0;
+    if (limit < u->limit) u->limit = limit;
+    if (left < u->left) {
+        u->left = left;
+        u->name = name;
+    }
 }
 
-static size_t group_usage(void)
+static ulimits read_ulimits(void)
 {
-    const long long v2 = group_number("/sys/fs/cgroup/memory.current");
-    if (v2 > 0) return (size_t)v2;
-    const long long v1 = group_number("/sys/fs/cgroup/memory/memory.usage_in_bytes");
-    return v1 > 0 ? (size_t)v1 : 0;
+    const own_bytes own = read_own_bytes();
+    ulimits         u   = {.name = "", .limit = SIZE_MAX, .left = SIZE_MAX};
+    take_ulimit(&u, RLIMIT_AS, own.mapped, "ulimit -v");
+    take_ulimit(&u, RLIMIT_DATA, own.writable, "ulimit -d");
+    return u;
+}
+
+static size_t lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whoever sees free memory and a plan for less of it is told why, once. */
+static void say_limits(size_t free_bytes, size_t group, const ulimits *u)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (lesser(group, u->left) >= free_bytes || atomic_flag_test_and_set(&said)) return;
+    if (u->left < group)
+        FM_WARN("device", "%s leaves this process %.2f of the %.2f GiB that are free", u->name,
+                (double)u->left / 0x1p30, (double)free_bytes / 0x1p30);
+    else
+        FM_INFO("device", "control groups leave this process %.2f of the %.2f GiB that are free",
+                (double)group / 0x1p30, (double)free_bytes / 0x1p30);
 }
 
 size_t fm_host_available(void)
 {
-    const size_t free_bytes = meminfo("MemAvailable"), limit = group_limit();
-    if (limit == SIZE_MAX) return free_bytes;
-    const size_t used = group_usage(), left = limit > used ? limit - used : 0;
-    return left < free_bytes ? left : free_bytes;
+    const size_t  free_bytes = meminfo("MemAvailable"), group = fm_host_group_read("").memory_left;
+    const ulimits u          = read_ulimits();
+    say_limits(free_bytes, group, &u);
+    return lesser(free_bytes, lesser(group, u.left));
 }
 
 size_t fm_host_total(void)
 {
-    const size_t all = meminfo("MemTotal"), limit = group_limit();
-    return limit < all ? limit : all;
+    const size_t limit = lesser(fm_host_group_read("").memory, read_ulimits().limit);
+    return lesser(meminfo("MemTotal"), limit);
 }
 
 size_t fm_host_resident(void)
 {
-    FILE              *f = fopen("/proc/self/statm", "r");
-    unsigned long long pages = 0;
-    if (!f) return 0;
-    if (fscanf(f, "%*u %llu", &pages) != 1) pages = 0;
-    fclose(f);
-    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+    return read_own_bytes().resident;
 }

@@ -13,9 +13,9 @@
 fm_status fm_host_alloc(void **out, size_t bytes, const char *what);
 void      fm_host_free(void *p, size_t bytes); /* NULL is fine */
 
-/* Bytes this process can still take without pushing anything out: the
- * system's available memory or what the control group leaves, whichever is
- * less. */
+/* Bytes this process can still take without pushing anything out: the least of
+ * the system's available memory, what its control groups leave and what ulimit
+ * -v and -d leave.  Limits count in the total, too. */
 size_t fm_host_available(void);
 size_t fm_host_total(void);
 size_t fm_host_resident(void); /* bytes this process holds now */

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "device/host_group.h"
+
 enum { MOST_THREADS = 4096 };
 
 struct fm_threads {
@@ -18,11 +21,6 @@ struct fm_threads {
     uint64_t         id; /* never used twice */
     int              n, pinned;
 };
-
-/* One of several processes on the same cores. */
-typedef struct {
-    int index, n;
-} part;
 
 /* Teams belong to the thread that opens the parallel regions: which one this
  * thread's is pinned for, 0: none. */
@@ -60,7 +58,7 @@ static void choose_cores(fm_threads *t)
 
 /* Keeps of the chosen cores, in the order of the machine, the part's: at least
  * one, and nobody else's if there are enough. */
-static void keep_part(fm_threads *t, part p)
+static void keep_part(fm_threads *t, fm_threads_part p)
 {
     const int n     = hwloc_bitmap_weight(t->chosen);
     const int begin = (int)((long)n * p.index / p.n), end = (int)((long)n * (p.index + 1) / p.n);
@@ -75,15 +73,25 @@ static void keep_part(fm_threads *t, part p)
     hwloc_bitmap_free(kept);
 }
 
+/* A thread per core, but no more than the quota keeps busy: when it is used up,
+ * all of them stop until the next period. */
+static int default_count(int n_core, fm_threads_part p)
+{
+    const int most = n_core > 0 ? n_core : 1, own = p.quota > p.n ? p.quota / p.n : 1;
+    if (!p.quota || own >= most) return most;
+    FM_INFO("device", "threads=%d on %d cores, by the CPU quota of a control group", own, most);
+    return own;
+}
+
 /* `bind` only to cores that the team fills and has to itself, and not against
  * OMP_PROC_BIND. */
-static void settle_cores(fm_threads *t, int n_thread, int bind, part p)
+static void settle_cores(fm_threads *t, int n_thread, int bind, fm_threads_part p)
 {
     choose_cores(t);
     const int is_own = hwloc_bitmap_weight(t->chosen) >= p.n;
     if (p.n > 1) keep_part(t, p);
     const int n_core = hwloc_bitmap_weight(t->chosen);
-    t->n             = n_thread ? n_thread : n_core > 0 ? n_core : 1;
+    t->n             = n_thread ? n_thread : default_count(n_core, p);
     if (!bind || !is_own || t->n != n_core || omp_get_proc_bind() != omp_proc_bind_false)
         hwloc_bitmap_zero(t->chosen);
 }
@@ -116,7 +124,7 @@ static fm_status settle_list(fm_threads *t, const char *list, int n_thread)
     return FM_OK;
 }
 
-static fm_status settle(fm_threads *t, const char *how, int n_thread, part p)
+static fm_status settle(fm_threads *t, const char *how, int n_thread, fm_threads_part p)
 {
     FM_TRY(load_topology(t));
     const int is_auto = !strcmp(how, "auto");
@@ -134,7 +142,14 @@ fm_status fm_threads_create(fm_threads **out, const char *how, int n_thread)
 
 fm_status fm_threads_create_part(fm_threads **out, const char *how, int n_thread, int index, int n)
 {
-    FM_BUG_UNLESS(index >= 0 && index < n);
+    const fm_threads_part p = {index, n, fm_host_group_read("").cpus};
+    return fm_threads_create_within(out, how, n_thread, p);
+}
+
+fm_status fm_threads_create_within(fm_threads **out, const char *how, int n_thread,
+                                   fm_threads_part p)
+{
+    FM_BUG_UNLESS(p.index >= 0 && p.index < p.n);
     if (n_thread < 0 || n_thread > MOST_THREADS)
         return fm_fail(FM_E_ARG, "a team of %d threads: 1 to %d are possible", n_thread,
                        MOST_THREADS);
@@ -142,7 +157,7 @@ fm_status fm_threads_create_part(fm_threads **out, const char *how, int n_thread
     fm_threads                 *t = calloc(1, sizeof *t);
     if (!t) return fm_fail(FM_E_OOM, "threads");
     t->id = atomic_fetch_add(&last_id, 1) + 1;
-    const fm_status rc = settle(t, how, n_thread, (part){index, n});
+    const fm_status rc = settle(t, how, n_thread, p);
     if (rc != FM_OK) {
         fm_threads_destroy(t);
         return rc;

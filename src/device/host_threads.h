@@ -25,17 +25,27 @@ typedef struct fm_threads fm_threads;
  * auto binds when the team fills the cores of this process exactly.  A larger
  * team would queue for them, and a smaller one leaves cores to someone whose
  * place cannot be known; both are left to the system.  A list is taken
- * literally.  n_thread 0: as many as there are cores, or CPUs in the list.
+ * literally.  n_thread 0: as many as there are cores, but not more than the CPU
+ * quota of a control group keeps busy; or CPUs in the list.
  *
  * FM_E_ARG: the list cannot be read, names a CPU this process may not use, or
  * is shorter than the team. */
 fm_status fm_threads_create(fm_threads **out, const char *how, int n_thread);
 
 /* The same for one of `n` processes that may all use the same cores: the
- * index-th part of them.  With fewer cores than processes a part is one core
- * that others have, too, and auto binds nothing.  A list is still taken
- * literally. */
+ * index-th part of them, and of the quota.  With fewer cores than processes a
+ * part is one core that others have, too, and auto binds nothing.  A list is
+ * still taken literally. */
 fm_status fm_threads_create_part(fm_threads **out, const char *how, int n_thread, int index, int n);
+
+/* The same with a quota that is known already. */
+typedef struct {
+    int index, n;
+    int quota; /* CPUs' worth of time for all n; 0: no quota */
+} fm_threads_part;
+
+fm_status fm_threads_create_within(fm_threads **out, const char *how, int n_thread,
+                                   fm_threads_part p);
 void      fm_threads_destroy(fm_threads *t); /* NULL is fine; unpins what it pinned */
 
 int fm_threads_count(const fm_threads *t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small things everything stands on: strings, failures, slabs, files, hashes. */
+/* Small things everything stands on: strings, failures, slabs, files, hashes,
+ * log lines. */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/rng.h"
 #include "base/slab.h"
@@ -147,9 +150,39 @@ static void mixing_spreads(void **state)
     }
 }
 
+/* What one log line looks like on standard error. */
+static void log_into(char *line, size_t size)
+{
+    int       ends[2];
+    const int before = dup(STDERR_FILENO);
+    assert_true(before >= 0 && pipe(ends) == 0);
+    dup2(ends[1], STDERR_FILENO);
+    fm_log(FM_LOG_ERROR, "test", "%s", "words");
+    dup2(before, STDERR_FILENO);
+    const ssize_t n = read(ends[0], line, size - 1);
+    line[n > 0 ? n : 0] = 0;
+    close(ends[0]);
+    close(ends[1]);
+    close(before);
+}
+
+static void log_lines_have_the_time_since_the_start(void **state)
+{
+    (void)state;
+    char   line[128], room[16], words[16];
+    double seconds = -1;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* counts, though nobody asked yet */
+    log_into(line, sizeof line);
+    assert_int_equal(sscanf(line, "%lf error %15s %15s", &seconds, room, words), 3);
+    assert_true(seconds >= 0.02 && seconds < 60);
+    assert_string_equal(room, "test:");
+    assert_string_equal(words, "words");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(log_lines_have_the_time_since_the_start),
         cmocka_unit_test(strings_grow),
         cmocka_unit_test(strings_hold_any_byte),
         cmocka_unit_test(strings_at_the_edge_of_growth),

@@ -18,11 +18,17 @@
 
 #include "device/host_threads.h"
 
-static fm_threads *made(const char *how, int n)
+/* As if no control group limited these tests. */
+static fm_threads *made_part(const char *how, int n, fm_threads_part p)
 {
     fm_threads *t = NULL;
-    if (fm_threads_create(&t, how, n) != FM_OK) fail_msg("%s: %s", how, fm_why());
+    if (fm_threads_create_within(&t, how, n, p) != FM_OK) fail_msg("%s: %s", how, fm_why());
     return t;
+}
+
+static fm_threads *made(const char *how, int n)
+{
+    return made_part(how, n, (fm_threads_part){.n = 1});
 }
 
 static void team_fills_the_cores_and_is_let_go(void **state)
@@ -174,8 +180,7 @@ static void processes_divide_the_cores(void **state)
     setenv("HWLOC_SYNTHETIC", "node:2 core:4 pu:2", 1);
     int taken[16] = {0};
     for (int i = 0; i < 3; i++) {
-        fm_threads *t = NULL;
-        assert_int_equal(fm_threads_create_part(&t, "auto", 0, i, 3), FM_OK);
+        fm_threads *t = made_part("auto", 0, (fm_threads_part){i, 3, 0});
         assert_int_equal(fm_threads_count(t), i ? 3 : 2);
         assert_true(fm_threads_bound(t));
         for (int k = 0; k < fm_threads_count(t); k++) taken[fm_threads_cpu(t, k)]++;
@@ -183,8 +188,7 @@ static void processes_divide_the_cores(void **state)
     }
     for (int cpu = 0; cpu < 16; cpu++) assert_int_equal(taken[cpu], cpu % 2 == 0);
     for (int i = 0; i < 12; i++) {
-        fm_threads *t = NULL;
-        assert_int_equal(fm_threads_create_part(&t, "auto", 0, i, 12), FM_OK);
+        fm_threads *t = made_part("auto", 0, (fm_threads_part){i, 12, 0});
         assert_int_equal(fm_threads_count(t), 1);
         assert_false(fm_threads_bound(t)); /* two on one core would wait for each other */
         fm_threads_destroy(t);
@@ -193,6 +197,30 @@ static void processes_divide_the_cores(void **state)
     assert_int_equal(fm_threads_create_part(&t, "0-7", 0, 1, 2), FM_OK);
     assert_int_equal(fm_threads_count(t), 8);
     fm_threads_destroy(t);
+    unsetenv("HWLOC_SYNTHETIC");
+}
+
+/* Of eight cores; several processes share the quota. */
+static void a_quota_limits_the_default(void **state)
+{
+    (void)state;
+    static const struct {
+        const char     *how;
+        int             n_thread;
+        fm_threads_part part;
+        int             count, bound;
+    } team[] = {{"auto", 0, {0, 1, 3}, 3, 0},  {"auto", 0, {0, 1, 1}, 1, 0},
+                {"auto", 0, {0, 1, 8}, 8, 1},  {"auto", 0, {0, 1, 64}, 8, 1},
+                {"none", 0, {0, 1, 3}, 3, 0},  {"auto", 8, {0, 1, 3}, 8, 1},
+                {"0-7", 0, {0, 1, 3}, 8, 1},   {"auto", 0, {1, 2, 3}, 1, 0},
+                {"auto", 0, {1, 2, 8}, 4, 1},  {"auto", 0, {2, 4, 1}, 1, 0}};
+    setenv("HWLOC_SYNTHETIC", "node:2 core:4 pu:2", 1);
+    for (size_t i = 0; i < sizeof team / sizeof team[0]; i++) {
+        fm_threads *t = made_part(team[i].how, team[i].n_thread, team[i].part);
+        assert_int_equal(fm_threads_count(t), team[i].count);
+        assert_int_equal(fm_threads_bound(t), team[i].bound);
+        fm_threads_destroy(t);
+    }
     unsetenv("HWLOC_SYNTHETIC");
 }
 
@@ -234,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_narrow_process_is_not_widened),
         cmocka_unit_test(bad_lists_say_so),
         cmocka_unit_test(one_place_per_core_over_nodes),
+        cmocka_unit_test(a_quota_limits_the_default),
         cmocka_unit_test(processes_divide_the_cores),
         cmocka_unit_test(spread_memory_can_be_used),
         cmocka_unit_test(a_dismissed_team_is_gone_and_a_new_one_works),
