@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 static volatile sig_atomic_t interrupted;
 
@@ -67,6 +69,14 @@ void fm_talk_reset(fm_talk *t, const char *system)
     if (system && *system) remember(t, "system", system);
 }
 
+/* Another one each time, also in the next run. */
+static uint64_t draw_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = (uint64_t)time(NULL);
+    return seed;
+}
+
 static fm_prompt ask(const fm_talk *t)
 {
     const fm_talk_options *o      = t->opt;
@@ -83,8 +93,8 @@ static fm_prompt ask(const fm_talk *t)
     p.sampling.presence_penalty   = (float)o->presence_penalty;
     p.sampling.min_new_tokens     = (int)o->min_new_tokens;
     p.sampling.ignore_eos         = o->ignore_eos;
-    p.sampling.has_seed           = o->seed >= 0;
-    p.sampling.seed               = o->seed >= 0 ? (uint64_t)o->seed : 0;
+    p.sampling.has_seed           = 1;
+    p.sampling.seed               = o->seed >= 0 ? (uint64_t)o->seed : draw_seed();
     p.sampling.max_new_tokens =
         o->max_new_tokens > 0 ? (int)o->max_new_tokens : fm_engine_context(t->engine);
     return p;

@@ -166,7 +166,8 @@ static fm_status open_engine(const fm_measuring *m, fm_engine **e)
     FM_TRY(fm_options_create(&o));
     const char *const set[][2] = {{"model-path", m->model},     {"threads", threads},
                                   {"max-total-tokens", "65536"}, {"max-running-requests", "64"},
-                                  {"context-length", "16384"},   {"quiet", "1"}};
+                                  {"context-length", "16384"},   {"cpu-bind", "auto"},
+                                  {"quiet", "1"}};
     fm_status         rc       = FM_OK;
     for (size_t i = 0; rc == FM_OK && i < sizeof set / sizeof set[0]; i++)
         rc = fm_options_set(o, set[i][0], set[i][1]);

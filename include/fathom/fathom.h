@@ -12,8 +12,14 @@
  *     }
  *
  * Prompts may be submitted at any time; they are computed together, and an
- * answer never depends on its company.  One thread at a time uses an engine.
- * A call that fails leaves one sentence in fm_why().
+ * answer never depends on its company.  With one exception: cached tokens that
+ * an earlier answer generated are reused where a prompt repeats them, as the
+ * next turn of a chat does, and were not computed in the form of a prompt's;
+ * the option "deterministic" computes them again.  One thread at a time uses an
+ * engine.  Nothing is bound to cores unless the option "cpu-bind" says so ("auto",
+ * or a list): then the thread that steps is, too, until the engine closes, and
+ * what it starts inherits this.  A call that fails leaves one sentence in
+ * fm_why().
  *
  * Keep this header small: what is not here can still be changed. */
 #ifndef FATHOM_H
@@ -73,7 +79,7 @@ typedef struct {
     const char *const *stop;   /* [n_stop] stop strings */
     int            n_stop;
     int            keep_stop;    /* leave the stop string in the text */
-    int            keep_special; /* special tokens appear in the text */
+    int            keep_special; /* 1: special tokens appear in the text; 2: only <think>, </think> */
     int            n;            /* answers wanted; 0 means 1 */
     int            priority;     /* higher first */
     fm_grammar    *grammar;      /* or NULL; retained */

@@ -10,12 +10,13 @@
 #include "llm/model/deepseek.h"
 
 /* One row of logits: a token, or how likely the prompt's next one was. */
-static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat *seat, int i, float *logits)
+static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat_rows *rows, int i,
+                        float *logits)
 {
     const fm_model_config *c   = &e->config;
-    const int              at  = seat->row0 + i;
+    const int              at  = rows->row0 + i;
     const fm_request      *q   = e->row[at];
-    const int32_t          pos = fm_sched_out_pos(seat->batch, i);
+    const int32_t          pos = fm_sched_out_pos(rows->batch, i);
 
     if (!q) return;
     if (fm_request_scores(q, pos)) {
@@ -27,12 +28,12 @@ static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat *seat, int i,
               c->n_eos, &e->sampled[at]);
 }
 
-static void sample(fm_engine *e, const fm_seat *seat, float *logits)
+static void sample(fm_engine *e, const fm_seat_rows *rows, float *logits)
 {
 #pragma omp parallel for schedule(dynamic) num_threads(e->limits.n_thread)
-    for (int i = 0; i < seat->batch->n_out; i++)
-        read_logits(e, e->sampler[omp_get_thread_num()], seat, i,
-                    logits + (size_t)(seat->row0 + i) * (size_t)e->config.vocab);
+    for (int i = 0; i < rows->batch->n_out; i++)
+        read_logits(e, e->sampler[omp_get_thread_num()], rows, i,
+                    logits + (size_t)(rows->row0 + i) * (size_t)e->config.vocab);
 }
 
 static int is_penalised(const fm_sampling *p)
@@ -56,16 +57,14 @@ static int list_seat(fm_draw *draw, const fm_sched *sched, const fm_batch *b, in
 
 /* The back end is asked for the tokens of a planned step, if tokens are all that
  * is wanted of it. */
-static fm_status ask_for_tokens(fm_engine *e, const fm_lane *l, int is_ahead, fm_flight *f)
+static fm_status ask_for_tokens(fm_engine *e, const fm_lane *l, fm_flight *f)
 {
     f->is_chosen = 0;
     f->is_free   = 1;
     if (!e->run->ops->sample) return FM_OK;
     for (int g = 0; g < e->n_group; g++) {
-        const fm_seat  *s    = &l->seat[g];
-        const fm_batch *b    = is_ahead ? s->next : s->batch;
-        const int       row0 = is_ahead ? s->next_row0 : s->row0;
-        if (!list_seat(e->draw + row0, s->sched, b, &f->is_free)) return FM_OK;
+        const fm_seat_rows *r = &f->rows[g];
+        if (!list_seat(e->draw + r->row0, l->seat[g].sched, r->batch, &f->is_free)) return FM_OK;
     }
     const fm_status rc = fm_run_choose(e->run, &f->plan.batch, e->draw, &f->ticket);
     f->is_chosen       = rc == FM_OK;
@@ -75,20 +74,20 @@ static fm_status ask_for_tokens(fm_engine *e, const fm_lane *l, int is_ahead, fm
 /* A token for every out row of the lane. */
 static fm_status choose(fm_engine *e, fm_lane *l)
 {
-    const fm_flight *f      = &l->flight;
+    const fm_flight *f      = &l->flight[l->oldest];
     const float     *logits = NULL;
     for (int g = 0; g < e->n_group; g++) {
-        const fm_seat *s = &l->seat[g];
-        for (int i = 0; s->batch && i < s->batch->n_out; i++) {
-            fm_request *q       = fm_sched_out(s->sched, s->batch, i);
-            e->row[s->row0 + i] = q && q->finish == FM_FINISH_NONE ? q : NULL; /* gets no more */
+        const fm_seat_rows *r = &f->rows[g];
+        for (int i = 0; r->batch && i < r->batch->n_out; i++) {
+            fm_request *q       = fm_sched_out(l->seat[g].sched, r->batch, i);
+            e->row[r->row0 + i] = q && q->finish == FM_FINISH_NONE ? q : NULL; /* gets no more */
         }
     }
     if (e->courier && e->run->ops->sample) FM_TRY(fm_courier_settle(e->courier));
     if (f->is_chosen) return fm_run_chosen(e->run, f->ticket, e->sampled);
     FM_TRY(fm_run_logits(e->run, &f->plan.batch, &logits));
     for (int g = 0; g < e->n_group; g++) /* the sampler works in place: they are nobody else's */
-        if (l->seat[g].batch) sample(e, &l->seat[g], (float *)logits);
+        if (f->rows[g].batch) sample(e, &f->rows[g], (float *)logits);
     return FM_OK;
 }
 
@@ -101,15 +100,14 @@ fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
 
 /* Every seat of the lane gets its rows: prefill chunks + decodes, pages
  * reserved.  0: there is nothing to run. */
-static int plan_rows(fm_engine *e, fm_lane *l, int is_ahead)
+static int plan_rows(fm_engine *e, const fm_lane *l, fm_flight *f)
 {
     int n_row = 0, n_out = 0;
     for (int g = 0; g < e->n_group; g++) {
-        fm_seat *s = &l->seat[g];
-        fm_sched_set_time(s->sched, fm_now());
-        const fm_batch *b                      = fm_sched_plan(s->sched);
-        *(is_ahead ? &s->next : &s->batch)     = b;
-        *(is_ahead ? &s->next_row0 : &s->row0) = n_out;
+        fm_sched *s = l->seat[g].sched;
+        fm_sched_set_time(s, fm_now());
+        const fm_batch *b = fm_sched_plan(s);
+        f->rows[g]        = (fm_seat_rows){b, n_out};
         n_row += b ? b->n_row : 0;
         n_out += b ? b->n_out : 0;
     }
@@ -117,10 +115,10 @@ static int plan_rows(fm_engine *e, fm_lane *l, int is_ahead)
 }
 
 /* What this rank runs of the planned step; the other ranks are told theirs. */
-static fm_status share_plan(fm_engine *e, fm_lane *l, int is_ahead, fm_flight *f)
+static fm_status share_plan(fm_engine *e, const fm_lane *l, fm_flight *f)
 {
     const fm_batch *batch[e->n_group];
-    for (int g = 0; g < e->n_group; g++) batch[g] = is_ahead ? l->seat[g].next : l->seat[g].batch;
+    for (int g = 0; g < e->n_group; g++) batch[g] = f->rows[g].batch;
     fm__engine_doing(e, batch[0], f->serial);
     if (!e->courier) {
         f->plan.batch = *batch[0];
@@ -134,36 +132,33 @@ static fm_status share_plan(fm_engine *e, fm_lane *l, int is_ahead, fm_flight *f
 }
 
 /* The planned step goes to the device. */
-static fm_status start(fm_engine *e, fm_lane *l, int is_ahead)
+static fm_status start(fm_engine *e, fm_lane *l, fm_flight *f)
 {
-    fm_flight   *f       = is_ahead ? &l->ahead : &l->flight;
     const double planned = fm_now();
     f->serial            = e->n_launched++;
-    FM_TRY(share_plan(e, l, is_ahead, f));
+    FM_TRY(share_plan(e, l, f));
     FM_TRY(fm__engine_forward(e, &f->plan.batch));
-    FM_TRY(ask_for_tokens(e, l, is_ahead, f));
+    FM_TRY(ask_for_tokens(e, l, f));
     for (int g = 0; e->overlaps && g < e->n_group; g++)
-        if (is_ahead ? l->seat[g].next : l->seat[g].batch) fm_sched_launched(l->seat[g].sched);
+        if (f->rows[g].batch) fm_sched_launched(l->seat[g].sched);
     e->forward_seconds += fm_now() - planned;
     return FM_OK;
 }
 
 static fm_status launch(fm_engine *e, fm_lane *l)
 {
+    fm_flight *f = &l->flight[(l->oldest + l->n_flight) % FM__FLIGHTS];
     fm__lanes_level(e, l);
-    if (!plan_rows(e, l, 0)) return FM_OK;
-    l->is_in_flight = 1;
-    return start(e, l, 0);
+    if (!plan_rows(e, l, f)) return FM_OK;
+    l->n_flight++;
+    return start(e, l, f);
 }
 
 /* The step after the one in flight, while that one runs. */
 static fm_status launch_ahead(fm_engine *e, fm_lane *l)
 {
-    if (!e->overlaps || !l->flight.is_chosen || !l->flight.is_free) return FM_OK;
-    fm__lanes_level(e, l);
-    if (!plan_rows(e, l, 1)) return FM_OK;
-    l->is_ahead = 1;
-    return start(e, l, 1);
+    const fm_flight *f = &l->flight[l->oldest];
+    return e->overlaps && f->is_chosen && f->is_free ? launch(e, l) : FM_OK;
 }
 
 static fm_status finish(fm_engine *e, fm_lane *l)
@@ -172,12 +167,17 @@ static fm_status finish(fm_engine *e, fm_lane *l)
     FM_TRY(choose(e, l));
     e->forward_seconds += fm_now() - began;
     for (int g = 0; g < e->n_group; g++) { /* append, publish prefixes, retire */
-        const fm_seat *s = &l->seat[g];
-        for (int i = 0; s->batch && i < s->batch->n_out; i++)
-            e->token[s->row0 + i] = e->sampled[s->row0 + i].id;
-        if (s->batch) fm_sched_commit(s->sched, e->token + s->row0);
+        const fm_seat_rows *r = &l->flight[l->oldest].rows[g];
+        for (int i = 0; r->batch && i < r->batch->n_out; i++)
+            e->token[r->row0 + i] = e->sampled[r->row0 + i].id;
+        if (r->batch) fm_sched_commit(l->seat[g].sched, e->token + r->row0);
     }
     return FM_OK;
+}
+
+static uint32_t oldest_serial(const fm_lane *l)
+{
+    return l->flight[l->oldest].serial;
 }
 
 static fm_lane *oldest_in_flight(const fm_engine *e)
@@ -185,8 +185,8 @@ static fm_lane *oldest_in_flight(const fm_engine *e)
     fm_lane *oldest = NULL;
     for (int i = 0; i < e->n_lane; i++) {
         fm_lane *l = &e->lane[i];
-        if (!l->is_in_flight) continue;
-        if (!oldest || (int32_t)(l->flight.serial - oldest->flight.serial) < 0) oldest = l;
+        if (!l->n_flight) continue;
+        if (!oldest || (int32_t)(oldest_serial(l) - oldest_serial(oldest)) < 0) oldest = l;
     }
     return oldest;
 }
@@ -195,34 +195,28 @@ static fm_lane *oldest_in_flight(const fm_engine *e)
 static fm_lane *idle_with_work(fm_engine *e)
 {
     for (int i = 0; i < e->n_lane; i++)
-        if (!e->lane[i].is_in_flight && fm__lane_busy(e, &e->lane[i])) return &e->lane[i];
+        if (!e->lane[i].n_flight && fm__lane_busy(e, &e->lane[i])) return &e->lane[i];
     for (int i = 0; i < e->n_lane; i++) {
-        if (e->lane[i].is_in_flight) continue;
+        if (e->lane[i].n_flight) continue;
         fm__lanes_level(e, &e->lane[i]);
         if (fm__lane_busy(e, &e->lane[i])) return &e->lane[i];
     }
     return NULL;
 }
 
-/* Text and events for whoever polls; the step ahead is now the one in flight. */
+/* Text and events for whoever polls; the step after this one is the oldest now. */
 static void post(fm_engine *e, fm_lane *l)
 {
     for (int g = 0; g < e->n_group; g++)
-        fm__engine_post(e, &l->seat[g], l->seat[g].batch ? l->seat[g].batch->n_out : 0);
-    l->is_in_flight = l->is_ahead;
-    if (!l->is_ahead) return;
-    l->flight   = l->ahead;
-    l->is_ahead = 0;
-    for (int g = 0; g < e->n_group; g++) {
-        l->seat[g].batch = l->seat[g].next;
-        l->seat[g].row0  = l->seat[g].next_row0;
-    }
+        fm__engine_post(e, &l->seat[g], &l->flight[l->oldest].rows[g]);
+    l->oldest = (l->oldest + 1) % FM__FLIGHTS;
+    l->n_flight--;
 }
 
 void fm__engine_give_up(fm_engine *e)
 {
     for (int i = 0; i < e->n_lane; i++) {
-        e->lane[i].is_in_flight = e->lane[i].is_ahead = 0;
+        e->lane[i].n_flight = 0;
         for (int g = 0; g < e->n_group; g++) fm_sched_give_up(e->lane[i].seat[g].sched);
     }
 }
@@ -249,7 +243,7 @@ static fm_status advance(fm_engine *e)
 {
     fm_lane *l = idle_with_work(e);
     if (l) FM_TRY(guarded(e, launch, l));
-    if (l && l->is_in_flight && idle_with_work(e)) return FM_OK;
+    if (l && l->n_flight && idle_with_work(e)) return FM_OK;
     if (!(l = oldest_in_flight(e))) return FM_OK;
     FM_TRY(guarded(e, launch_ahead, l));
     FM_TRY(guarded(e, finish, l));
@@ -280,7 +274,7 @@ fm_status fm__engine_drain(fm_engine *e)
 int fm__engine_busy_own(const fm_engine *e)
 {
     for (int i = 0; i < e->n_lane; i++)
-        if (e->lane[i].is_in_flight || fm__lane_busy(e, &e->lane[i])) return 1;
+        if (e->lane[i].n_flight || fm__lane_busy(e, &e->lane[i])) return 1;
     return 0;
 }
 

@@ -118,6 +118,31 @@ fm_status fm__agree_start(fm_world *w, const fm_options *o, const fm_model_path 
     return agree_config(w, path);
 }
 
+static uint64_t hash_tokenizer(const char *dir)
+{
+    static const char *const name[] = {"tokenizer.json", "tiktoken.model", "tokenizer_config.json"};
+    uint64_t                 print  = 0;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        char     path[4400];
+        uint64_t hash = 0;
+        size_t   size = 0;
+        snprintf(path, sizeof path, "%s/%s", dir, name[i]);
+        if (access(path, F_OK) == 0 && hash_file(path, SIZE_MAX, &hash, &size) == FM_OK)
+            print += fm_rng_key(name[i], hash);
+    }
+    return print;
+}
+
+fm_status fm__agree_tokenizer(fm_world *w, const char *dir, int uses_it)
+{
+    char     text[96] = "none";
+    uint64_t print    = uses_it && dir ? hash_tokenizer(dir) : 0;
+    uint64_t first    = print;
+    FM_TRY(fm_broadcast(fm_world_comm(w), &first, sizeof first, 0));
+    if (uses_it && dir) snprintf(text, sizeof text, "%016llx", (unsigned long long)print);
+    return fm_world_agree(w, "the tokenizer", uses_it ? print : first, text);
+}
+
 static int is_checkpoint_file(const char *name)
 {
     const size_t n = strlen(name), tail = strlen(".safetensors");

@@ -12,6 +12,10 @@
  * in what. */
 fm_status fm__agree_start(fm_world *w, const fm_options *o, const fm_model_path *path);
 
+/* The same tokenizer, by the content of its files, on every rank that uses one:
+ * what they write is read as one engine's.  dir NULL: none. */
+fm_status fm__agree_tokenizer(fm_world *w, const char *dir, int uses_it);
+
 /* The same checkpoint: names, sizes and headers of its files.  *print is a
  * number for it, 0 for a built-in shape. */
 fm_status fm__agree_checkpoint(fm_world *w, const fm_model_path *path, uint64_t *print);

@@ -13,7 +13,7 @@ static void cancel_jobs(fm_engine *e)
     while (e->jobs) {
         for (fm_job *j = e->jobs; j; j = j->next)
             if (j->request.state != FM_REQ_DONE) fm_sched_cancel(j->seat->sched, &j->request);
-        for (int i = 0; i < e->n_lane * e->n_group; i++) fm__engine_post(e, fm__seat(e, i), 0);
+        for (int i = 0; i < e->n_lane * e->n_group; i++) fm__engine_post(e, fm__seat(e, i), NULL);
     }
 }
 

@@ -31,28 +31,35 @@
 #include "llm/text/stop.h"
 
 typedef struct {
-    fm_kv          *kv;
-    fm_sched       *sched;
-    int64_t         load;  /* tokens its unfinished jobs came with and may still produce */
-    const fm_batch *batch; /* of the step in flight, the scheduler's; NULL: no rows */
-    const fm_batch *next;  /* of the step ahead */
-    int             row0, next_row0; /* its first out row among those of the lane, in each */
+    fm_kv    *kv;
+    fm_sched *sched;
+    int64_t   load; /* tokens its unfinished jobs came with and may still produce */
 } fm_seat;
 
-/* A step that was launched. */
+/* What a seat has of a step. */
 typedef struct {
-    uint32_t     serial;
-    fm_read_plan plan;      /* what this rank runs of it */
-    int          is_chosen; /* the back end chooses its tokens, for this ticket */
-    int          ticket;
-    int          is_free;   /* nothing in the next step depends on its tokens but its rows */
+    const fm_batch *batch; /* the scheduler's; NULL: no rows */
+    int             row0;  /* its first out row among those of the lane */
+} fm_seat_rows;
+
+/* A step that is planned, then launched. */
+typedef struct {
+    uint32_t      serial;
+    fm_seat_rows *rows;      /* [n_group] of each seat */
+    fm_read_plan  plan;      /* what this rank runs of it */
+    int           is_chosen; /* the back end chooses its tokens, for this ticket */
+    int           ticket;
+    int           is_free;   /* nothing in the next step depends on its tokens but its rows */
 } fm_flight;
+
+/* A step may be launched while one other is under way. */
+enum { FM__FLIGHTS = 2 };
 
 typedef struct {
     fm_seat  *seat;  /* [n_group] */
     int32_t   page0; /* its pages begin here in every group's pool */
-    int       is_in_flight, is_ahead;
-    fm_flight flight, ahead; /* the step in flight, and the one after it */
+    fm_flight flight[FM__FLIGHTS]; /* in turn */
+    int       oldest, n_flight;    /* the next to end, and how many are under way */
 } fm_lane;
 
 /* One answer being written: a request and what turns its tokens into text. */
@@ -137,8 +144,8 @@ struct fm_engine {
     double                load_seconds, forward_seconds, last_gen_throughput;
 };
 
-/* engine_jobs.c: events of a seat's step, n_out rows of it, then its ended jobs. */
-void fm__engine_post(fm_engine *e, fm_seat *s, int n_out);
+/* engine_jobs.c: events of a seat's step, NULL: there was none, then its ended jobs. */
+void fm__engine_post(fm_engine *e, fm_seat *s, const fm_seat_rows *rows);
 void fm__engine_post_event(fm_engine *e, const fm_event *ev); /* another engine's */
 void fm__engine_free_jobs(fm_engine *e);
 

@@ -17,16 +17,22 @@ static fm_status create_seat(fm_seat *s, const fm_sched_options *o, int max_leas
 
 fm_status fm__lanes_create(fm_engine *e, int n_lane, const fm_sched_options *o, int share)
 {
-    e->n_group = e->layout.n_group;
-    e->lane    = calloc((size_t)n_lane, sizeof *e->lane);
-    fm_seat *s = calloc((size_t)n_lane * (size_t)e->n_group, sizeof *s);
-    if (!e->lane || !s) {
+    const size_t n_seat = (size_t)n_lane * (size_t)e->layout.n_group;
+    e->n_group          = e->layout.n_group;
+    e->lane             = calloc((size_t)n_lane, sizeof *e->lane);
+    fm_seat      *s     = calloc(n_seat, sizeof *s);
+    fm_seat_rows *rows  = calloc(n_seat * FM__FLIGHTS, sizeof *rows);
+    if (!e->lane || !s || !rows) {
         free(s);
+        free(rows);
         return fm_fail(FM_E_OOM, "lanes");
     }
     e->n_lane = n_lane;
-    for (int i = 0; i < e->n_lane; i++)
+    for (int i = 0; i < e->n_lane; i++) {
         e->lane[i] = (fm_lane){.seat = s + i * e->n_group, .page0 = i * o->n_page};
+        for (int k = 0; k < FM__FLIGHTS; k++)
+            e->lane[i].flight[k].rows = rows + (i * FM__FLIGHTS + k) * e->n_group;
+    }
     for (int i = 0; i < e->n_lane * e->n_group; i++) /* one lease more, for scoring */
         FM_TRY(create_seat(&s[i], o, o->max_running + 1, share));
     return FM_OK;
@@ -38,6 +44,7 @@ void fm__lanes_destroy(fm_engine *e)
         fm_sched_destroy(fm__seat(e, i)->sched);
         fm_kv_destroy(fm__seat(e, i)->kv);
     }
+    if (e->n_lane) free(e->lane[0].flight[0].rows);
     if (e->n_lane) free(e->lane[0].seat);
     free(e->lane);
 }

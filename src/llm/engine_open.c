@@ -136,12 +136,18 @@ static fm_status open_source(opening *p)
     return FM_OK;
 }
 
+/* Where it is; NULL: work on ids alone. */
+static const char *tokenizer_dir(const opening *p)
+{
+    if (p->o->skip_tokenizer_init) return NULL;
+    if (p->o->tokenizer_path) return *p->o->tokenizer_path ? p->o->tokenizer_path : NULL;
+    return p->path.dir[0] && fm_tokenizer_exists(p->path.dir) ? p->path.dir : NULL;
+}
+
 static fm_status open_tokenizer(opening *p)
 {
-    const char *dir = p->o->tokenizer_path ? p->o->tokenizer_path : p->path.dir;
-    if (!p->e->layout.is_leader) return FM_OK;
-    if (p->o->skip_tokenizer_init || !*dir) return FM_OK;
-    if (!p->o->tokenizer_path && !fm_tokenizer_exists(dir)) return FM_OK; /* ids alone */
+    const char *dir = tokenizer_dir(p);
+    if (!dir || !p->e->layout.is_leader) return FM_OK;
     FM_TRY(fm_tokenizer_open(&p->e->tokenizer, dir));
     FM_TRY(fm_tokenizer_scratch_create(&p->e->scratch, p->e->tokenizer));
     return fm_grammars_create(&p->e->grammars, p->e->tokenizer, p->e->config.vocab, p->e->config.eos,
@@ -153,7 +159,8 @@ static fm_status start_threads(opening *p)
     fm_engine *e     = p->e;
     int        index = 0;
     const int  n     = fm_world_on_cpus(e->world, &index);
-    FM_TRY(fm_threads_create_part(&e->threads, p->o->cpu_bind, (int)p->o->threads, index, n));
+    const char *bind = p->o->cpu_bind ? p->o->cpu_bind : p->hooks ? "auto" : "none";
+    FM_TRY(fm_threads_create_part(&e->threads, bind, (int)p->o->threads, index, n));
     fm_threads_pin(e->threads);
     return FM_OK;
 }
@@ -302,8 +309,8 @@ static fm_status build_leader(opening *p)
                 e->overlaps                ? "yes"
                 : e->layout.size.pp > 1 ? "no, the lanes of a pipeline keep its stages busy"
                                         : "no");
-    return e->layout.n_replica > 1 && fm_engine_is_leader(e) ? fm__replicas_create(&e->replicas, e)
-                                                             : FM_OK;
+    if (e->layout.n_replica == 1 || !fm_engine_is_leader(e)) return FM_OK;
+    return fm__replicas_create(&e->replicas, e, p->o->world.comm_timeout);
 }
 
 static fm_status build_rooms(opening *p)
@@ -316,7 +323,10 @@ static fm_status build_rooms(opening *p)
 
 static fm_status agree(opening *p)
 {
+    const fm_layout *l = &p->e->layout;
     FM_TRY(fm__agree_start(p->e->world, p->o, &p->path));
+    if (l->n_replica > 1)
+        FM_TRY(fm__agree_tokenizer(p->e->world, tokenizer_dir(p), l->is_leader));
     return fm__agree_checkpoint(p->e->world, &p->path, &p->checkpoint);
 }
 

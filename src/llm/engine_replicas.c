@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "llm/rank/mailbox.h"
 #include "llm/rank/replica_wire.h"
@@ -23,20 +24,23 @@ typedef struct sent {
 
 typedef struct {
     fm_mailbox    *box;
-    int64_t        load; /* tokens of its unfinished answers */
-    fm_engine_info info; /* the last it told */
+    int64_t        load;  /* tokens of its unfinished answers; 0: it owes none */
+    double         heard; /* when it last spoke, or got work after it had none */
+    fm_engine_info info;  /* the last it told */
 } remote;
 
 struct fm_replicas {
     fm_engine *e;
     remote    *remote; /* [n_replica] the first is this engine and has no box */
     int        n_replica;
-    int64_t    n_event; /* that have come */
+    double     patience; /* seconds one that owes answers may be silent */
+    double     stepped;  /* when the last step ended */
+    int64_t    n_event;  /* that have come */
     int        n_sent;
     sent      *bucket[N_BUCKET];
 };
 
-fm_status fm__replicas_create(fm_replicas **out, fm_engine *e)
+fm_status fm__replicas_create(fm_replicas **out, fm_engine *e, double patience)
 {
     fm_replicas *r = calloc(1, sizeof *r);
     remote      *m = calloc((size_t)e->layout.n_replica, sizeof *m);
@@ -45,7 +49,8 @@ fm_status fm__replicas_create(fm_replicas **out, fm_engine *e)
         free(m);
         return fm_fail(FM_E_OOM, "replicas");
     }
-    *r   = (fm_replicas){.e = e, .remote = m, .n_replica = e->layout.n_replica};
+    *r   = (fm_replicas){
+          .e = e, .remote = m, .n_replica = e->layout.n_replica, .patience = patience};
     *out = r; /* the engine closes what is there */
     for (int d = 1; d < r->n_replica; d++) {
         FM_TRY(fm_mailbox_create(&m[d].box, e->groups.replica[d]));
@@ -94,13 +99,6 @@ static int least_loaded(const fm_replicas *r)
     return best;
 }
 
-/* As fm_engine_submit would refuse it here. */
-static fm_status check(const fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n)
-{
-    const fm_request r = {.token = (int32_t *)token, .n_prompt = n, .sampling = p->sampling};
-    return fm_sched_check(fm__seat(e, 0)->sched, &r);
-}
-
 static fm_status remember(fm_replicas *r, uint64_t id, const fm_prompt *p, int to)
 {
     sent *s = calloc(1, sizeof *s);
@@ -111,6 +109,7 @@ static fm_status remember(fm_replicas *r, uint64_t id, const fm_prompt *p, int t
                 .load    = (int64_t)p->n_token + p->sampling.max_new_tokens,
                 .next    = r->bucket[id % N_BUCKET]};
     r->bucket[id % N_BUCKET] = s;
+    if (!r->remote[to].load) r->remote[to].heard = fm_now();
     r->remote[to].load += s->load * s->n_left;
     r->n_sent++;
     return FM_OK;
@@ -123,7 +122,6 @@ fm_status fm__replicas_submit(fm_engine *e, const fm_prompt *p, const int32_t *t
     const int    to = p->grammar ? 0 : least_loaded(r); /* a grammar cannot travel */
     *is_sent        = to > 0;
     if (!*is_sent) return FM_OK;
-    FM_TRY(check(e, p, token, n));
     fm_prompt q = *p;
     q.text      = NULL;
     q.token     = token;
@@ -180,6 +178,7 @@ static void end_answer(fm_replicas *r, uint64_t id)
 static fm_status take_frame(fm_replicas *r, remote *m, const fm_frame *f)
 {
     fm_event ev;
+    m->heard = fm_now();
     if (f->kind == INFO && f->bytes == sizeof m->info) {
         memcpy(&m->info, f->data, sizeof m->info);
         return FM_OK;
@@ -203,11 +202,33 @@ static fm_status move_all(fm_replicas *r)
     return FM_OK;
 }
 
+/* Each tells its numbers after every step: one that owes answers and says nothing
+ * hangs, although its process lives. */
+static fm_status check_alive(const fm_replicas *r)
+{
+    for (int d = 1; d < r->n_replica; d++) {
+        const remote *m      = &r->remote[d];
+        const double  silent = fm_now() - m->heard;
+        if (m->load && silent > r->patience)
+            return fm_fail(FM_E_COMM, "replica %d has not answered for %.1f s", d, silent);
+    }
+    return FM_OK;
+}
+
+/* Nothing moves between steps: a caller who was elsewhere has not listened. */
+static void excuse_pause(fm_replicas *r)
+{
+    const double now = fm_now();
+    for (int d = 1; d < r->n_replica && now - r->stepped > r->patience / 2; d++)
+        r->remote[d].heard = now;
+}
+
 static fm_status step(fm_engine *e)
 {
     fm_replicas  *r        = e->replicas;
     const int64_t n_before = r->n_event;
     FM_TRY(move_all(r));
+    FM_TRY(check_alive(r));
     if (fm__engine_busy_own(e)) {
         FM_TRY(fm__engine_step_own(e));
         return move_all(r);
@@ -219,7 +240,9 @@ static fm_status step(fm_engine *e)
 
 fm_status fm__replicas_step(fm_engine *e)
 {
-    const fm_status rc = step(e);
+    excuse_pause(e->replicas);
+    const fm_status rc   = step(e);
+    e->replicas->stepped = fm_now();
     if (rc != FM_OK) fm_world_abort(e->world, "%s", fm_why());
     return FM_OK;
 }

@@ -12,8 +12,9 @@
 
 #include "llm/engine_internal.h"
 
-/* On rank 0.  Events come back through fm__engine_post_event. */
-fm_status fm__replicas_create(fm_replicas **out, fm_engine *e);
+/* On rank 0.  Events come back through fm__engine_post_event.  A replica that owes
+ * answers and is silent for `patience` seconds ends the job. */
+fm_status fm__replicas_create(fm_replicas **out, fm_engine *e, double patience);
 fm_status fm__replicas_hang_up(fm_replicas *r); /* the others end; NULL is fine */
 void      fm__replicas_destroy(fm_replicas *r); /* NULL is fine */
 

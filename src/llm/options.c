@@ -18,7 +18,7 @@ const fm_knob fm_engine_knobs[] = {
     K(INT, context_length, "context-length", "0", 0, 1 << 24, "N", "tokens of one sequence; 0: what the model allows"),
     K(WORD, device, "device", "auto", 0, 0, "NAME", "where to compute: cpu, cuda, or auto, a GPU if one can be used"),
     K(INT, threads, "threads", "0", 0, 4096, "N", "CPU threads; 0: the cores of this process"),
-    K(WORD, cpu_bind, "cpu-bind", "auto", 0, 0, "HOW", "auto: a core for each thread; none; or a list of CPUs such as 0-7,16"),
+    K(WORD, cpu_bind, "cpu-bind", NULL, 0, 0, "HOW", "auto: a core for each thread (default); none; or a list of CPUs such as 0-7,16"),
     K(INT, seed, "random-seed", "0", 0, 9e15, "N", "of dummy weights and of requests without a seed"),
 
     K(REAL, mem_fraction_static, "mem-fraction-static", "0", 0, 1, "F",

@@ -8,7 +8,8 @@
 
 typedef struct fm_options {
     char   *model_path, *tokenizer_path, *load_format, *dtype, *json_model_override_args;
-    char   *schedule_policy, *device, *kv_cache_dtype, *cpu_bind, *pp_layer_partition;
+    char   *schedule_policy, *device, *kv_cache_dtype, *pp_layer_partition;
+    char   *cpu_bind; /* NULL: auto in a command, none in another's program */
     int64_t seed, threads;
     int64_t page_size, max_total_tokens, max_running_requests, max_prefill_tokens;
     int64_t chunked_prefill_size, context_length;

@@ -29,6 +29,10 @@ ask 0 --max-new-tokens 12 --temperature 1 --seed 3 "Hello there"
 cp "$work/out" "$work/drawn"
 ask 0 --max-new-tokens 12 --temperature 1 --seed 3 "Hello there"
 cmp -s "$work/out" "$work/drawn" || fail "the same seed, another answer"
+ask 0 --max-new-tokens 12 --temperature 1.5 "Hello there"
+cp "$work/out" "$work/drawn"
+ask 0 --max-new-tokens 12 --temperature 1.5 "Hello there"
+cmp -s "$work/out" "$work/drawn" && fail "no seed, but the same answer in the next run"
 
 # Stop strings: any of several ends the answer, before the stop itself.
 letter=$(head -c 6 "$work/answer" | tail -c 2)

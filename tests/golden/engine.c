@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public interface on a small dummy model with a tokenizer. */
+#define _GNU_SOURCE
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -27,20 +32,28 @@ typedef struct {
 
 static fm_engine *engine;
 
-static int open_engine(void **state)
+static void open_with_context(const char *n_token)
 {
-    (void)state;
     fm_options *o = NULL;
     assert_int_equal(fm_options_create(&o), FM_OK);
     fm_options_set(o, "model-path", "r1-mini");
     fm_options_set(o, "tokenizer-path", FM_TEST_DATA "/tokenizer");
     fm_options_set(o, "max-total-tokens", "4096");
-    fm_options_set(o, "context-length", "256");
+    fm_options_set(o, "context-length", n_token);
     fm_options_set(o, "json-model-override-args",
                    "{\"num_hidden_layers\":2,\"hidden_size\":128,\"intermediate_size\":256,"
                    "\"moe_intermediate_size\":64,\"n_routed_experts\":16,\"vocab_size\":4096}");
     if (fm_engine_open(&engine, o) != FM_OK) fail_msg("%s", fm_why());
     fm_options_destroy(o);
+}
+
+static cpu_set_t before_open;
+
+static int open_engine(void **state)
+{
+    (void)state;
+    sched_getaffinity(0, sizeof before_open, &before_open);
+    open_with_context("256");
     return 0;
 }
 
@@ -151,6 +164,79 @@ static void n_answers_differ_and_come_back(void **state)
     free_answers(&a), free_answers(&b);
 }
 
+static void n_answers_compute_their_prompt_once(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    int32_t   token[N];
+    fm_prompt p = drawn("", 3);
+    fm_event  ev;
+    int       n_ended = 0;
+    for (int i = 0; i < N; i++) token[i] = (51 * i + 700) % 4096;
+    p.text                    = NULL;
+    p.token                   = token;
+    p.n_token                 = N;
+    p.n                       = 4;
+    p.sampling.max_new_tokens = 2;
+    const int64_t before      = fm_engine_get_info(engine).sched.n_prefill_row;
+    submit(&p);
+    while (fm_engine_busy(engine)) {
+        assert_int_equal(fm_engine_step(engine), FM_OK);
+        while (fm_engine_poll(engine, &ev)) {
+            if (ev.finish == FM_FINISH_NONE) continue;
+            n_ended++;
+            assert_true(ev.index == 0 ? ev.n_cached == 0 : ev.n_cached > N / 2);
+        }
+    }
+    assert_int_equal(n_ended, 4);
+    assert_true(fm_engine_get_info(engine).sched.n_prefill_row - before < 2 * N);
+}
+
+static size_t mapped_bytes(void)
+{
+    unsigned long n_page = 0;
+    FILE         *f      = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu", &n_page), 1);
+    fclose(f);
+    return n_page * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* As if memory ended `bytes` from here. */
+static fm_status submit_within(size_t bytes, const fm_prompt *p)
+{
+    struct rlimit all, few;
+    assert_int_equal(getrlimit(RLIMIT_AS, &all), 0);
+    few          = all;
+    few.rlim_cur = mapped_bytes() + bytes;
+    assert_int_equal(setrlimit(RLIMIT_AS, &few), 0);
+    const fm_status rc = fm_engine_submit(engine, p, NULL);
+    assert_int_equal(setrlimit(RLIMIT_AS, &all), 0);
+    return rc;
+}
+
+/* More answers than memory has room for: none of them is begun. */
+static void n_answers_come_all_or_none(void **state)
+{
+    (void)state;
+    enum { CONTEXT = 160000, N = 32 };
+    fm_engine *usual = engine;
+    fm_prompt  p     = drawn("Choose", 3);
+    answers    a;
+    open_with_context("160000");
+    p.n                       = N;
+    p.sampling.max_new_tokens = CONTEXT; /* each has room for a whole context */
+    assert_int_equal(submit_within(CONTEXT * sizeof(int32_t) * 3 / 2, &p), FM_E_OOM);
+    assert_false(fm_engine_busy(engine));
+    p.n                       = 2;
+    p.sampling.max_new_tokens = MAX_NEW;
+    run(&a, submit(&p));
+    for (int i = 0; i < 2; i++) assert_int_equal(a.n[i], MAX_NEW);
+    free_answers(&a);
+    fm_engine_close(engine);
+    engine = usual;
+}
+
 static void a_stop_string_cuts_the_text(void **state)
 {
     (void)state;
@@ -246,6 +332,24 @@ static void what_cannot_run_is_refused(void **state)
     p.sampling.temperature    = 0;
     p.sampling.max_new_tokens = -1;
     refused(&p, "max_new_tokens");
+    p.sampling.max_new_tokens = 4;
+    p.n_token                 = -4;
+    refused(&p, "-4 tokens");
+    p.n_token = 3;
+    p.token   = NULL;
+    refused(&p, "no list");
+    p.token = token;
+    p.n     = -1;
+    refused(&p, "n is -1");
+    p.n = INT32_MAX;
+    refused(&p, "n is 2147483647");
+    p.n      = 1;
+    p.n_stop = -1;
+    refused(&p, "n_stop is -1");
+    p.n_stop = 2;
+    refused(&p, "stop string 0 is NULL");
+    p.stop = (const char *const[]){"a", NULL};
+    refused(&p, "stop string 1 is NULL");
     fm_prompt bad = greedy("\xff\xfe");
     assert_int_equal(fm_engine_submit(engine, &bad, NULL), FM_E_FORMAT);
 }
@@ -316,12 +420,29 @@ static void prompt_logprobs_are_those_of_the_logits(void **state)
     free(logits);
 }
 
+static void a_step_leaves_the_calling_thread_free(void **state)
+{
+    (void)state;
+    cpu_set_t       after;
+    fm_event        ev;
+    const fm_prompt p = greedy("Once upon a time");
+    submit(&p);
+    while (fm_engine_busy(engine)) {
+        assert_int_equal(fm_engine_step(engine), FM_OK);
+        while (fm_engine_poll(engine, &ev)) continue;
+    }
+    sched_getaffinity(0, sizeof after, &after);
+    assert_true(CPU_EQUAL(&before_open, &after));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_and_ends_by_length),
         cmocka_unit_test(a_seed_is_kept_in_any_company),
         cmocka_unit_test(n_answers_differ_and_come_back),
+        cmocka_unit_test(n_answers_compute_their_prompt_once),
+        cmocka_unit_test(n_answers_come_all_or_none),
         cmocka_unit_test(a_stop_string_cuts_the_text),
         cmocka_unit_test(a_stop_id_ends_it_and_leaves_no_text),
         cmocka_unit_test(logprobs_come_with_alternatives),
@@ -329,6 +450,7 @@ int main(void)
         cmocka_unit_test(what_cannot_run_is_refused),
         cmocka_unit_test(long_answers_are_cut_to_the_context),
         cmocka_unit_test(prompt_logprobs_are_those_of_the_logits),
+        cmocka_unit_test(a_step_leaves_the_calling_thread_free),
     };
     return cmocka_run_group_tests(tests, open_engine, close_engine);
 }

@@ -69,7 +69,21 @@ cp "$work/this/config.json" "$work/that"
 dd if=/dev/urandom of="$work/that/model.safetensors" bs=100000 seek=2 count=4 conv=notrunc 2>/dev/null
 elsewhere "the checkpoint"
 
+# Replicas write text: their leaders need the same tokenizer, wherever it lies.
+mkdir "$work/words" "$work/other"
+cp "$data/tokenizer/"* "$work/words"
+cp "$data/tokenizer/"* "$work/other"
+replicas() { refused 2 "the tokenizer differs between ranks: .* on rank 1" --dp 2 --tokenizer-path "$work/words"; }
+ODD='set -- "$@" --skip-tokenizer-init'
+replicas
+printf ' ' >>"$work/other/tokenizer.json"
+ODD='set -- "$@" --tokenizer-path '"$work/other"
+replicas
+cp "$work/words/tokenizer.json" "$work/other"
+timeout 20 "$here/mpirun.sh" 2 "$wrap" "$fathom" $shape --json-model-override-args "$small_shape" --dp 2 \
+    --tokenizer-path "$work/words" >"$work/out" 2>"$work/err" </dev/null || fail "a copy of the tokenizer is refused"
+
 # Address space for MPI and the program on one rank, but not for its weights.
 ODD="ulimit -v 1200000"
-refused 2 "rank 1 on .*weights: .*memory" --tp 2 --json-model-override-args {}
+refused 2 "rank 1 on .*weights.*\(memory\|for everything\)" --tp 2 --json-model-override-args {}
 echo "what cannot be is refused with a sentence"

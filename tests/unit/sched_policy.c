@@ -23,13 +23,18 @@ static const fm_sched_options plain = {
     .n_page = 200, .policy = FM_POLICY_FCFS, .conservativeness = 1, .eos = {EOS}, .n_eos = 1,
 };
 
-static void open_with(const fm_sched_options *o)
+static void open_sharing(const fm_sched_options *o, int share)
 {
     const fm_kv_options k = {.n_page = o->n_page, .page_size = o->page_size,
                              .max_lease = o->max_running, .max_context = o->max_context,
-                             .share = 1};
+                             .share = share};
     assert_int_equal(fm_kv_create(&kv, &k), FM_OK);
     assert_int_equal(fm_sched_create(&s, o, kv), FM_OK);
+}
+
+static void open_with(const fm_sched_options *o)
+{
+    open_sharing(o, 1);
 }
 
 static void shut(void)
@@ -310,26 +315,123 @@ static void longest_prefix_first(void **state)
     run_one_by_one(FM_POLICY_LPM, 126, (int[]){1, 3, 2}); /* 129: fcfs until there are fewer */
 }
 
-static void lpm_waits_for_a_prefix_being_computed(void **state)
+static void waits_for_a_prefix_being_computed(void **state)
 {
     (void)state;
     fm_sched_options o = plain;
     o.chunk            = 100;
-    for (int lpm = 0; lpm < 2; lpm++) {
-        o.policy = lpm ? FM_POLICY_LPM : FM_POLICY_FCFS;
-        open_with(&o);
+    for (int i = 0; i < 4; i++) {
+        const int shares = i / 2;
+        o.policy         = i % 2 ? FM_POLICY_LPM : FM_POLICY_FCFS;
+        open_sharing(&o, shares);
         fm_request *first = submit(ask(0, 48, 0, 9)), *same = submit(ask(1, 44, 0, 9));
         fm_request *other = submit(ask(2, 8, 3000, 9));
         step(WORD);
         assert_int_equal(first->state, FM_REQ_RUNNING);
-        assert_int_equal(same->state, lpm ? FM_REQ_WAITING : FM_REQ_RUNNING);
+        assert_int_equal(same->state, shares ? FM_REQ_WAITING : FM_REQ_RUNNING);
         assert_int_equal(other->state, FM_REQ_RUNNING);
         step(WORD);
         assert_int_equal(same->state, FM_REQ_RUNNING);
-        assert_int_equal(same->n_cached, lpm ? 40 : 0);
-        assert_int_equal(same->lease.page[9], first->lease.page[9]); /* shared either way */
+        assert_int_equal(same->n_cached, shares ? 40 : 0);
+        if (shares) assert_int_equal(same->lease.page[9], first->lease.page[9]);
         shut();
     }
+}
+
+static void a_burst_computes_its_prompt_once(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    for (o.chunk = 16; o.chunk <= 256; o.chunk *= 2) {
+        open_with(&o);
+        for (int i = 0; i < 8; i++) submit(ask(i, 200, 0, 5));
+        while (step(WORD)) continue;
+        for (int i = 0; i < 8; i++) assert_true(request[i].n_cached >= (i ? 160 : 0));
+        assert_true(fm_sched_get_stats(s).n_prefill_row <= 200 + 7 * 40);
+        shut();
+    }
+}
+
+/* Who waits for a prefix is overtaken, but finds a place when it is there. */
+static void who_waits_for_a_prefix_keeps_a_place(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    o.chunk            = 100;
+    o.max_running      = 3;
+    open_with(&o);
+    submit(ask(0, 48, 0, 9));
+    fm_request *same = submit(ask(1, 48, 0, 9)), *other = submit(ask(2, 8, 3000, 9));
+    fm_request *last = submit(ask(3, 8, 4000, 9));
+    step(WORD);
+    assert_int_equal(same->state, FM_REQ_WAITING);
+    assert_int_equal(other->state, FM_REQ_RUNNING);
+    assert_int_equal(last->state, FM_REQ_WAITING);
+    step(WORD);
+    assert_int_equal(same->state, FM_REQ_RUNNING);
+    assert_int_equal(last->state, FM_REQ_WAITING);
+    shut();
+}
+
+/* Nobody is computing the prefix any more once the one who was has ended. */
+static void does_not_wait_for_one_that_ended(void **state)
+{
+    (void)state;
+    open_with(&plain);
+    fm_request *first = submit(ask(0, 200, 0, 9)), *same = submit(ask(1, 200, 0, 9));
+    step(WORD);
+    assert_int_equal(same->state, FM_REQ_WAITING);
+    fm_sched_cancel(s, first);
+    step(WORD);
+    assert_int_equal(same->state, FM_REQ_RUNNING);
+    assert_int_equal(same->n_cached, 16);
+    shut();
+}
+
+/* A text that continues nothing, in a stream of others that do. */
+static void lpm_lets_nobody_starve(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    o.max_running      = 1;
+    o.policy           = FM_POLICY_LPM;
+    open_with(&o);
+    submit(ask(0, 40, 0, 1));
+    while (step(WORD)) continue;
+
+    fm_request *odd = submit(ask(1, 8, 3000, 1));
+    int         n   = 2;
+    submit(ask(n++, 40, 0, 1));
+    for (; odd->state == FM_REQ_WAITING; step(WORD)) {
+        assert_true(n < N_REQUEST);
+        submit(ask(n++, 40, 0, 1)); /* before the one that runs ends */
+    }
+    assert_true(n > 20); /* it was overtaken before */
+    shut();
+}
+
+/* Who was writing already goes on before others begin, whatever is cached. */
+static void lpm_resumes_before_it_begins(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    o.policy           = FM_POLICY_LPM;
+    o.n_page           = 8;
+    o.conservativeness = 0;
+    open_with(&o);
+    fm_request *early = submit(ask(0, 6, 0, 20));
+    step(WORD);
+    step(WORD);
+    fm_request *late = submit(ask(1, 6, 100, 14));
+    while (!late->n_preempted) assert_true(step(WORD) > 0);
+    fm_kv_flush(kv);
+    fm_request *fresh = submit(ask(2, 20, 0, 1)); /* begins as `early` does */
+    while (early->state != FM_REQ_DONE) assert_true(step(WORD) > 0);
+    assert_true(fm_kv_match(kv, fresh->token, 19) > 0);
+    step(WORD);
+    assert_int_equal(late->state, FM_REQ_RUNNING);
+    assert_int_equal(fresh->state, FM_REQ_WAITING);
+    shut();
 }
 
 static void admits_no_more_than_fits(void **state)
@@ -406,6 +508,29 @@ static void of_equals_the_latest_goes_back(void **state)
     assert_int_equal(b->n_preempted, 1);
     while (step(WORD)) continue;
     assert_int_equal(fm_request_n_output(b), 8);
+    shut();
+}
+
+static void the_lowest_priority_goes_back(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    o.n_page           = 8;
+    o.conservativeness = 0;
+    open_with(&o);
+    fm_request *early = submit(ask(0, 6, 0, 20));
+    step(WORD);
+    step(WORD);
+    fm_request *urgent = ask(1, 6, 100, 14);
+    urgent->priority   = 10;
+    submit(urgent);
+    while (!fm_sched_get_stats(s).n_preemption) assert_true(step(WORD) > 0);
+    assert_true(fm_request_n_output(urgent) < fm_request_n_output(early));
+    assert_int_equal(urgent->n_preempted, 0);
+    assert_int_equal(early->n_preempted, 1);
+    while (step(WORD)) continue;
+    assert_int_equal(fm_request_n_output(early), 20);
+    assert_int_equal(fm_request_n_output(urgent), 14);
     shut();
 }
 
@@ -549,11 +674,17 @@ int main(void)
         cmocka_unit_test(ends_from_outside),
         cmocka_unit_test(higher_priority_first),
         cmocka_unit_test(longest_prefix_first),
-        cmocka_unit_test(lpm_waits_for_a_prefix_being_computed),
+        cmocka_unit_test(waits_for_a_prefix_being_computed),
+        cmocka_unit_test(a_burst_computes_its_prompt_once),
+        cmocka_unit_test(who_waits_for_a_prefix_keeps_a_place),
+        cmocka_unit_test(does_not_wait_for_one_that_ended),
+        cmocka_unit_test(lpm_lets_nobody_starve),
+        cmocka_unit_test(lpm_resumes_before_it_begins),
         cmocka_unit_test(admits_no_more_than_fits),
         cmocka_unit_test(looks_ahead_to_releases),
         cmocka_unit_test(pages_it_would_reuse_are_not_spare),
         cmocka_unit_test(of_equals_the_latest_goes_back),
+        cmocka_unit_test(the_lowest_priority_goes_back),
         cmocka_unit_test(preempts_and_recomputes),
         cmocka_unit_test(a_resumed_request_finds_its_prompt),
         cmocka_unit_test(generated_pages_are_shared_unless_deterministic),

@@ -37,6 +37,7 @@ typedef struct fm_request {
     int32_t      n_scored;     /* of n_score, how many are done */
     double       admitted;     /* when it first joined, by the scheduler's clock */
     int32_t      n_preempted;
+    int32_t      n_overtaken;  /* times somebody behind it joined first */
     int          has_lease;
     fm_kv_lease  lease;
     uint64_t     arrival;      /* order of submission */

@@ -174,7 +174,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->matched_stop = -1;
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
-    r->n_scored = r->n_pending = 0;
+    r->n_scored = r->n_pending = r->n_overtaken = 0;
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);

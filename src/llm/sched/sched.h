@@ -13,8 +13,13 @@
  * Every step carries one token of each running sequence that is past its
  * prompt, then prefill chunks as far as the budgets go.  Admission counts
  * pages exactly and guesses only how long outputs will be; when the guess was
- * too bold, the sequence that has produced least goes back to the queue.
- * Nothing fails for lack of memory.
+ * too bold, a sequence goes back to the queue: of the lowest priority the one
+ * that has produced least.  Nothing fails for lack of memory.
+ *
+ * A prompt that one running is about to compute for a good part is not computed
+ * beside it: it waits for those pages, keeping a place among the running.  That,
+ * and the longest prefix first (lpm), lets others overtake, but nobody more often
+ * than a fixed number of times, and one that was preempted goes before newcomers.
  *
  * Pure bookkeeping: no model, no threads, no clock.  Nothing allocates after
  * fm_sched_create(); requests are the caller's, linked in place. */

@@ -4,7 +4,10 @@
 
 #include "llm/sched/sched_internal.h"
 
-enum { SHARED_MIN = 32 }; /* tokens worth waiting for */
+enum {
+    SHARED_MIN = 32, /* tokens worth waiting for */
+    PATIENCE   = 64, /* times a text is overtaken; then it is its turn */
+};
 
 /* Only the prompt is looked up: generated tokens are computed again in their
  * own form.  Where some exist the prompt's last row needs no logits; rows that
@@ -17,6 +20,7 @@ static int32_t n_lookup(const fm_request *r)
 
 static void start(fm_sched *s, fm_request *r)
 {
+    for (fm_request *q = s->waiting.head; q != r; q = q->next) q->n_overtaken++;
     fm__queue_remove(&s->waiting, r);
     const fm_status begun = fm_kv_begin(s->kv, &r->lease, r->token, n_lookup(r));
     FM_BUG_UNLESS(begun == FM_OK);
@@ -35,8 +39,6 @@ static void start(fm_sched *s, fm_request *r)
 /* Joins if rows and pages allow.  The first of all always may. */
 static int try_start(fm_sched *s, fm_request *r)
 {
-    if (s->n_running == s->opt.max_running) return 0;
-
     int32_t       n_idle;
     const int32_t n_cached = fm_kv_probe(s->kv, r->token, n_lookup(r), &n_idle);
     const int32_t share    = fm__prefill_share(s, r, n_cached);
@@ -47,31 +49,47 @@ static int try_start(fm_sched *s, fm_request *r)
     return 1;
 }
 
-static int32_t shared_prefix(const fm_request *a, const fm_request *b)
+static int32_t n_match(const fm_sched *s, const fm_request *r)
 {
-    const int32_t n = a->n_prompt < b->n_prompt ? a->n_prompt : b->n_prompt;
-    int32_t       i = 0;
-    while (i < n && a->token[i] == b->token[i]) i++;
-    return i;
+    return fm_kv_match(s->kv, r->token, n_lookup(r) - 1);
+}
+
+static int are_alike(const fm_request *a, const fm_request *b, int32_t from, int32_t to)
+{
+    return !memcmp(a->token + from, b->token + from, (size_t)(to - from) * sizeof *a->token);
+}
+
+static int was_overtaken_enough(const fm_request *r)
+{
+    return r->n_overtaken >= PATIENCE;
 }
 
 /* Someone running is about to compute a good part of this prompt. */
-static int better_waits(const fm_sched *s, const fm__candidate *c)
+static int better_waits(const fm_sched *s, const fm_request *r)
 {
+    if (!fm_kv_get_options(s->kv)->share || was_overtaken_enough(r)) return 0;
+
+    const int32_t here = n_match(s, r);
+    const int32_t good = fm__pages(s, here + SHARED_MIN) * s->opt.page_size;
+    if (good >= n_lookup(r)) return 0;
     for (int i = 0; i < s->n_running; i++) {
-        const fm_request *r = s->running[i].r;
-        if (r->n_computed >= r->n_prompt) continue;
-        const int32_t most = n_lookup(c->r) - 1;
-        int32_t       n    = shared_prefix(r, c->r);
-        if (n > most) n = most;
-        if (n - n % s->opt.page_size - c->n_match >= SHARED_MIN) return 1;
+        const fm_request *by = s->running[i].r;
+        if (by->n_computed >= by->n_prompt || by->n_prompt < good || fm__is_ending(by)) continue;
+        if (are_alike(r, by, here, good) && are_alike(r, by, 0, here)) return 1;
     }
     return 0;
+}
+
+/* One that had begun has a reader who waits. */
+static int is_its_turn(const fm_request *r)
+{
+    return r->n_preempted || was_overtaken_enough(r);
 }
 
 static int ranks_before(const fm__candidate *a, const fm__candidate *b)
 {
     if (a->r->priority != b->r->priority) return a->r->priority > b->r->priority;
+    if (is_its_turn(a->r) || is_its_turn(b->r)) return is_its_turn(a->r) > is_its_turn(b->r);
     return a->n_match > b->n_match; /* a stable sort keeps arrivals in order */
 }
 
@@ -81,7 +99,7 @@ static int sort_candidates(fm_sched *s)
     int            n = 0;
 
     for (fm_request *r = s->waiting.head; r; r = r->next, n++) {
-        const fm__candidate new = {r, fm_kv_match(s->kv, r->token, n_lookup(r) - 1)};
+        const fm__candidate new = {r, n_match(s, r)};
         int                 at  = n;
         while (at > 0 && ranks_before(&new, &c[at - 1])) at--;
         memmove(&c[at + 1], &c[at], (size_t)(n - at) * sizeof *c);
@@ -90,12 +108,29 @@ static int sort_candidates(fm_sched *s)
     return n;
 }
 
+/* Lets it join, or keeps a place for it while its prompt is computed by another.
+ * 0: neither is possible, and nobody behind it may join either. */
+static int admit_or_hold(fm_sched *s, fm_request *r, int *n_held)
+{
+    if (s->n_running + *n_held == s->opt.max_running) return 0;
+    if (!better_waits(s, r)) return try_start(s, r);
+    ++*n_held;
+    return 1;
+}
+
 static void admit_longest_prefix(fm_sched *s)
 {
-    const int n = sort_candidates(s);
-    for (int i = 0; i < n; i++) {
-        const fm__candidate *c = &s->candidate[i];
-        if (!better_waits(s, c) && !try_start(s, c->r)) return;
+    const int n      = sort_candidates(s);
+    int       n_held = 0;
+    for (int i = 0; i < n && admit_or_hold(s, s->candidate[i].r, &n_held); i++) continue;
+}
+
+static void admit_in_line(fm_sched *s)
+{
+    int n_held = 0;
+    for (fm_request *r = s->waiting.head, *next; r; r = next) {
+        next = r->next;
+        if (!admit_or_hold(s, r, &n_held)) return;
     }
 }
 
@@ -107,9 +142,6 @@ static int budget_left(const fm_sched *s)
 void fm__admit(fm_sched *s)
 {
     if (!s->waiting.n || !budget_left(s)) return;
-    if (s->opt.policy == FM_POLICY_LPM && s->waiting.n <= FM__LPM_MAX) {
-        admit_longest_prefix(s);
-        return;
-    }
-    while (s->waiting.head && try_start(s, s->waiting.head)) continue;
+    if (s->opt.policy == FM_POLICY_LPM && s->waiting.n <= FM__LPM_MAX) admit_longest_prefix(s);
+    else                                                               admit_in_line(s);
 }

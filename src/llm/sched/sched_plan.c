@@ -16,15 +16,20 @@ static int32_t decode_pages(const fm_sched *s)
     return n;
 }
 
-/* The one that loses least: the fewest outputs, among these the latest. */
+/* Of the lowest priority the one that loses least: the fewest outputs, among
+ * these the latest. */
+static int goes_back_before(const fm_request *a, const fm_request *b)
+{
+    const int32_t na = fm_request_n_output(a), nb = fm_request_n_output(b);
+    if (a->priority != b->priority) return a->priority < b->priority;
+    return na != nb ? na < nb : a->arrival > b->arrival;
+}
+
 static int victim(const fm_sched *s)
 {
     int v = 0;
-    for (int i = 1; i < s->n_running; i++) {
-        const fm_request *a = s->running[i].r, *b = s->running[v].r;
-        const int32_t     na = fm_request_n_output(a), nb = fm_request_n_output(b);
-        if (na < nb || (na == nb && a->arrival > b->arrival)) v = i;
-    }
+    for (int i = 1; i < s->n_running; i++)
+        if (goes_back_before(s->running[i].r, s->running[v].r)) v = i;
     return v;
 }
 
