@@ -28,7 +28,7 @@ test_build() # test_build BUILD CTEST-OPTION...
 {
     dir=$1
     shift
-    ctest --test-dir "$dir" --output-on-failure -j2 "$@" 2>&1 | tee "$log" # ranks have the machine alone
+    ctest --test-dir "$dir" --output-on-failure -j2 "$@" 2>&1 | tee "$log"
     count
 }
 

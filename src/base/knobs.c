@@ -73,12 +73,17 @@ fm_status fm_knob_set(const fm_knob *k, void *base, const char *value)
     }
 }
 
-static const char *environment(const char *name)
+/* FM_PAGE_SIZE for page-size; "" and unset leave the knob alone. */
+static fm_status set_from_environment(const fm_knob *k, void *base)
 {
-    char var[96] = "FM_";
-    for (size_t i = 0; name[i] && i + 4 < sizeof var; i++)
-        var[i + 3] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
-    return getenv(var);
+    char var[96] = "FM_", why[256];
+    for (size_t i = 0; k->name[i] && i + 4 < sizeof var; i++)
+        var[i + 3] = k->name[i] == '-' ? '_' : (char)toupper((unsigned char)k->name[i]);
+    const char     *value = getenv(var);
+    const fm_status rc    = value && *value ? fm_knob_set(k, base, value) : FM_OK;
+    if (rc == FM_OK) return FM_OK;
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "%s in the environment: %s", var, why);
 }
 
 static size_t value_bytes(fm_knob_kind kind)
@@ -90,10 +95,9 @@ static size_t value_bytes(fm_knob_kind kind)
 fm_status fm_knobs_init(const fm_knob *table, int n, void *base)
 {
     for (int i = 0; i < n; i++) {
-        const char *env = environment(table[i].name);
         memset((char *)base + table[i].offset, 0, value_bytes(table[i].kind));
         if (table[i].initial) FM_TRY(fm_knob_set(&table[i], base, table[i].initial));
-        if (env && *env) FM_TRY(fm_knob_set(&table[i], base, env));
+        FM_TRY(set_from_environment(&table[i], base));
     }
     return FM_OK;
 }

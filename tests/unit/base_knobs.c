@@ -115,6 +115,7 @@ static void environment_wins_over_defaults(void **state)
 
     setenv("FM_PAGE_SIZE", "many", 1);
     assert_int_equal(fm_knobs_init(table, N, &o), FM_E_ARG);
+    assert_non_null(strstr(fm_why(), "FM_PAGE_SIZE"));
     fm_knobs_fini(table, N, &o);
     unsetenv("FM_PAGE_SIZE");
     unsetenv("FM_PATH");

@@ -285,6 +285,8 @@ static void test_completion_and_generate(void **state)
     bad(fm__read_completion, "{\"prompt\": \"a\", \"suffix\": \"b\"}", "suffix");
     bad(fm__read_completion, "{\"prompt\": [1, -2]}", "prompt[1]");
     bad(fm__read_completion, "{\"prompt\": \"a\", \"max_tokens\": 1000}", "context");
+    bad(fm__read_completion, "{\"prompt\": \"a\", \"max_tokens\": 3, \"min_tokens\": 4}",
+        "min_tokens is 4");
     bad(fm__read_generate, "{\"text\": [\"a\"], \"sampling_params\": []}", "sampling_params");
     bad(fm__read_generate, "{\"text\": [\"a\", 5]}", "text");
     bad(fm__read_generate, "{\"input_ids\": [[1], 5]}", "input_ids");

@@ -136,8 +136,11 @@ static fm_status read_lengths(fm__params *p, const json_t *o, const fm__field_na
     p->max_given               = max >= 0;
     p->sampling.max_new_tokens = max >= 0 ? max : n_default ? n_default : facts->context;
     FM_TRY(read_int(&p->sampling.min_new_tokens, o, names->min_tokens, 0, INT32_MAX));
-    if (!p->max_given && p->sampling.min_new_tokens > p->sampling.max_new_tokens)
-        p->sampling.max_new_tokens = p->sampling.min_new_tokens;
+    if (p->sampling.min_new_tokens <= p->sampling.max_new_tokens) return FM_OK;
+    if (p->max_given)
+        return fm_fail(FM_E_ARG, "request: %s is %d, more than the %d tokens the answer may have",
+                       names->min_tokens, p->sampling.min_new_tokens, p->sampling.max_new_tokens);
+    p->sampling.max_new_tokens = p->sampling.min_new_tokens;
     return FM_OK;
 }
 
