@@ -8,7 +8,7 @@
 
 #include "bench_online.h"
 #include "json/read.h"
-#include "model_facts.h"
+#include "llm/load/config_read.h"
 
 typedef struct {
     json_t *body; /* NULL: no JSON */
@@ -79,7 +79,7 @@ static fm_status read_vocab(fm_online_server *s, const fm_options *engine)
     fm_model_path   path;
     fm_model_config config;
     FM_TRY(fm_model_path_find(&path, engine->model_path));
-    const fm_status rc = fm_model_config_at(&config, &path, engine);
+    const fm_status rc = fm_config_of(&config, &path, engine->json_model_override_args);
     if (rc != FM_OK) return s->tokenizer ? FM_OK : rc; /* a tokenizer alone will do */
     s->vocab = config.vocab;
     return FM_OK;

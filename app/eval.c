@@ -193,18 +193,6 @@ static fm_status write_answers(const fm_eval_set *s, const char *path)
     return fm_output_close(&f);
 }
 
-/* Known before the weights are read. */
-static fm_status check_tokenizer(const fm_options *o)
-{
-    int yes;
-    FM_TRY(fm_model_has_tokenizer(&yes, o));
-    if (yes) return FM_OK;
-    return fm_fail(FM_E_ARG,
-                   "%s has no tokenizer, and fathom eval works on text; give a directory that has "
-                   "one with --tokenizer-path",
-                   o->model_path);
-}
-
 static fm_status eval(command *c, int *passed)
 {
     fm_status  rc = FM_OK;
@@ -214,7 +202,7 @@ static fm_status eval(command *c, int *passed)
 
     FM_GO(fm_eval_load(&c->set, c->opt.set, c->opt.limit));
     FM_GO(fm_default_model(c->engine));
-    FM_GO(check_tokenizer(c->engine));
+    FM_GO(fm_model_need_tokenizer(c->engine, "eval"));
     FM_GO(fm_start_engine(&e, c->engine, &c->args));
     if (!fm_engine_is_leader(e)) {
         *passed = 1; /* the leader says */

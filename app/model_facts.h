@@ -5,13 +5,12 @@
 #define FM_APP_MODEL_FACTS_H
 
 #include "llm/engine.h"
-#include "llm/load/model_path.h"
-
-/* config.json, or the built-in shape, with --json-model-override-args. */
-fm_status fm_model_config_at(fm_model_config *out, const fm_model_path *where, const fm_options *o);
 
 /* Will the engine have a tokenizer?  FM_E_IO: there is no such model. */
 fm_status fm_model_has_tokenizer(int *yes, const fm_options *o);
+
+/* FM_E_ARG: it will have none, and the command works on text. */
+fm_status fm_model_need_tokenizer(const fm_options *o, const char *command);
 
 /* FM_E_ARG: --context-length is more than the model has positions. */
 fm_status fm_model_check_context(const fm_options *o);

@@ -10,7 +10,7 @@
 #include "args.h"
 #include "commands.h"
 #include "default_model.h"
-#include "llm/load/model_path.h"
+#include "model_facts.h"
 #include "start.h"
 #include "talk.h"
 
@@ -73,19 +73,6 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     return rc;
 }
 
-/* Known before the weights are read: a model without a tokenizer cannot talk. */
-static fm_status check_tokenizer(const fm_options *o)
-{
-    if (o->tokenizer_path) return FM_OK;
-    fm_model_path where;
-    FM_TRY(fm_model_path_find(&where, o->model_path));
-    if (where.dir[0] && fm_tokenizer_exists(where.dir)) return FM_OK;
-    return fm_fail(FM_E_ARG,
-                   "%s has no tokenizer, and fathom run works on text; give a "
-                   "directory that has one with --tokenizer-path",
-                   o->model_path);
-}
-
 static fm_status read_stdin(fm_str *out)
 {
     char   block[65536];
@@ -119,7 +106,7 @@ static fm_status run(command *c, fm_engine **e)
 {
     const int chat = !c->prompt.len && isatty(STDIN_FILENO);
     FM_TRY(fm_default_model(c->engine));
-    FM_TRY(check_tokenizer(c->engine));
+    FM_TRY(fm_model_need_tokenizer(c->engine, "run"));
     if (!chat && !c->prompt.len) FM_TRY(read_stdin(&c->prompt));
     if (!chat && is_alone(c->engine)) FM_TRY(check_prompt(&c->prompt)); /* before loading */
     FM_TRY(fm_start_engine(e, c->engine, &c->args));

@@ -6,6 +6,7 @@
 #include "fathom/fathom.h"
 #include "llm/grammar/grammar.h"
 #include "llm/kv/kv_cache.h"
+#include "llm/load/model_path.h"
 #include "llm/model/config.h"
 #include "llm/options.h"
 #include "llm/plan/plan.h"
@@ -23,6 +24,9 @@ typedef struct {
 
 /* Like fm_engine_open.  NULL hooks: silent; NULL members, too. */
 fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, const fm_engine_hooks *hooks);
+
+/* Where an engine with these options finds its tokenizer; NULL: it works on ids alone. */
+const char *fm_engine_tokenizer_dir(const fm_options *o, const fm_model_path *where);
 
 typedef struct {
     fm_plan        plan;

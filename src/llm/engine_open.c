@@ -55,14 +55,8 @@ static fm_status read_config(opening *p)
 {
     const char *asked = p->o->model_path ? p->o->model_path : "r1-mini";
     FM_TRY(fm_model_path_find(&p->path, asked));
-    if (p->path.builtin) {
-        p->dummy = 1; /* a shape has no weights */
-        return fm_config_parse(&p->e->config, p->path.builtin, strlen(p->path.builtin), asked,
-                               p->o->json_model_override_args);
-    }
-    char file[4200];
-    snprintf(file, sizeof file, "%s/config.json", p->path.dir);
-    return fm_config_read(&p->e->config, file, p->o->json_model_override_args);
+    if (p->path.builtin) p->dummy = 1; /* a shape has no weights */
+    return fm_config_of(&p->e->config, &p->path, p->o->json_model_override_args);
 }
 
 static fm_status make_layout(opening *p)
@@ -136,17 +130,16 @@ static fm_status open_source(opening *p)
     return FM_OK;
 }
 
-/* Where it is; NULL: work on ids alone. */
-static const char *tokenizer_dir(const opening *p)
+const char *fm_engine_tokenizer_dir(const fm_options *o, const fm_model_path *where)
 {
-    if (p->o->skip_tokenizer_init) return NULL;
-    if (p->o->tokenizer_path) return *p->o->tokenizer_path ? p->o->tokenizer_path : NULL;
-    return p->path.dir[0] && fm_tokenizer_exists(p->path.dir) ? p->path.dir : NULL;
+    if (o->skip_tokenizer_init) return NULL;
+    if (o->tokenizer_path) return *o->tokenizer_path ? o->tokenizer_path : NULL;
+    return where->dir[0] && fm_tokenizer_exists(where->dir) ? where->dir : NULL;
 }
 
 static fm_status open_tokenizer(opening *p)
 {
-    const char *dir = tokenizer_dir(p);
+    const char *dir = fm_engine_tokenizer_dir(p->o, &p->path);
     if (!dir || !p->e->layout.is_leader) return FM_OK;
     FM_TRY(fm_tokenizer_open(&p->e->tokenizer, dir));
     FM_TRY(fm_tokenizer_scratch_create(&p->e->scratch, p->e->tokenizer));
@@ -326,7 +319,8 @@ static fm_status agree(opening *p)
     const fm_layout *l = &p->e->layout;
     FM_TRY(fm__agree_start(p->e->world, p->o, &p->path));
     if (l->n_replica > 1)
-        FM_TRY(fm__agree_tokenizer(p->e->world, tokenizer_dir(p), l->is_leader));
+        FM_TRY(fm__agree_tokenizer(p->e->world, fm_engine_tokenizer_dir(p->o, &p->path),
+                                   l->is_leader));
     return fm__agree_checkpoint(p->e->world, &p->path, &p->checkpoint);
 }
 

@@ -85,5 +85,5 @@ timeout 20 "$here/mpirun.sh" 2 "$wrap" "$fathom" $shape --json-model-override-ar
 
 # Address space for MPI and the program on one rank, but not for its weights.
 ODD="ulimit -v 1200000"
-refused 2 "rank 1 on .*weights.*\(memory\|for everything\)" --tp 2 --json-model-override-args {}
+refused 2 "rank 1 on .*the weights take .* for everything" --tp 2 --json-model-override-args {}
 echo "what cannot be is refused with a sentence"

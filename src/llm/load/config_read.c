@@ -300,3 +300,12 @@ fm_status fm_config_read(fm_model_config *out, const char *path, const char *ove
     json_decref(root);
     return rc;
 }
+
+fm_status fm_config_of(fm_model_config *out, const fm_model_path *where, const char *overrides)
+{
+    char file[sizeof where->dir + 16];
+    if (where->builtin)
+        return fm_config_parse(out, where->builtin, strlen(where->builtin), where->name, overrides);
+    snprintf(file, sizeof file, "%s/config.json", where->dir);
+    return fm_config_read(out, file, overrides);
+}

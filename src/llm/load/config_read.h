@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "llm/load/model_path.h"
 #include "llm/model/config.h"
 
 /* `overrides`: NULL or a JSON object whose members replace the file's (nested
@@ -16,5 +17,7 @@
 fm_status fm_config_read(fm_model_config *out, const char *path, const char *overrides);
 fm_status fm_config_parse(fm_model_config *out, const char *text, size_t len, const char *name,
                           const char *overrides);
+/* Of a model that was found: its config.json, or the built-in shape. */
+fm_status fm_config_of(fm_model_config *out, const fm_model_path *where, const char *overrides);
 
 #endif

@@ -122,10 +122,15 @@ static int method_of(const char *name)
 
 static void reply_wrong_method(fm_exchange *x, int how)
 {
+    static const struct {
+        int         how;
+        const char *name;
+    } method[] = {{GET, "GET, HEAD"}, {POST, "POST"}, {PUT, "PUT"}};
     fm_str allow = {0};
-    fm_str_printf(&allow, "Allow: %s%s%s\r\n", how & GET ? "GET, HEAD" : "",
-                  how & GET && how & POST ? ", POST" : how & POST ? "POST" : "",
-                  how & PUT ? ", PUT" : "");
+    for (int i = 0; i < 3; i++)
+        if (how & method[i].how)
+            fm_str_printf(&allow, "%s%s", allow.len ? ", " : "Allow: ", method[i].name);
+    fm_str_puts(&allow, "\r\n");
     reply_error_with(x, 405, "this path does not know that method", allow.text);
     fm_str_fini(&allow);
 }
