@@ -5,8 +5,8 @@
 
 #include "base/alloc_guard.h"
 #include "base/clock.h"
-#include "llm/engine_internal.h"
-#include "llm/engine_replicas.h"
+#include "llm/engine/engine_internal.h"
+#include "llm/engine/replicas.h"
 #include "llm/model/deepseek.h"
 
 /* One row of logits: a token, or how likely the prompt's next one was. */

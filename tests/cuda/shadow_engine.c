@@ -6,7 +6,7 @@
 
 #include "engine_options.h"
 #include "device/cuda/device.h"
-#include "llm/engine_internal.h"
+#include "llm/engine/engine_internal.h"
 
 static fm_shadow_heard *heard; /* the report comes while an engine closes */
 

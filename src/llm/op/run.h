@@ -16,7 +16,7 @@
 #include "base/slab.h"
 #include "base/str.h"
 #include "llm/model/weights.h"
-#include "llm/op/batch.h"
+#include "llm/batch.h"
 #include "llm/op/ranks.h"
 #include "llm/sample/sample.h"
 

@@ -27,7 +27,7 @@
 #define FM_LLM_SCHED_SCHED_H
 
 #include "llm/kv/kv_cache.h"
-#include "llm/op/batch.h"
+#include "llm/batch.h"
 #include "llm/sched/request.h"
 
 typedef enum { FM_POLICY_FCFS, FM_POLICY_LPM } fm_policy;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include "llm/engine_agree.h"
+#include "llm/open/agree.h"
 
 #include <dirent.h>
 #include <stdio.h>

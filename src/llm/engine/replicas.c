@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include "llm/engine_replicas.h"
+#include "llm/engine/replicas.h"
 
 #include <stdlib.h>
 #include <string.h>

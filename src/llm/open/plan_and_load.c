@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "llm/engine_agree.h"
-#include "llm/engine_open_internal.h"
+#include "llm/open/agree.h"
+#include "llm/open/open_internal.h"
 
 enum { MAX_PLAN_BYTES = 1 << 30 };
 

@@ -2,7 +2,7 @@
 /* The seats a leader schedules, and which of them a prompt gets. */
 #include <stdlib.h>
 
-#include "llm/engine_internal.h"
+#include "llm/engine/engine_internal.h"
 
 static fm_status create_seat(fm_seat *s, const fm_sched_options *o, int max_lease, int share)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/engine_layers.h"
+#include "llm/open/layers.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #ifndef FM_LLM_ENGINE_REPLICAS_H
 #define FM_LLM_ENGINE_REPLICAS_H
 
-#include "llm/engine_internal.h"
+#include "llm/engine/engine_internal.h"
 
 /* On rank 0.  Events come back through fm__engine_post_event.  A replica that owes
  * answers and is silent for `patience` seconds ends the job. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llm/engine_internal.h"
+#include "llm/engine/engine_internal.h"
 
 typedef struct {
     fm_engine     *e;

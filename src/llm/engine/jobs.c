@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "llm/engine_internal.h"
-#include "llm/engine_replicas.h"
+#include "llm/engine/engine_internal.h"
+#include "llm/engine/replicas.h"
 
 static void free_job(fm_job *j)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that do what the leader of their replica plans. */
 #include "base/alloc_guard.h"
-#include "llm/engine_internal.h"
-#include "llm/engine_replicas.h"
+#include "llm/engine/engine_internal.h"
+#include "llm/engine/replicas.h"
 
 static int n_decode(const fm_batch *b)
 {

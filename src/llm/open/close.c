@@ -3,8 +3,8 @@
  * ranks of the job leave together. */
 #include <stdlib.h>
 
-#include "llm/engine_internal.h"
-#include "llm/engine_replicas.h"
+#include "llm/engine/engine_internal.h"
+#include "llm/engine/replicas.h"
 
 /* Pages are given back before the books are closed. */
 static void cancel_jobs(fm_engine *e)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "llm/engine_agree.h"
-#include "llm/engine_open_internal.h"
-#include "llm/engine_replicas.h"
+#include "llm/open/agree.h"
+#include "llm/open/open_internal.h"
+#include "llm/engine/replicas.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 

@@ -3,8 +3,8 @@
 #ifndef FM_LLM_ENGINE_OPEN_INTERNAL_H
 #define FM_LLM_ENGINE_OPEN_INTERNAL_H
 
-#include "llm/engine_internal.h"
-#include "llm/engine_layers.h"
+#include "llm/engine/engine_internal.h"
+#include "llm/open/layers.h"
 #include "llm/load/model_path.h"
 #include "llm/load/weights_fill.h"
 
