@@ -82,6 +82,7 @@ typedef struct {
     int            keep_special; /* 1: special tokens appear in the text; 2: only <think>, </think> */
     int            n;            /* answers wanted; 0 means 1 */
     int            priority;     /* higher first */
+    uint64_t       id;           /* the caller's number for it, not in use; 0: the engine gives one */
     fm_grammar    *grammar;      /* or NULL; retained */
     const char    *grammar_after; /* the grammar begins behind this text, e.g. </think>; or NULL */
     int            prompt_logprobs; /* report the prompt's own log-probabilities, too, */
@@ -111,6 +112,7 @@ typedef struct {
     int         matched_stop; /* the stop string that stopped it, or -1 */
     int32_t     n_prompt, n_output, n_cached; /* tokens so far */
     double      queue_seconds; /* from its submission to its first step */
+    double      when;          /* of the event, in seconds of the monotonic clock */
 } fm_event;
 
 /* The next event, or 0.  Pointers are valid until the next call on e. */

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-static void reserve(fm_str *s, size_t more)
+void fm_str_reserve(fm_str *s, size_t more)
 {
     if (s->len + more + 1 <= s->cap) return;
     size_t cap = s->cap ? s->cap * 2 : 64;
@@ -21,7 +21,7 @@ static void reserve(fm_str *s, size_t more)
 
 void fm_str_add(fm_str *s, const char *bytes, size_t n)
 {
-    reserve(s, n);
+    fm_str_reserve(s, n);
     if (n) memcpy(s->text + s->len, bytes, n);
     s->len += n;
     s->text[s->len] = 0;
@@ -40,7 +40,7 @@ void fm_str_printf(fm_str *s, const char *fmt, ...)
     const int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     FM_BUG_UNLESS(n >= 0);
-    reserve(s, (size_t)n);
+    fm_str_reserve(s, (size_t)n);
     vsnprintf(s->text + s->len, (size_t)n + 1, fmt, again);
     va_end(again);
     s->len += (size_t)n;

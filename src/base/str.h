@@ -15,6 +15,7 @@ typedef struct {
 void fm_str_add(fm_str *s, const char *bytes, size_t n);
 void fm_str_puts(fm_str *s, const char *text);
 void fm_str_printf(fm_str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void fm_str_reserve(fm_str *s, size_t more); /* adding up to `more` bytes allocates nothing */
 void fm_str_clear(fm_str *s); /* keeps the memory */
 void fm_str_fini(fm_str *s);
 

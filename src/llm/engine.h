@@ -4,6 +4,7 @@
 #define FM_LLM_ENGINE_H
 
 #include "fathom/fathom.h"
+#include "llm/engine/events.h"
 #include "llm/grammar/grammar.h"
 #include "llm/kv/kv_cache.h"
 #include "llm/load/model_path.h"
@@ -47,6 +48,10 @@ int                    fm_engine_context(const fm_engine *e);   /* tokens of one
 int                    fm_engine_max_running(const fm_engine *e); /* sequences in one step */
 fm_grammars           *fm_engine_grammars(fm_engine *e); /* any thread may use them; NULL: ids alone */
 void                   fm_engine_flush_cache(fm_engine *e);
+
+/* Instead of fm_engine_poll: all events at once, behind those already in *out. */
+void fm_engine_take_events(fm_engine *e, fm_events *out);
+void fm_engine_cancel_all(fm_engine *e);
 
 /* Logits of one text's positions, each computed as it would be when the first
  * n_prompt tokens are the prompt and the rest was generated: position

@@ -27,7 +27,8 @@ static fm_prompt sample_prompt(const int32_t *token, const fm_logit_bias *bias,
                                const char *const *stop)
 {
     fm_prompt p       = {.token = token, .n_token = 5, .sampling = fm_sampling_default(),
-                         .stop = stop, .n_stop = 3, .keep_stop = 1, .n = 2, .priority = -4};
+                         .stop = stop, .n_stop = 3, .keep_stop = 1, .n = 2, .priority = -4,
+                         .id = 77};
     p.sampling.bias   = bias;
     p.sampling.n_bias = 2;
     p.sampling.seed   = 0x123456789abcdefu;
@@ -43,11 +44,10 @@ static void prompts_travel(void **state)
     const fm_prompt     p       = sample_prompt(token, bias, stop);
     fm_str              wire    = {0};
     fm_prompt           q;
-    uint64_t            id = 0;
-    fm_prompt_write(&wire, 77, &p);
+    fm_prompt_write(&wire, &p);
     char *data = exact(&wire, wire.len);
-    assert_int_equal(fm_prompt_read(&q, &id, data, wire.len), FM_OK);
-    assert_int_equal(id, 77);
+    assert_int_equal(fm_prompt_read(&q, data, wire.len), FM_OK);
+    assert_int_equal(q.id, 77);
     assert_int_equal(q.n_token, 5);
     assert_memory_equal(q.token, token, sizeof token);
     assert_memory_equal(q.sampling.bias, bias, sizeof bias);
@@ -58,7 +58,7 @@ static void prompts_travel(void **state)
     free(data);
     for (size_t n = 0; n < wire.len; n += 4) { /* cut short anywhere: refused */
         data = exact(&wire, n);
-        assert_int_equal(fm_prompt_read(&q, &id, data, n), FM_E_FORMAT);
+        assert_int_equal(fm_prompt_read(&q, data, n), FM_E_FORMAT);
         free(data);
     }
     fm_str_fini(&wire);

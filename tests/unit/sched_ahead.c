@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step planned while the one before is under way, case by case. */
+/* A step planned while the one before is in flight, case by case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,12 +93,12 @@ static void an_end_by_length_is_known_ahead(void **state)
     launch();
     const fm_batch *b = launch();
     assert_int_equal(b->n_row, 1); /* r gets no row too many */
-    assert_ptr_equal(fm_sched_out(s, b, 0), q);
+    assert_ptr_equal(fm_sched_out(s, b, 0)->r, q);
     assert_int_equal(b->token[0], FM_CHOICE(1));
     assert_int_equal(r->finish, FM_FINISH_NONE);
     commit(EOS, WORD);
     assert_int_equal(r->finish, FM_FINISH_STOP); /* by its token after all */
-    assert_null(fm_sched_plan(s));               /* and q ends with the step under way */
+    assert_null(fm_sched_plan(s));               /* and q ends with the step in flight */
     assert_int_equal(q->state, FM_REQ_RUNNING);
     commit(WORD, 0);
     assert_int_equal(q->finish, FM_FINISH_LENGTH);
@@ -116,8 +116,8 @@ static void a_row_too_many_is_nobodys(void **state)
     assert_int_equal(r->n_token, PROMPT + 1);
     assert_int_equal(r->n_pending, 0);
     assert_ptr_equal(fm_sched_pop_done(s), r);
-    assert_null(fm_sched_out(s, b, 0));
-    assert_ptr_equal(fm_sched_out(s, b, 1), q);
+    assert_null(fm_sched_out(s, b, 0)->r);
+    assert_ptr_equal(fm_sched_out(s, b, 1)->r, q);
     memset(r, 0xff, sizeof *r); /* it is the caller's again */
     commit(WORD, WORD);
     assert_int_equal(fm_request_n_output(q), 2);

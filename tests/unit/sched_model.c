@@ -113,14 +113,15 @@ void fake_run(fake_model *m, const fm_sched *s, const fm_batch *b, fm_request *c
     m->n_step++;
     run_spans(m, b, request, n);
     for (int i = 0; i < b->n_out; i++) {
-        const fm_request *r = fm_sched_out(s, b, i);
+        const fm_out     *o = fm_sched_out(s, b, i);
+        const fm_request *r = o->r;
         assert_true(i == 0 || b->out[i] > b->out[i - 1]);
-        const int      pos  = fm_sched_out_pos(b, i);
-        const fake_kv *last = kv_at(m, r->lease.page, pos);
-        assert_int_equal(b->pos[b->out[i]], pos);
+        const fake_kv *last = kv_at(m, r->lease.page, o->pos);
+        assert_int_equal(b->pos[b->out[i]], o->pos);
         assert_int_equal(last->step, m->n_step);
-        if (!fm_request_scores(r, pos)) assert_int_equal(pos, r->n_token - 1);
-        token[i] = fm_request_scores(r, pos) ? -1 : next_token(m, *last);
+        assert_int_equal(o->is_score, o->pos < r->n_prompt - 1);
+        if (!o->is_score) assert_in_range(o->pos, r->n_token - 1, r->n_token - 1 + r->n_draft);
+        token[i] = o->is_score ? -1 : next_token(m, *last);
     }
     m->chosen = token;
 }

@@ -148,7 +148,7 @@ static void mixes_decodes_and_chunks(void **state)
     assert_int_equal(b->span[1].form, FM_FORM_PROMPT);
     assert_int_equal(b->span[1].n_row, 16);
     assert_int_equal(b->n_out, 1); /* the prompt is not through yet */
-    assert_ptr_equal(fm_sched_out(s, b, 0), &request[0]);
+    assert_ptr_equal(fm_sched_out(s, b, 0)->r, &request[0]);
     fm_sched_commit(s, &(int32_t){WORD});
 
     assert_int_equal(step(WORD), 17);
@@ -156,7 +156,7 @@ static void mixes_decodes_and_chunks(void **state)
     assert_int_equal(b->n_row, 9);
     assert_int_equal(b->n_out, 2);
     assert_int_equal(b->out[1], 8);
-    assert_ptr_equal(fm_sched_out(s, b, 1), &request[1]);
+    assert_ptr_equal(fm_sched_out(s, b, 1)->r, &request[1]);
     fm_sched_commit(s, (int32_t[]){WORD, WORD});
     assert_int_equal(step(WORD), 2);
 

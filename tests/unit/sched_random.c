@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random workloads in tiny pools: whatever is chunked, shared, preempted or
- * cancelled on the way, and whether steps are planned ahead of their tokens,
- * every request says what it would have said alone. */
+/* Random workloads in tiny pools: whatever is chunked, shared, preempted, drafted
+ * or cancelled on the way, and whether steps are planned ahead of their tokens,
+ * every request has the output it would have had alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "sched_model.h"
 
-enum { MAX_REQUEST = 40, MAX_TEXT = 256, VOCAB = 150, STEP_LIMIT = 50000 };
+enum { MAX_REQUEST = 40, MAX_DRAFT = 3, MAX_TEXT = 256, VOCAB = 150, STEP_LIMIT = 50000 };
 
 typedef struct {
     uint64_t key, n_draw;
@@ -37,10 +37,10 @@ typedef struct {
     fm_request      *live[MAX_REQUEST];
     int              n_job, n_live, n_submitted, n_done;
     int              calm, prompt_part;
-    int              ahead, n_under_way; /* a step is planned while another is under way */
-    int32_t          token[2][MAX_REQUEST + FM_SCORE_ROWS]; /* of the steps under way */
+    int              ahead, n_in_flight; /* a step is planned while another is in flight */
+    int32_t          token[2][(1 + MAX_DRAFT) * MAX_REQUEST + FM_SCORE_ROWS]; /* of the steps in flight */
     int64_t          n_ahead; /* steps that were planned so */
-    int64_t          n_preempted, n_cached, n_scored;
+    int64_t          n_preempted, n_cached, n_scored, n_accepted, n_wrong;
 } world;
 
 static int draw(dice *d, int n)
@@ -66,6 +66,7 @@ static void draw_job(world *w, job *j)
         j->token[i] = draw(&w->d, VOCAB);
     r->n_score  = one_in(w, 3) ? draw(&w->d, r->n_prompt) : 0;
     r->priority = one_in(w, 4) ? draw(&w->d, 3) - 1 : 0;
+    r->is_sequential = one_in(w, 3);
     r->sampling = (fm_sampling){.max_new_tokens = draw(&w->d, one_in(w, 2) ? MAX_TEXT : 30),
                                 .min_new_tokens = one_in(w, 3) ? draw(&w->d, 20) : 0,
                                 .ignore_eos     = one_in(w, 3),
@@ -110,11 +111,11 @@ static void count_scores(world *w, const fm_batch *b)
 {
     int n_score = 0;
     for (int i = 0; i < b->n_out; i++) {
-        const fm_request *r   = fm_sched_out(w->s, b, i);
-        job              *j   = &w->job[r->id];
-        const int         pos = fm_sched_out_pos(b, i);
-        if (!fm_request_scores(r, pos)) continue;
-        assert_int_equal(pos, r->n_prompt - 1 - r->n_score + j->n_scored++);
+        const fm_out     *o = fm_sched_out(w->s, b, i);
+        const fm_request *r = o->r;
+        job              *j = &w->job[r->id];
+        if (!o->is_score) continue;
+        assert_int_equal(o->pos, r->n_prompt - 1 - r->n_score + j->n_scored++);
         n_score++;
     }
     assert_true(n_score <= FM_SCORE_ROWS);
@@ -160,13 +161,13 @@ static void collect(world *w)
 static void check_counts(const world *w, const fm_batch *b)
 {
     const fm_sched_stats st = fm_sched_get_stats(w->s);
-    int                  n_decode = 0, n_running = 0;
+    int                  n_decode = 0, n_running = 0, n_draft = 0;
 
     for (int i = 0; i < w->n_live; i++) {
         const fm_request *r = w->live[i];
         n_running += r->state == FM_REQ_RUNNING;
         if (r->finish != FM_FINISH_NONE || fm_request_n_output(r) == r->sampling.max_new_tokens)
-            continue; /* it is known to end with the step under way */
+            continue; /* it is known to end with the step in flight */
         n_decode += r->state == FM_REQ_RUNNING && r->n_token > r->n_prompt &&
                     r->n_computed == r->n_token - 1;
     }
@@ -175,15 +176,35 @@ static void check_counts(const world *w, const fm_batch *b)
     assert_true(n_running <= w->opt.max_running);
     assert_in_range(b->n_row, 1, fm_sched_max_rows(&w->opt));
     for (int i = 0; i < n_decode; i++) { /* each has its row, in front of the prefills */
-        assert_int_equal(b->span[i].n_row, 1);
+        assert_in_range(b->span[i].n_row, 1, 1 + w->opt.max_draft);
         assert_int_equal(b->span[i].form, FM_FORM_GENERATED);
+        n_draft += b->span[i].n_row - 1;
     }
-    if (w->opt.chunk > 0) assert_true(b->n_row - n_decode <= w->opt.chunk);
-    if (w->opt.chunk > 0) assert_true(b->n_row - n_decode <= w->opt.max_prefill);
+    const int n_prefill = b->n_row - n_decode - n_draft;
+    if (w->opt.chunk > 0) assert_true(n_prefill <= w->opt.chunk);
+    if (w->opt.chunk > 0) assert_true(n_prefill <= w->opt.max_prefill);
+}
+
+/* Drafts that are right, but for one now and then. */
+static void propose(world *w)
+{
+    for (int i = 0; w->opt.max_draft && i < w->n_live; i++) {
+        fm_request *r = w->live[i];
+        int32_t     want[MAX_TEXT * 2];
+        fm_finish   why;
+        if (one_in(w, 3)) continue;
+        const int n   = fake_answer(&w->m, &w->opt, r, want, &why);
+        const int at  = fm_request_n_output(r);
+        const int len = n - at < MAX_DRAFT ? n - at : MAX_DRAFT;
+        if (len < 1) continue;
+        if (one_in(w, 3)) want[at + draw(&w->d, len)]++;
+        assert_true(fm_sched_propose(w->s, r, want + at, len) <= len);
+    }
 }
 
 static int run_next(world *w)
 {
+    if (!w->n_in_flight) propose(w);
     const fm_batch *b = fm_sched_plan(w->s);
 
     if (!b) return 0;
@@ -213,7 +234,7 @@ static void lose_steps(world *w)
 {
     fm_sched_give_up(w->s);
     fm_kv_audit(w->kv);
-    w->n_under_way = 0;
+    w->n_in_flight = 0;
     for (int i = 0; i < w->n_live; i++) w->job[w->live[i]->id].n_scored = w->live[i]->n_scored;
 }
 
@@ -221,17 +242,17 @@ static void lose_steps(world *w)
  * one is waited for, and now and then the device fails. */
 static int step_ahead(world *w)
 {
-    const int planned = w->n_under_way && one_in(w, 6) ? 0 : run_next(w);
+    const int planned = w->n_in_flight && one_in(w, 6) ? 0 : run_next(w);
     if (planned) {
         fm_sched_launched(w->s);
         end_someone(w);
-        w->n_under_way++;
+        w->n_in_flight++;
     }
-    if (!w->calm && w->n_under_way && one_in(w, 50)) lose_steps(w);
-    if (!w->n_under_way || (planned && w->n_under_way == 1)) return planned;
-    w->n_ahead += w->n_under_way == 2;
-    commit(w, w->token[(w->m.n_step - w->n_under_way) % 2]);
-    w->n_under_way--;
+    if (!w->calm && w->n_in_flight && one_in(w, 50)) lose_steps(w);
+    if (!w->n_in_flight || (planned && w->n_in_flight == 1)) return planned;
+    w->n_ahead += w->n_in_flight == 2;
+    commit(w, w->token[(w->m.n_step - w->n_in_flight) % 2]);
+    w->n_in_flight--;
     return 1;
 }
 
@@ -249,6 +270,9 @@ static void open_world(world *w, const fm_sched_options *opt, int share, uint64_
 
 static void close_world(world *w)
 {
+    const fm_sched_stats st = fm_sched_get_stats(w->s);
+    w->n_accepted           = st.n_accepted;
+    w->n_wrong              = st.n_draft - st.n_accepted;
     fm_kv_audit(w->kv);
     assert_int_equal(fm_kv_free_pages(w->kv) + fm_kv_evictable_pages(w->kv), w->opt.n_page);
     fm_sched_destroy(w->s);
@@ -265,7 +289,7 @@ static void run(world *w)
         if (!(w->ahead ? step_ahead(w) : step(w)) && w->n_submitted < w->n_job) submit(w);
         collect(w);
     }
-    while (w->n_under_way) step_ahead(w); /* rows of texts that had ended */
+    while (w->n_in_flight) step_ahead(w); /* rows of texts that had ended */
     assert_null(fm_sched_plan(w->s));
     close_world(w);
 }
@@ -279,6 +303,7 @@ static void draw_options(dice *d, fm_sched_options *o, int page_size)
         .page_size = page_size, .n_page = 1 + draw(d, 1 + 300 / page_size),
         .policy = draw(d, 2) ? FM_POLICY_LPM : FM_POLICY_FCFS, .deterministic = draw(d, 2),
         .conservativeness = 0.3 * draw(d, 4), .eos = {1, 2}, .n_eos = draw(d, 3),
+        .max_draft = draw(d, 1 + MAX_DRAFT),
     };
 }
 
@@ -287,6 +312,7 @@ static void run_worlds(int page_size, int ahead)
     dice      d = {.key = (uint64_t)page_size};
     world    *w = calloc(1, sizeof *w);
     int64_t   n_preempted = 0, n_cached = 0, n_scored = 0, n_ahead = 0;
+    int64_t   n_accepted = 0, n_wrong = 0;
 
     for (int i = 0; i < 150; i++) {
         fm_sched_options opt;
@@ -296,6 +322,8 @@ static void run_worlds(int page_size, int ahead)
         w->calm  = i % 2;
         w->ahead = ahead;
         run(w);
+        n_accepted += w->n_accepted;
+        n_wrong += w->n_wrong;
         n_ahead += w->n_ahead;
         n_preempted += w->n_preempted;
         n_cached += w->n_cached;
@@ -304,6 +332,8 @@ static void run_worlds(int page_size, int ahead)
     assert_true(n_preempted > 20); /* the pools were tight enough to mean something */
     assert_true(n_cached > 100);
     assert_true(n_scored > 1000);
+    assert_true(n_accepted > 1000);
+    assert_true(n_wrong > 100);
     if (ahead) assert_true(n_ahead > 1000);
     free(w);
 }

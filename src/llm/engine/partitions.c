@@ -1,98 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seats a leader schedules, and which of them a prompt gets. */
+/* The partitions a leader schedules, and which of them a prompt gets. */
 #include <stdlib.h>
 
 #include "llm/engine/engine_internal.h"
 
-static fm_status create_seat(fm_seat *s, const fm_sched_options *o, int max_lease, int share)
+static fm_status create_partition(fm_partition *p, const fm_sched_options *o, int share)
 {
     const fm_kv_options kv = {.n_page      = o->n_page,
                               .page_size   = o->page_size,
-                              .max_lease   = max_lease,
+                              .max_lease   = o->max_running + 1, /* one more, for scoring */
                               .max_context = o->max_context,
                               .share       = share};
-    FM_TRY(fm_kv_create(&s->kv, &kv));
-    return fm_sched_create(&s->sched, o, s->kv);
+    FM_TRY(fm_kv_create(&p->kv, &kv));
+    return fm_sched_create(&p->sched, o, p->kv);
 }
 
-fm_status fm__lanes_create(fm_engine *e, int n_lane, const fm_sched_options *o, int share)
+static fm_status create_step(fm_step *s, const fm_engine *e)
 {
-    const size_t n_seat = (size_t)n_lane * (size_t)e->layout.n_group;
-    e->n_group          = e->layout.n_group;
-    e->lane             = calloc((size_t)n_lane, sizeof *e->lane);
-    fm_seat      *s     = calloc(n_seat, sizeof *s);
-    fm_seat_rows *rows  = calloc(n_seat * FM__FLIGHTS, sizeof *rows);
-    if (!e->lane || !s || !rows) {
-        free(s);
-        free(rows);
-        return fm_fail(FM_E_OOM, "lanes");
-    }
-    e->n_lane = n_lane;
-    for (int i = 0; i < e->n_lane; i++) {
-        e->lane[i] = (fm_lane){.seat = s + i * e->n_group, .page0 = i * o->n_page};
-        for (int k = 0; k < FM__FLIGHTS; k++)
-            e->lane[i].flight[k].rows = rows + (i * FM__FLIGHTS + k) * e->n_group;
-    }
-    for (int i = 0; i < e->n_lane * e->n_group; i++) /* one lease more, for scoring */
-        FM_TRY(create_seat(&s[i], o, o->max_running + 1, share));
+    const size_t n_group = (size_t)e->n_group, n_out = n_group * (size_t)e->limits.max_out;
+    s->batch = calloc(n_group, sizeof *s->batch);
+    s->out   = calloc(n_out, sizeof *s->out);
+    return s->batch && s->out ? FM_OK : fm_fail(FM_E_OOM, "steps");
+}
+
+static fm_status create_micro_batch(fm_engine *e, fm_micro_batch *m, const fm_sched_options *o,
+                                    int share)
+{
+    m->page0     = (int32_t)(m - e->micro) * o->n_page;
+    m->partition = calloc((size_t)e->n_group, sizeof *m->partition);
+    if (!m->partition) return fm_fail(FM_E_OOM, "partitions");
+    for (int g = 0; g < e->n_group; g++) FM_TRY(create_partition(&m->partition[g], o, share));
+    for (int k = 0; k < FM_STEPS_IN_FLIGHT; k++) FM_TRY(create_step(&m->step[k], e));
     return FM_OK;
 }
 
-void fm__lanes_destroy(fm_engine *e)
+fm_status fm__partitions_create(fm_engine *e, int n_micro, const fm_sched_options *o, int share)
 {
-    for (int i = 0; i < e->n_lane * e->n_group; i++) {
-        fm_sched_destroy(fm__seat(e, i)->sched);
-        fm_kv_destroy(fm__seat(e, i)->kv);
-    }
-    if (e->n_lane) free(e->lane[0].flight[0].rows);
-    if (e->n_lane) free(e->lane[0].seat);
-    free(e->lane);
+    e->n_group = e->layout.n_group;
+    e->micro   = calloc((size_t)n_micro, sizeof *e->micro);
+    if (!e->micro) return fm_fail(FM_E_OOM, "micro-batches");
+    e->n_micro = n_micro;
+    for (int i = 0; i < n_micro; i++) FM_TRY(create_micro_batch(e, &e->micro[i], o, share));
+    return FM_OK;
 }
 
-/* Where the least work waits before it, counting what need not be computed
- * again there: a common prefix pulls, a long line pushes. */
-fm_seat *fm__lanes_deal(fm_engine *e, const int32_t *token, int32_t n)
+void fm__partitions_destroy(fm_engine *e)
 {
-    fm_seat *best = fm__seat(e, 0);
-    int64_t  least = INT64_MAX;
-    if (e->n_lane * e->n_group == 1) return best;
-    for (int i = 0; i < e->n_lane * e->n_group; i++) {
-        fm_seat      *s     = fm__seat(e, i);
-        const int32_t match = n > 1 ? fm_kv_match(s->kv, token, n - 1) : 0;
-        if (s->load - match >= least) continue;
-        least = s->load - match;
-        best  = s;
+    for (int i = 0; i < e->n_micro; i++) {
+        fm_micro_batch *m = &e->micro[i];
+        for (int g = 0; m->partition && g < e->n_group; g++) {
+            fm_sched_destroy(m->partition[g].sched);
+            fm_kv_destroy(m->partition[g].kv);
+        }
+        free(m->partition);
+        for (int k = 0; k < FM_STEPS_IN_FLIGHT; k++) {
+            free(m->step[k].batch);
+            free(m->step[k].out);
+        }
+    }
+    free(e->micro);
+}
+
+fm_partition *fm__partition_for(fm_engine *e, const int32_t *token, int32_t n)
+{
+    fm_partition *best  = fm__partition(e, 0);
+    int64_t       least = INT64_MAX;
+    if (fm__n_partition(e) == 1) return best;
+    for (int i = 0; i < fm__n_partition(e); i++) {
+        fm_partition *p     = fm__partition(e, i);
+        const int32_t match = n > 1 ? fm_kv_match(p->kv, token, n - 1) : 0;
+        if (p->load - match >= least) continue;
+        least = p->load - match;
+        best  = p;
     }
     return best;
 }
 
-static int n_waiting(const fm_seat *s)
+static int n_waiting(const fm_partition *p)
 {
-    return fm_sched_get_stats(s->sched).n_waiting;
+    return fm_sched_get_stats(p->sched).n_waiting;
 }
 
-static fm_seat *longest_line(const fm_engine *e)
+static fm_partition *longest_queue(const fm_engine *e)
 {
-    fm_seat *longest = fm__seat(e, 0);
-    for (int i = 1; i < e->n_lane * e->n_group; i++)
-        if (n_waiting(fm__seat(e, i)) > n_waiting(longest)) longest = fm__seat(e, i);
+    fm_partition *longest = fm__partition(e, 0);
+    for (int i = 1; i < fm__n_partition(e); i++)
+        if (n_waiting(fm__partition(e, i)) > n_waiting(longest)) longest = fm__partition(e, i);
     return longest;
 }
 
-/* How long answers get was only guessed when they were dealt: whoever has
- * nobody in line takes the first of the longest line. */
-void fm__lanes_level(fm_engine *e, fm_lane *l)
+/* How long answers get was only guessed when prompts were assigned. */
+void fm__partitions_balance(fm_engine *e, fm_micro_batch *m)
 {
-    for (int g = 0; g < e->n_group && e->n_lane * e->n_group > 1; g++) {
-        fm_seat *to = &l->seat[g], *from = longest_line(e);
+    for (int g = 0; g < e->n_group && fm__n_partition(e) > 1; g++) {
+        fm_partition *to = &m->partition[g], *from = longest_queue(e);
         if (n_waiting(to) || from == to) continue;
         fm_request *r = fm_sched_withdraw(from->sched);
         if (!r) continue;
         fm_job *j = r->user;
-        from->load -= j->load;
-        to->load += j->load;
-        j->seat = to;
-        const fm_status rc = fm_sched_submit(to->sched, r); /* seats are alike */
+        from->load -= j->of->load;
+        to->load += j->of->load;
+        j->partition       = to;
+        const fm_status rc = fm_sched_submit(to->sched, r); /* partitions are alike */
         FM_BUG_UNLESS(rc == FM_OK);
     }
 }
@@ -108,28 +117,26 @@ void fm__add_sched_stats(fm_sched_stats *sum, const fm_sched_stats *s)
     sum->n_preemption += s->n_preemption;
     sum->n_admission += s->n_admission;
     sum->n_output += s->n_output;
+    sum->n_draft += s->n_draft;
+    sum->n_accepted += s->n_accepted;
     sum->sum_running += s->sum_running;
 }
 
-fm_sched_stats fm__lanes_stats(const fm_engine *e)
+fm_sched_stats fm__partitions_stats(const fm_engine *e)
 {
     fm_sched_stats sum = {0};
-    for (int i = 0; i < e->n_lane * e->n_group; i++) {
-        const fm_sched_stats s = fm_sched_get_stats(fm__seat(e, i)->sched);
+    for (int i = 0; i < fm__n_partition(e); i++) {
+        const fm_sched_stats s = fm_sched_get_stats(fm__partition(e, i)->sched);
         fm__add_sched_stats(&sum, &s);
     }
     return sum;
 }
 
-int fm__seat_busy(const fm_seat *s)
+int fm__micro_batch_busy(const fm_engine *e, const fm_micro_batch *m)
 {
-    const fm_sched_stats st = fm_sched_get_stats(s->sched);
-    return st.n_running + st.n_waiting > 0;
-}
-
-int fm__lane_busy(const fm_engine *e, const fm_lane *l)
-{
-    for (int g = 0; g < e->n_group; g++)
-        if (fm__seat_busy(&l->seat[g])) return 1;
+    for (int g = 0; g < e->n_group; g++) {
+        const fm_sched_stats st = fm_sched_get_stats(m->partition[g].sched);
+        if (st.n_running + st.n_waiting) return 1;
+    }
     return 0;
 }

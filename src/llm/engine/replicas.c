@@ -7,20 +7,11 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "llm/rank/mailbox.h"
 #include "llm/rank/replica_wire.h"
 
 enum { PROMPT, CANCEL, FLUSH, EVENT, INFO }; /* kinds of frames */
-enum { N_BUCKET = 4096, NAP_NS = 200000 };
-
-/* A prompt that another replica answers. */
-typedef struct sent {
-    uint64_t     id;
-    int          replica, n_left; /* answers not ended */
-    int64_t      load;            /* tokens of one answer */
-    struct sent *next;
-} sent;
+enum { NAP_NS = 200000 };
 
 typedef struct {
     fm_mailbox    *box;
@@ -36,8 +27,7 @@ struct fm_replicas {
     double     patience; /* seconds one that owes answers may be silent */
     double     stepped;  /* when the last step ended */
     int64_t    n_event;  /* that have come */
-    int        n_sent;
-    sent      *bucket[N_BUCKET];
+    int        n_sent;   /* prompts that others compute */
 };
 
 fm_status fm__replicas_create(fm_replicas **out, fm_engine *e, double patience)
@@ -69,11 +59,6 @@ void fm__replicas_destroy(fm_replicas *r)
 {
     if (!r) return;
     for (int d = 1; d < r->n_replica; d++) fm_mailbox_destroy(r->remote[d].box);
-    for (int b = 0; b < N_BUCKET; b++)
-        for (sent *s = r->bucket[b], *next; s; s = next) {
-            next = s->next;
-            free(s);
-        }
     free(r->remote);
     free(r);
 }
@@ -83,7 +68,7 @@ void fm__replicas_destroy(fm_replicas *r)
 static int64_t own_load(const fm_engine *e)
 {
     int64_t sum = 0;
-    for (int i = 0; i < e->n_lane * e->n_group; i++) sum += fm__seat(e, i)->load;
+    for (int i = 0; i < fm__n_partition(e); i++) sum += fm__partition(e, i)->load;
     return sum;
 }
 
@@ -99,16 +84,14 @@ static int least_loaded(const fm_replicas *r)
     return best;
 }
 
-static fm_status remember(fm_replicas *r, uint64_t id, const fm_prompt *p, int to)
+static fm_status remember(fm_replicas *r, const fm_prompt *p, int to)
 {
-    sent *s = calloc(1, sizeof *s);
-    if (!s) return fm_fail(FM_E_OOM, "prompt for another replica");
-    *s = (sent){.id      = id,
-                .replica = to,
-                .n_left  = p->n > 1 ? p->n : 1,
-                .load    = (int64_t)p->n_token + p->sampling.max_new_tokens,
-                .next    = r->bucket[id % N_BUCKET]};
-    r->bucket[id % N_BUCKET] = s;
+    const fm_submitted new = {.id      = p->id,
+                              .replica = to,
+                              .n_left  = p->n > 1 ? p->n : 1,
+                              .load    = (int64_t)p->n_token + p->sampling.max_new_tokens};
+    fm_submitted *s = NULL;
+    FM_TRY(fm__jobs_add(&r->e->jobs, &new, &s));
     if (!r->remote[to].load) r->remote[to].heard = fm_now();
     r->remote[to].load += s->load * s->n_left;
     r->n_sent++;
@@ -116,40 +99,33 @@ static fm_status remember(fm_replicas *r, uint64_t id, const fm_prompt *p, int t
 }
 
 fm_status fm__replicas_submit(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n,
-                              int *is_sent)
+                              uint64_t id, uint64_t seed, int *is_sent)
 {
     fm_replicas *r  = e->replicas;
     const int    to = p->grammar ? 0 : least_loaded(r); /* a grammar cannot travel */
     *is_sent        = to > 0;
     if (!*is_sent) return FM_OK;
-    fm_prompt q = *p;
-    q.text      = NULL;
-    q.token     = token;
-    q.n_token   = n;
-    if (!q.sampling.has_seed) q.sampling.seed = fm_rng_key("request", e->seed + e->next_id);
+    fm_prompt q         = *p;
+    q.text              = NULL;
+    q.token             = token;
+    q.n_token           = n;
+    q.id                = id;
+    q.sampling.seed     = seed;
     q.sampling.has_seed = 1;
-    FM_TRY(remember(r, e->next_id, &q, to));
-    fm_prompt_write(fm_mailbox_begin(r->remote[to].box, PROMPT), e->next_id, &q);
-    return fm_mailbox_end(r->remote[to].box); /* leaves with the others at the next step */
-}
-
-static sent **find(fm_replicas *r, uint64_t id)
-{
-    sent **at = &r->bucket[id % N_BUCKET];
-    while (*at && (*at)->id != id) at = &(*at)->next;
-    return at;
+    FM_TRY(remember(r, &q, to));
+    fm_prompt_write(fm_mailbox_begin(r->remote[to].box, PROMPT), &q);
+    return fm_mailbox_end(r->remote[to].box); /* is sent with the others at the next step */
 }
 
 static void tell(fm_mailbox *box, uint32_t kind, uint64_t id)
 {
     fm_str_add(fm_mailbox_begin(box, kind), (const char *)&id, sizeof id);
-    fm_mailbox_end(box); /* a failure is heard of at the next step */
+    fm_mailbox_end(box); /* a failure shows at the next step */
 }
 
-void fm__replicas_cancel(fm_replicas *r, uint64_t id)
+void fm__replicas_cancel(fm_replicas *r, const fm_submitted *p)
 {
-    const sent *s = *find(r, id);
-    if (s) tell(r->remote[s->replica].box, CANCEL, id);
+    tell(r->remote[p->replica].box, CANCEL, p->id);
 }
 
 void fm__replicas_flush(fm_replicas *r)
@@ -166,12 +142,11 @@ int fm__replicas_busy(const fm_replicas *r)
 
 static void end_answer(fm_replicas *r, uint64_t id)
 {
-    sent **at = find(r, id), *s = *at;
-    if (!s) return;
-    r->remote[s->replica].load -= s->load;
-    if (--s->n_left) return;
-    *at = s->next;
-    free(s);
+    fm_submitted *p = fm__jobs_find(&r->e->jobs, id);
+    if (!p) return;
+    r->remote[p->replica].load -= p->load;
+    if (--p->n_left) return;
+    fm__jobs_remove(&r->e->jobs, p);
     r->n_sent--;
 }
 
@@ -185,7 +160,8 @@ static fm_status take_frame(fm_replicas *r, remote *m, const fm_frame *f)
     }
     if (f->kind != EVENT) return fm_fail(FM_E_FORMAT, "a frame of kind %u to rank 0", f->kind);
     FM_TRY(fm_event_read(&ev, f->data, f->bytes));
-    fm__engine_post_event(r->e, &ev);
+    ev.when = m->heard; /* clocks differ between hosts */
+    fm_events_copy(&r->e->events, &ev);
     r->n_event++;
     if (ev.finish != FM_FINISH_NONE) end_answer(r, ev.id);
     return FM_OK;
@@ -271,9 +247,7 @@ void fm__replicas_add_info(const fm_replicas *r, fm_engine_info *info)
 static fm_status obey_prompt(fm_engine *e, const fm_frame *f)
 {
     fm_prompt p;
-    uint64_t  id = 0;
-    FM_TRY(fm_prompt_read(&p, &id, f->data, f->bytes));
-    e->next_id         = id; /* rank 0's ids are used here, too */
+    FM_TRY(fm_prompt_read(&p, f->data, f->bytes));
     const fm_status rc = fm_engine_submit(e, &p, NULL);
     free((void *)p.stop);
     return rc;

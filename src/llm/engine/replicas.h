@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several engines that look like one: rank 0 deals prompts to the leaders of
- * the other replicas and gets their events back.
+/* Data parallelism (--dp): several engines that look like one.  Rank 0 sends
+ * prompts to the leaders of the other replicas and gets their events back.
  *
  *     rank 0 ──prompt, cancel, flush, quit──> leader of a replica
  *            <──────events, its numbers──────
@@ -12,16 +12,17 @@
 
 #include "llm/engine/engine_internal.h"
 
-/* On rank 0.  Events come back through fm__engine_post_event.  A replica that owes
+/* On rank 0.  The replicas' events go to the engine's own.  A replica that owes
  * answers and is silent for `patience` seconds ends the job. */
 fm_status fm__replicas_create(fm_replicas **out, fm_engine *e, double patience);
 fm_status fm__replicas_hang_up(fm_replicas *r); /* the others end; NULL is fine */
 void      fm__replicas_destroy(fm_replicas *r); /* NULL is fine */
 
-/* *is_sent = 0: it is this engine's own turn. */
+/* Sends the prompt to the replica with the smallest load.  *is_sent = 0: that is
+ * this engine itself. */
 fm_status fm__replicas_submit(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n,
-                              int *is_sent);
-void      fm__replicas_cancel(fm_replicas *r, uint64_t id);
+                              uint64_t id, uint64_t seed, int *is_sent);
+void      fm__replicas_cancel(fm_replicas *r, const fm_submitted *p);
 void      fm__replicas_flush(fm_replicas *r);
 int       fm__replicas_busy(const fm_replicas *r);
 void      fm__replicas_add_info(const fm_replicas *r, fm_engine_info *info);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Teacher-forced logits: the forward pass on a text that is already known.  It
- * takes the first seat; other groups have no rows meanwhile. */
+ * uses the first partition; the others have no rows meanwhile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static fm_status score_all(scoring *s)
 {
     const fm_run_limits *lim = &s->e->limits;
     const int            most = lim->max_rows < lim->max_out ? lim->max_rows : lim->max_out;
-    FM_TRY(fm_kv_grow(s->e->lane[0].seat[0].kv, &s->lease, s->n));
+    FM_TRY(fm_kv_grow(fm__partition(s->e, 0)->kv, &s->lease, s->n));
     for (int at = s->lease.n_cached; at < s->n;) {
         const int end = at < s->n_prompt ? s->n_prompt : s->n;
         const int n   = end - at < most ? end - at : most;
@@ -73,7 +73,7 @@ fm_status fm_engine_score(fm_engine *e, const int32_t *token, int n, int n_promp
         if (token[i] < 0 || token[i] >= e->config.vocab)
             return fm_fail(FM_E_ARG, "token %d is %d, outside the vocabulary", i, (int)token[i]);
     FM_TRY(fm__engine_drain(e)); /* logits come in the order of the passes */
-    fm_kv    *kv = e->lane[0].seat[0].kv;
+    fm_kv    *kv = fm__partition(e, 0)->kv;
     scoring   s  = {.e = e, .token = token, .n = n, .n_prompt = n_prompt, .logits = logits};
     fm_status rc = FM_OK;
     s.pos        = malloc((size_t)e->limits.max_rows * sizeof *s.pos);

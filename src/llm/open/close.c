@@ -10,11 +10,8 @@
 static void cancel_jobs(fm_engine *e)
 {
     if (fm__engine_drain(e) != FM_OK) return;
-    while (e->jobs) {
-        for (fm_job *j = e->jobs; j; j = j->next)
-            if (j->request.state != FM_REQ_DONE) fm_sched_cancel(j->seat->sched, &j->request);
-        for (int i = 0; i < e->n_lane * e->n_group; i++) fm__engine_post(e, fm__seat(e, i), NULL);
-    }
+    fm_engine_cancel_all(e);
+    for (int i = 0; i < fm__n_partition(e); i++) fm__post_ended(e, fm__partition(e, i));
 }
 
 static void dismiss(fm_engine *e)
@@ -38,13 +35,14 @@ static void report(fm_engine *e)
 
 static void free_leader(fm_engine *e)
 {
-    fm__engine_free_jobs(e);
-    fm__lanes_destroy(e);
+    fm__partitions_destroy(e);
+    fm__jobs_fini(&e->jobs);
+    fm_events_fini(&e->events);
+    fm_str_fini(&e->fresh);
     fm__replicas_destroy(e->replicas);
     for (int i = 0; e->sampler && i < e->limits.n_thread; i++) fm_sampler_destroy(e->sampler[i]);
     free(e->sampler);
     free(e->sampled);
-    free(e->row);
     free(e->token);
     free(e->draw);
     fm_grammars_destroy(e->grammars);

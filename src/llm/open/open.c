@@ -283,17 +283,33 @@ static fm_status fit_running(opening *p)
 
 /* --- allocate -------------------------------------------------------------- */
 
+/* A byte that is no part of a character becomes U+FFFD, three bytes, and so does
+ * the unfinished character before the token. */
+static void reserve_text(fm_engine *e)
+{
+    enum { REPLACEMENT = 3 };
+    size_t longest = 0;
+    if (!e->tokenizer) return;
+    for (int id = 0; id < e->config.vocab; id++) {
+        size_t n = 0;
+        fm_token_bytes(e->tokenizer, id, &n);
+        if (n > longest) longest = n;
+    }
+    e->token_text = REPLACEMENT * (longest + 2);
+    fm_str_reserve(&e->fresh, e->token_text);
+}
+
 static fm_status build_leader(opening *p)
 {
     fm_engine   *e = p->e;
     const size_t n = (size_t)e->limits.max_out * (size_t)e->layout.n_group;
-    FM_TRY(fm__lanes_create(e, p->n_lane, &p->sched, !p->o->disable_radix_cache));
+    FM_TRY(fm__partitions_create(e, p->n_lane, &p->sched, !p->o->disable_radix_cache));
     e->sampler = calloc((size_t)e->limits.n_thread, sizeof *e->sampler);
     e->sampled = calloc(n, sizeof *e->sampled);
-    e->row     = calloc(n, sizeof(fm_request *));
     e->token   = calloc(n, sizeof *e->token);
     e->draw    = calloc(n, sizeof *e->draw);
-    if (!e->sampler || !e->sampled || !e->row || !e->token || !e->draw) return fm_fail(FM_E_OOM, "engine");
+    if (!e->sampler || !e->sampled || !e->token || !e->draw) return fm_fail(FM_E_OOM, "engine");
+    reserve_text(e);
     for (int i = 0; i < e->limits.n_thread; i++)
         FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
     e->overlaps = !p->o->disable_overlap_schedule && e->run->ops->sample;

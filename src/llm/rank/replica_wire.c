@@ -44,9 +44,8 @@ static fm_status get_copy(reader *r, void *to, size_t n)
 
 /* --- prompts --------------------------------------------------------------- */
 
-void fm_prompt_write(fm_str *out, uint64_t id, const fm_prompt *p)
+void fm_prompt_write(fm_str *out, const fm_prompt *p)
 {
-    put(out, &id, sizeof id);
     put(out, p, sizeof *p);
     put(out, p->token, (size_t)p->n_token * sizeof *p->token);
     put(out, p->sampling.bias, (size_t)p->sampling.n_bias * sizeof *p->sampling.bias);
@@ -84,11 +83,10 @@ static fm_status read_stops(reader *r, fm_prompt *p)
     return rc;
 }
 
-fm_status fm_prompt_read(fm_prompt *out, uint64_t *id, const char *data, size_t bytes)
+fm_status fm_prompt_read(fm_prompt *out, const char *data, size_t bytes)
 {
     reader      r     = {data, bytes};
     const void *token = NULL, *bias = NULL;
-    FM_TRY(get_copy(&r, id, sizeof *id));
     FM_TRY(get_copy(&r, out, sizeof *out));
     out->text = out->grammar_after = NULL;
     out->grammar = NULL;

@@ -9,11 +9,11 @@
 #include "fathom/fathom.h"
 
 /* A prompt of token ids; text and grammar do not travel. */
-void fm_prompt_write(fm_str *out, uint64_t id, const fm_prompt *p);
+void fm_prompt_write(fm_str *out, const fm_prompt *p);
 
 /* Points into data[bytes], which is aligned to 8, but for out->stop, which the
  * caller frees. */
-fm_status fm_prompt_read(fm_prompt *out, uint64_t *id, const char *data, size_t bytes);
+fm_status fm_prompt_read(fm_prompt *out, const char *data, size_t bytes);
 
 void      fm_event_write(fm_str *out, const fm_event *ev);
 fm_status fm_event_read(fm_event *out, const char *data, size_t bytes);

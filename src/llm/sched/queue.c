@@ -9,40 +9,41 @@ static int goes_before(const fm_request *a, const fm_request *b)
     return a->arrival < b->arrival;
 }
 
-void fm__queue_push(fm__queue *q, fm_request *r)
+/* Links r behind `before`; NULL: at the head. */
+static void link_behind(fm__queue *q, fm_request *before, fm_request *r)
 {
-    r->next = NULL;
-    if (q->tail) q->tail->next = r;
-    else         q->head = r;
-    q->tail = r;
+    r->prev = before;
+    r->next = before ? before->next : q->head;
+    *(before ? &before->next : &q->head)   = r;
+    *(r->next ? &r->next->prev : &q->tail) = r;
     q->n++;
 }
 
+void fm__queue_push(fm__queue *q, fm_request *r)
+{
+    link_behind(q, q->tail, r);
+}
+
+/* A newcomer is found a place from the tail, a preempted request from the head:
+ * either is usually next to its end. */
 void fm__queue_insert(fm__queue *q, fm_request *r)
 {
-    if (!q->tail || goes_before(q->tail, r)) { /* the usual newcomer */
-        fm__queue_push(q, r);
-        return;
+    fm_request *before = NULL;
+    if (r->n_preempted) {
+        for (fm_request *at = q->head; at && goes_before(at, r); at = at->next) before = at;
+    } else {
+        before = q->tail;
+        while (before && goes_before(r, before)) before = before->prev;
     }
-    fm_request **link = &q->head;
-    while (goes_before(*link, r)) link = &(*link)->next;
-    r->next = *link;
-    *link   = r;
-    q->n++;
+    link_behind(q, before, r);
 }
 
 void fm__queue_remove(fm__queue *q, fm_request *r)
 {
-    fm_request *before = NULL;
-
-    for (fm_request *i = q->head; i != r; i = i->next) {
-        FM_BUG_UNLESS(i);
-        before = i;
-    }
-    if (before) before->next = r->next;
-    else        q->head = r->next;
-    if (q->tail == r) q->tail = before;
-    r->next = NULL;
+    FM_BUG_UNLESS(q->n > 0);
+    *(r->prev ? &r->prev->next : &q->head) = r->next;
+    *(r->next ? &r->next->prev : &q->tail) = r->prev;
+    r->prev = r->next = NULL;
     q->n--;
 }
 

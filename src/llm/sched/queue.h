@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests in line, linked through fm_request.next. */
+/* A queue of requests, linked through fm_request.prev and next. */
 #ifndef FM_LLM_SCHED_QUEUE_H
 #define FM_LLM_SCHED_QUEUE_H
 

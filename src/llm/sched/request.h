@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One text being generated: what was asked, how far it is. */
+/* One sequence being generated: what was asked, and how far it is. */
 #ifndef FM_LLM_SCHED_REQUEST_H
 #define FM_LLM_SCHED_REQUEST_H
 
@@ -20,12 +20,15 @@ typedef struct fm_request {
     fm_sampling sampling;
     const uint32_t *allowed; /* bits of the tokens it may sample next; NULL: all */
     int32_t     n_score;    /* prompt rows before the last whose logits are wanted, too */
+    int         is_sequential; /* its next row needs more of the last token than its embedding: a
+                                * grammar's mask, penalties, drafts.  No step is planned ahead of it */
 
     /* prompt then output, one array of capacity n_prompt + max_new_tokens */
     int32_t *token;
     int32_t  n_prompt;
     int32_t  n_token;    /* prompt + output so far */
-    int32_t  n_pending;  /* of these, at the end: chosen by steps under way and not yet known */
+    int32_t  n_pending;  /* of these, at the end: chosen by steps in flight and not yet known */
+    int32_t  n_draft;    /* proposed tokens behind n_token, verified by the next step */
 
     /* the scheduler's */
     fm_req_state state;
@@ -37,11 +40,11 @@ typedef struct fm_request {
     int32_t      n_scored;     /* of n_score, how many are done */
     double       admitted;     /* when it first joined, by the scheduler's clock */
     int32_t      n_preempted;
-    int32_t      n_overtaken;  /* times somebody behind it joined first */
+    int32_t      n_overtaken;  /* times a request behind it was admitted first */
     int          has_lease;
     fm_kv_lease  lease;
     uint64_t     arrival;      /* order of submission */
-    struct fm_request *next;   /* queue link */
+    struct fm_request *prev, *next; /* queue links */
 
     void *user; /* the submitter's */
 } fm_request;
@@ -60,12 +63,6 @@ static inline int32_t fm_request_n_known(const fm_request *r) /* outputs */
 static inline int32_t fm_request_next_score(const fm_request *r)
 {
     return r->n_prompt - 1 - (r->n_score - r->n_scored);
-}
-
-/* An out row at `pos` scores the prompt token after it; otherwise it is sampled. */
-static inline int fm_request_scores(const fm_request *r, int32_t pos)
-{
-    return pos < r->n_prompt - 1;
 }
 
 #endif

@@ -20,6 +20,7 @@ static fm_status check_options(const fm_sched_options *o)
         {"max_context", o->max_context, 1, MAX_STEP_ROWS / 2},
         {"page_size", o->page_size, 1, 64},
         {"n_page", o->n_page, 1, INT_MAX},
+        {"max_draft", o->max_draft, 0, 64},
         {"n_eos", o->n_eos, 0, (int)(sizeof o->eos / sizeof *o->eos)},
     };
     for (size_t i = 0; i < sizeof range / sizeof *range; i++)
@@ -56,13 +57,13 @@ int fm_sched_max_rows(const fm_sched_options *o)
 {
     if (check_options(o) != FM_OK) return 0;
     const int budget = fm__prefill_budget(o);
-    const int whole  = o->chunk > 0 ? 0 : o->max_context; /* one text, whatever its length */
-    return (budget > whole ? budget : whole) + o->max_running;
+    const int whole  = o->chunk > 0 ? 0 : o->max_context; /* one prompt, whatever its length */
+    return (budget > whole ? budget : whole) + o->max_running * (1 + o->max_draft);
 }
 
 int fm_sched_max_out(const fm_sched_options *o)
 {
-    return check_options(o) == FM_OK ? o->max_running + FM_SCORE_ROWS : 0;
+    return check_options(o) == FM_OK ? o->max_running * (1 + o->max_draft) + FM_SCORE_ROWS : 0;
 }
 
 void fm_sched_set_time(fm_sched *s, double now)
@@ -81,7 +82,7 @@ static void carve(fm_sched *s, fm_slab *slab)
         t->batch.pos   = fm_slab_take(slab, n_row * sizeof *t->batch.pos);
         t->batch.span  = fm_slab_take(slab, 2 * n * sizeof *t->batch.span); /* of both forms */
         t->batch.out   = fm_slab_take(slab, n_out * sizeof *t->batch.out);
-        t->out         = fm_slab_take(slab, n_out * sizeof(fm_request *));
+        t->out         = fm_slab_take(slab, n_out * sizeof *t->out);
         t->slot        = fm_slab_take(slab, n * sizeof *t->slot);
     }
     s->running   = fm_slab_take(slab, n * sizeof *s->running);
@@ -174,7 +175,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->matched_stop = -1;
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
-    r->n_scored = r->n_pending = r->n_overtaken = 0;
+    r->n_scored = r->n_pending = r->n_overtaken = r->n_draft = 0;
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);
@@ -191,15 +192,15 @@ fm_request *fm_sched_withdraw(fm_sched *s)
     return NULL;
 }
 
-/* What steps under way still bring for a text is not wanted any more. */
+/* Drops what steps in flight still bring for a sequence. */
 static void forget(fm_sched *s, fm_request *r)
 {
-    for (int i = 0; i < s->n_under_way; i++) {
+    for (int i = 0; i < s->n_in_flight; i++) {
         fm__step *t = &s->step[(s->oldest + i) % FM__STEPS];
         for (int k = 0; k < t->n_slot; k++)
             if (t->slot[k].r == r) t->slot[k].r = NULL;
         for (int k = 0; k < t->batch.n_out; k++)
-            if (t->out[k] == r) t->out[k] = NULL;
+            if (t->out[k].r == r) t->out[k].r = NULL;
     }
     if (!r->n_pending) return;
     r->n_token -= r->n_pending;
@@ -235,7 +236,7 @@ void fm__put_back(fm_sched *s, fm_request *r)
 {
     fm_kv_end(s->kv, &r->lease);
     r->has_lease  = 0;
-    r->n_computed = r->n_published = 0;
+    r->n_computed = r->n_published = r->n_draft = 0;
     r->n_preempted++;
     r->state = FM_REQ_WAITING;
     fm__queue_insert(&s->waiting, r);
@@ -250,7 +251,7 @@ static void unscore(const fm__step *t)
 /* Prefixes were published when their steps were launched. */
 static void begin_anew(fm_sched *s)
 {
-    for (int i = 0; i < s->n_under_way; i++) unscore(&s->step[(s->oldest + i) % FM__STEPS]);
+    for (int i = 0; i < s->n_in_flight; i++) unscore(&s->step[(s->oldest + i) % FM__STEPS]);
     for (int i = 0; i < s->n_running; i++) {
         fm_request *r = s->running[i].r;
         forget(s, r);
@@ -262,14 +263,14 @@ static void begin_anew(fm_sched *s)
         fm__queue_remove(&s->waiting, r);
         fm__retire(s, r);
     }
-    s->n_running = s->n_under_way = 0;
+    s->n_running = s->n_in_flight = 0;
     fm_kv_flush(s->kv);
 }
 
 void fm_sched_give_up(fm_sched *s)
 {
     s->is_planned = 0;
-    if (s->n_under_way) begin_anew(s);
+    if (s->n_in_flight) begin_anew(s);
     fm__sweep(s);
 }
 
@@ -280,7 +281,7 @@ void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why)
     if (r->state == FM_REQ_WAITING) {
         fm__queue_remove(&s->waiting, r);
         fm__retire(s, r);
-    } else if (!s->is_planned && !s->n_under_way) {
+    } else if (!s->is_planned && !s->n_in_flight) {
         fm__sweep(s);
     }
 }
@@ -290,17 +291,22 @@ void fm_sched_cancel(fm_sched *s, fm_request *r)
     fm_sched_finish(s, r, FM_FINISH_ABORT);
 }
 
-fm_request *fm_sched_out(const fm_sched *s, const fm_batch *b, int i)
+int fm_sched_propose(fm_sched *s, fm_request *r, const int32_t *draft, int n)
+{
+    r->n_draft = 0;
+    if (r->state != FM_REQ_RUNNING || !r->is_sequential || !fm__is_decoding(r)) return 0;
+    const int32_t room = fm__left(r) - 1; /* the step's own token is the last it may have */
+    const int32_t most = room < s->opt.max_draft ? room : s->opt.max_draft;
+    if (n > most) n = most;
+    for (; r->n_draft < n; r->n_draft++) r->token[r->n_token + r->n_draft] = draft[r->n_draft];
+    return r->n_draft;
+}
+
+const fm_out *fm_sched_out(const fm_sched *s, const fm_batch *b, int i)
 {
     const fm__step *t = (const fm__step *)b;
     FM_BUG_UNLESS(t >= s->step && t < s->step + FM__STEPS && i >= 0 && i < b->n_out);
-    return t->out[i];
-}
-
-int32_t fm_sched_out_pos(const fm_batch *b, int i)
-{
-    FM_BUG_UNLESS(i >= 0 && i < b->n_out);
-    return b->pos[b->out[i]];
+    return &t->out[i];
 }
 
 fm_request *fm_sched_pop_done(fm_sched *s)

@@ -3,44 +3,51 @@
  *
  *     submit ──> waiting ──admit──> running ──commit──> done
  *                   ^                  │
- *                   └─────preempt──────┘   (pages freed, computed again later)
+ *                   └─────preempt──────┘   (pages freed, recomputed later)
  *
- * A step may be planned while the one before is still under way: its rows then
- * start from tokens nobody knows yet (op/batch.h).  A text that turns out to
- * have ended has one row too many, whose result is dropped.  Its pages come back
- * at once: passes run one after the other, so nobody writes to them later.
+ * Every step has the newest token of each running sequence that is past its
+ * prompt, then prefill chunks as far as the budgets go.  A sequence may have
+ * several out rows in a step: prompt positions whose log-probabilities are
+ * wanted, and draft tokens to verify.  Drafts follow the newest token as rows
+ * of their own; commit accepts them as long as the token sampled before each is
+ * the draft itself, so a drafted sequence has the tokens it would have had.
  *
- * Every step carries one token of each running sequence that is past its
- * prompt, then prefill chunks as far as the budgets go.  Admission counts
- * pages exactly and guesses only how long outputs will be; when the guess was
- * too bold, a sequence goes back to the queue: of the lowest priority the one
- * that has produced least.  Nothing fails for lack of memory.
+ * With the overlap schedule a step is planned while the one before is still in
+ * flight: its rows then start from tokens that are not known yet (FM_CHOICE in
+ * llm/batch.h).  A sequence that turns out to have ended has one row too many,
+ * whose result is dropped.  Its pages are freed at once: passes run one after
+ * the other, so no later pass reads what this row writes.
  *
- * A prompt that one running is about to compute for a good part is not computed
- * beside it: it waits for those pages, keeping a place among the running.  That,
- * and the longest prefix first (lpm), lets others overtake, but nobody more often
- * than a fixed number of times, and one that was preempted goes before newcomers.
+ * Admission counts pages exactly and guesses only how long outputs will be.
+ * When the guess was too low, a sequence is preempted: of the lowest priority
+ * the one with the fewest outputs.  Nothing fails for lack of memory.
+ *
+ * A prompt that shares a good part with one being prefilled waits for those
+ * pages instead of computing them again, and keeps a place among the running.
+ * That, and longest-prefix-match (lpm), lets others overtake, but nobody more
+ * often than a fixed number of times; preempted requests go before newcomers.
  *
  * Pure bookkeeping: no model, no threads, no clock.  Nothing allocates after
  * fm_sched_create(); requests are the caller's, linked in place. */
 #ifndef FM_LLM_SCHED_SCHED_H
 #define FM_LLM_SCHED_SCHED_H
 
-#include "llm/kv/kv_cache.h"
 #include "llm/batch.h"
+#include "llm/kv/kv_cache.h"
 #include "llm/sched/request.h"
 
 typedef enum { FM_POLICY_FCFS, FM_POLICY_LPM } fm_policy;
 
 typedef struct {
     int       max_running; /* sequences */
-    int       chunk;       /* prefill tokens per step (chunked_prefill_size); <= 0: a text is
-                              never cut, one that is longer than max_prefill goes alone */
+    int       chunk;       /* prefill tokens per step (chunked_prefill_size); <= 0: prompts are
+                              not cut, one that is longer than max_prefill runs alone */
     int       max_prefill; /* prefill tokens per step, too (max_prefill_tokens) */
     int       max_context; /* tokens of one sequence */
     int       page_size;
     int       n_page;
     fm_policy policy;
+    int       max_draft;        /* draft tokens of one sequence in a step; 0: no speculation */
     int       deterministic;    /* generated tokens are never published */
     double    conservativeness; /* of the output guess; 1.0 is usual */
     int32_t   eos[8];
@@ -63,56 +70,67 @@ size_t    fm_sched_bytes(const fm_sched_options *opt); /* 0 for wrong options */
 fm_status fm_sched_submit(fm_sched *s, fm_request *r);
 fm_status fm_sched_check(const fm_sched *s, const fm_request *r); /* would it be refused? */
 
-/* The first that waits and never ran, taken out of the line for another
+/* Takes the first waiting request that never ran out of the queue, for another
  * scheduler; NULL: there is none. */
 fm_request *fm_sched_withdraw(fm_sched *s);
 
 /* Ends a request from outside: a stop string was found, the client left.  It
- * gets no further token.  One that runs while a step is planned or under way is
- * done when the oldest such step is committed or given up, any other at once.  Nothing happens to
- * a request that has ended already. */
+ * gets no further token.  One that runs while a step is planned or in flight is
+ * done when the oldest such step is committed or given up, any other at once.
+ * Does nothing to a request that has ended already. */
 void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
 void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
 
+/* Proposes draft tokens to follow r's newest token in the next step.  Takes as
+ * many of the n as fit max_draft, the request's length and its state: 0 for one
+ * that is not decoding or not is_sequential. */
+int fm_sched_propose(fm_sched *s, fm_request *r, const int32_t *draft, int n);
+
 /* The most rows a step can have with these options: min(chunk, max_prefill)
- * prefill rows, or the longest text where texts are not cut, and one per
- * running sequence.  0 for wrong options. */
+ * prefill rows, or the longest context where prompts are not cut, and one per
+ * running sequence and draft.  0 for wrong options. */
 int fm_sched_max_rows(const fm_sched_options *opt);
 
-/* The most out rows a step can have: one per running sequence to be sampled,
- * and FM_SCORE_ROWS prompt rows that are scored.  A prefill that wants the
- * logits of more is cut. */
+/* The most out rows a step can have: one per running sequence and draft to be
+ * sampled, and FM_SCORE_ROWS prompt rows that are scored.  A prefill that wants
+ * the logits of more is cut. */
 enum { FM_SCORE_ROWS = 128 };
 int fm_sched_max_out(const fm_sched_options *opt);
 
-/* Tells the time: requests that join from now on are stamped with it. */
+/* Sets the time that requests admitted from now on are stamped with. */
 void fm_sched_set_time(fm_sched *s, double now);
 
 /* The next step, or NULL when nothing runs or waits.  The batch is the
  * scheduler's and valid until it is committed and another step is planned.
  *
- * While a step is under way, NULL also means: commit it first, since everybody
- * ends with it or somebody has to be preempted.  At most one step is planned
- * ahead like this. */
+ * While a step is in flight, NULL also means: commit it first, since every
+ * sequence ends with it, one of them is_sequential, or one has to be preempted.
+ * At most one step is planned ahead like this. */
 const fm_batch *fm_sched_plan(fm_sched *s);
 
 /* The planned step was launched: the next one may be planned before it is
  * committed.  Not needed where it is committed before the next plan. */
 void fm_sched_launched(fm_sched *s);
 
-/* Request behind out row i of a valid batch; NULL: it ended after the step was
- * launched, and what the row gives is nobody's. */
-fm_request *fm_sched_out(const fm_sched *s, const fm_batch *b, int i);
-int32_t     fm_sched_out_pos(const fm_batch *b, int i); /* its position; see fm_request_scores */
+/* Who reads an out row, and what for. */
+typedef struct {
+    fm_request *r;        /* NULL: it ended after the step was launched, the row is dropped */
+    int32_t     pos;      /* position of the row in its sequence */
+    int         is_score; /* the log-probability of token[pos + 1]; otherwise a token is sampled */
+    int         is_taken; /* after commit: the result counts.  A draft that was not accepted, and
+                           * the rows behind it, do not */
+} fm_out;
+
+const fm_out *fm_sched_out(const fm_sched *s, const fm_batch *b, int i); /* of a valid batch */
 
 /* The oldest step ran and its out row i gave token[i]: append, publish, finish
- * by eos, stop ids or length, release.  token[i] of a row that scores the prompt
- * or is nobody's is not looked at. */
+ * by eos, stop ids or length, release.  token[i] of a row that is a score or is
+ * dropped is not read. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
 
 /* The planned step did not run, or failed: its rows are planned again.  A new
- * plan without a commit gives a step that was not launched up as well.  If one
- * was launched, nothing that is cached can be relied on: all is computed again. */
+ * plan without a commit gives up a step that was not launched as well.  If one
+ * was launched, cached pages may be wrong: everything is computed again. */
 void fm_sched_give_up(fm_sched *s);
 
 /* The next request that ended since the last call, or NULL. */
@@ -123,6 +141,7 @@ typedef struct {
     int64_t n_step, n_row, n_prefill_row, n_decode_row; /* totals */
     int64_t n_preemption, n_admission;
     int64_t n_output;    /* tokens sampled */
+    int64_t n_draft, n_accepted; /* draft tokens verified, and those of them that were right */
     int64_t sum_running; /* over steps: mean batch = sum_running / n_step */
 } fm_sched_stats;
 fm_sched_stats fm_sched_get_stats(const fm_sched *s);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who joins, and in which order. */
+/* Admission: which waiting requests start, and in which order. */
 #include <string.h>
 
 #include "llm/sched/sched_internal.h"
 
 enum {
-    SHARED_MIN = 32, /* tokens worth waiting for */
-    PATIENCE   = 64, /* times a text is overtaken; then it is its turn */
+    SHARED_MIN = 32, /* cached tokens worth waiting for */
+    PATIENCE   = 64, /* times a request may be overtaken; then it goes first */
 };
 
 /* Only the prompt is looked up: generated tokens are computed again in their
@@ -33,10 +33,10 @@ static void start(fm_sched *s, fm_request *r)
         r->admitted = s->now;
     }
     s->stats.n_admission++;
-    s->running[s->n_running++] = (fm__slot){.r = r, .out = -1, .is_new = 1};
+    s->running[s->n_running++] = (fm__slot){.r = r, .is_new = 1};
 }
 
-/* Joins if rows and pages allow.  The first of all always may. */
+/* Starts r if rows and pages allow.  With nothing running it always may. */
 static int try_start(fm_sched *s, fm_request *r)
 {
     int32_t       n_idle;
@@ -64,7 +64,7 @@ static int was_overtaken_enough(const fm_request *r)
     return r->n_overtaken >= PATIENCE;
 }
 
-/* Someone running is about to compute a good part of this prompt. */
+/* A running request is about to prefill a good part of this prompt. */
 static int better_waits(const fm_sched *s, const fm_request *r)
 {
     if (!fm_kv_get_options(s->kv)->share || was_overtaken_enough(r)) return 0;
@@ -80,7 +80,7 @@ static int better_waits(const fm_sched *s, const fm_request *r)
     return 0;
 }
 
-/* One that had begun has a reader who waits. */
+/* A preempted request goes first: its client is already streaming. */
 static int is_its_turn(const fm_request *r)
 {
     return r->n_preempted || was_overtaken_enough(r);
@@ -108,8 +108,8 @@ static int sort_candidates(fm_sched *s)
     return n;
 }
 
-/* Lets it join, or keeps a place for it while its prompt is computed by another.
- * 0: neither is possible, and nobody behind it may join either. */
+/* Starts r, or keeps a place for it while another request computes its prompt.
+ * 0: neither is possible, and nothing behind it in the queue may start either. */
 static int admit_or_hold(fm_sched *s, fm_request *r, int *n_held)
 {
     if (s->n_running + *n_held == s->opt.max_running) return 0;

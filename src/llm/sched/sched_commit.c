@@ -20,7 +20,7 @@ static int ends_text(const fm_sched *s, const fm_request *r, int32_t id)
     return is_among(id, s->opt.eos, s->opt.n_eos) || is_among(id, p->stop_id, p->n_stop_id);
 }
 
-/* The first token that was pending is known. */
+/* The first token that was pending has become known. */
 static void take_token(fm_sched *s, fm_request *r, int32_t id)
 {
     const int32_t at = r->n_token - r->n_pending;
@@ -45,27 +45,31 @@ static void publish_prompt(fm_sched *s, fm_request *r)
 
 static void count_step(fm_sched *s, const fm_batch *b)
 {
-    const int n_decode = b->n_row - s->n_prefill_row;
+    const int n_decode = b->n_row - s->n_prefill_row - s->n_draft_row;
 
     s->stats.n_step++;
     s->stats.n_row += b->n_row;
     s->stats.n_prefill_row += s->n_prefill_row;
     s->stats.n_decode_row += n_decode;
+    s->stats.n_draft += s->n_draft_row;
     s->stats.sum_running += s->n_running;
     if (n_decode && !s->n_preempted) fm__ratio_fall(s);
 }
 
+/* Drafts are not counted as computed before they are accepted. */
 static void launch_slot(fm_sched *s, fm__slot *slot)
 {
     fm_request *r = slot->r;
 
-    r->n_computed += slot->take;
+    r->n_computed += slot->take - slot->n_draft;
     r->n_scored += slot->n_score;
-    publish_prompt(s, r); /* whoever finds it runs later */
-    slot->is_last = slot->out < 0 && slot->take && r->n_computed == r->n_token;
-    if (slot->out < 0) return;
-    r->token[r->n_token++] = FM_CHOICE(slot->out);
+    publish_prompt(s, r); /* whoever finds these pages runs later */
+    slot->is_last = !slot->n_sample && slot->take && r->n_computed == r->n_token;
+    if (!slot->n_sample) return;
+    if (!slot->n_draft) r->token[r->n_token] = FM_CHOICE(slot->out0 + slot->n_score);
+    r->n_token++;
     r->n_pending++;
+    r->n_draft = 0;
 }
 
 void fm_sched_launched(fm_sched *s)
@@ -79,24 +83,49 @@ void fm_sched_launched(fm_sched *s)
         t->slot[t->n_slot++] = s->running[i];
     }
     s->is_planned = 0;
-    s->n_under_way++;
+    s->n_in_flight++;
 }
 
-static void commit_slot(fm_sched *s, const fm__slot *slot, const int32_t *token)
+/* Draft i is right if the row before it sampled just that token. */
+static int is_accepted(const fm__step *t, int32_t out, const int32_t *token)
+{
+    return token[out - 1] == t->batch.token[t->batch.out[out]];
+}
+
+static void commit_samples(fm_sched *s, fm__step *t, const fm__slot *slot, const int32_t *token)
+{
+    fm_request   *r   = slot->r;
+    const int32_t out = slot->out0 + slot->n_score;
+
+    take_token(s, r, token[out]);
+    t->out[out].is_taken = 1;
+    for (int32_t i = out + 1; i < out + slot->n_sample; i++) {
+        if (r->finish != FM_FINISH_NONE || !is_accepted(t, i, token)) return;
+        r->n_computed++;
+        r->n_token++;
+        r->n_pending++;
+        take_token(s, r, token[i]);
+        t->out[i].is_taken = 1;
+        s->stats.n_accepted++;
+    }
+}
+
+static void commit_slot(fm_sched *s, fm__step *t, const fm__slot *slot, const int32_t *token)
 {
     fm_request *r = slot->r;
 
     if (!r || r->finish != FM_FINISH_NONE) return; /* ended from outside meanwhile */
-    if (slot->out >= 0) take_token(s, r, token[slot->out]);
+    for (int32_t i = 0; i < slot->n_score; i++) t->out[slot->out0 + i].is_taken = 1;
+    if (slot->n_sample) commit_samples(s, t, slot, token);
     else if (slot->is_last) r->finish = FM_FINISH_LENGTH;
 }
 
 void fm_sched_commit(fm_sched *s, const int32_t *token)
 {
-    if (!s->n_under_way) fm_sched_launched(s);
-    const fm__step *t = &s->step[s->oldest];
-    for (int i = 0; i < t->n_slot; i++) commit_slot(s, &t->slot[i], token);
+    if (!s->n_in_flight) fm_sched_launched(s);
+    fm__step *t = &s->step[s->oldest];
+    for (int i = 0; i < t->n_slot; i++) commit_slot(s, t, &t->slot[i], token);
     s->oldest = (s->oldest + 1) % FM__STEPS;
-    s->n_under_way--;
+    s->n_in_flight--;
     fm__sweep(s);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the scheduler's files share. */
+/* State of the scheduler: queues, running sequences, and the steps in flight. */
 #ifndef FM_LLM_SCHED_SCHED_INTERNAL_H
 #define FM_LLM_SCHED_SCHED_INTERNAL_H
 
@@ -9,23 +9,27 @@
 /* With more waiting than this, lpm would spend its time matching. */
 enum { FM__LPM_MAX = 128 };
 
+/* One running sequence in a step.  Its out rows are out0, out0 + 1, ...: first
+ * those that score the prompt, then those that are sampled. */
 typedef struct {
-    fm_request *r;      /* NULL: it ended while the step was under way */
-    int32_t     take;   /* rows in the planned step */
-    int32_t     out;    /* index of the out row that is sampled, or -1 */
-    int32_t     n_score; /* rows that score the prompt */
-    int         is_new; /* joined while planning this step */
-    int         is_last; /* no output is wanted, and these are its last rows */
+    fm_request *r;        /* NULL: it ended while the step was in flight */
+    int32_t     take;     /* rows in the planned step */
+    int32_t     n_draft;  /* of these, at the end: draft tokens */
+    int32_t     out0;
+    int32_t     n_score;
+    int32_t     n_sample; /* 0, or 1 + n_draft */
+    int         is_new;   /* admitted while planning this step */
+    int         is_last;  /* no output is wanted, and these are its last rows */
 } fm__slot;
 
-/* At most one is under way while another is planned. */
+/* At most one is in flight while another is planned. */
 enum { FM__STEPS = 2 };
 
 typedef struct {
-    fm_batch     batch; /* first: who has the batch finds the step */
-    fm_request **out;   /* [max_out] */
-    fm__slot    *slot;  /* [max_running] once it is launched */
-    int          n_slot;
+    fm_batch  batch; /* first: a pointer to the batch is one to the step */
+    fm_out   *out;   /* [max_out] */
+    fm__slot *slot;  /* [max_running] once it is launched */
+    int       n_slot;
 } fm__step;
 
 typedef struct {
@@ -33,7 +37,7 @@ typedef struct {
     int32_t     n_match;
 } fm__candidate;
 
-/* What the forecast knows of one text. */
+/* What the forecast knows of one sequence. */
 typedef struct {
     int32_t n_token, n_more; /* now, and expected on top */
     int32_t n_page;          /* held now */
@@ -53,14 +57,13 @@ struct fm_sched {
 
     double ratio;         /* of max_new_tokens that running requests are expected to use */
     int    is_planned;    /* a step is out, neither launched nor given up */
-    int    n_prefill_row; /* of the planned step */
-    int    n_score_row;   /* likewise */
+    int    n_prefill_row, n_score_row, n_draft_row; /* of the planned step */
     double now;
     int    n_preempted;   /* while planning this step */
 
     fm__step step[FM__STEPS]; /* in turn */
     int      oldest;          /* next to be committed */
-    int      n_under_way;
+    int      n_in_flight;
 
     fm__candidate *candidate; /* [FM__LPM_MAX] */
     fm__future    *future;    /* [max_running] */
@@ -86,7 +89,7 @@ static inline int fm__is_decoding(const fm_request *r)
 /* The step that is, or will be, planned next. */
 static inline fm__step *fm__next_step(fm_sched *s)
 {
-    return &s->step[(s->oldest + s->n_under_way) % FM__STEPS];
+    return &s->step[(s->oldest + s->n_in_flight) % FM__STEPS];
 }
 
 static inline int32_t fm__left(const fm_request *r) /* tokens it may still produce */
@@ -94,7 +97,7 @@ static inline int32_t fm__left(const fm_request *r) /* tokens it may still produ
     return r->sampling.max_new_tokens - fm_request_n_output(r);
 }
 
-/* It was ended from outside, or steps under way bring all it may produce. */
+/* It was ended from outside, or steps in flight bring all it may produce. */
 static inline int fm__is_ending(const fm_request *r)
 {
     return r->finish != FM_FINISH_NONE || (r->n_pending && !fm__left(r));
@@ -102,9 +105,9 @@ static inline int fm__is_ending(const fm_request *r)
 
 /* sched.c */
 int  fm__prefill_budget(const fm_sched_options *o); /* rows per step */
-void fm__retire(fm_sched *s, fm_request *r);        /* of a request that left `running` */
-void fm__put_back(fm_sched *s, fm_request *r);      /* likewise: it waits, to begin anew */
-void fm__sweep(fm_sched *s);                        /* retires what has a finish reason */
+void fm__retire(fm_sched *s, fm_request *r);        /* ends one that was taken off its list */
+void fm__put_back(fm_sched *s, fm_request *r);      /* the same, but it waits to start over */
+void fm__sweep(fm_sched *s);                        /* retires running ones that have ended */
 
 /* sched_plan.c: rows this step may still take of a prefill that goes on at `from`. */
 int32_t fm__prefill_share(const fm_sched *s, const fm_request *r, int32_t from);

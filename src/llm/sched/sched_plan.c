@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next step: first every decode gets its page, by preemption if need be;
- * then unfinished prefills go on; then newcomers; then the rows are written. */
+/* The next step: first every decode gets a page for its row, by preemption if
+ * need be; then drafts, as far as pages are free; then unfinished prefills; then
+ * newcomers; then the rows are written. */
 #include "llm/sched/sched.h"
 
 #include "llm/sched/sched_internal.h"
@@ -97,7 +98,22 @@ static void give_decodes(fm_sched *s)
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *r = s->running[i].r;
         s->running[i].take  = 0;
+        s->running[i].n_draft = 0;
         if (fm__is_decoding(r) && !fm__is_ending(r)) fm__give_rows(s, &s->running[i], 1);
+    }
+}
+
+/* Drafts never preempt: they get the pages that are left when every sequence has
+ * its next row. */
+static void give_drafts(fm_sched *s)
+{
+    s->n_draft_row = 0;
+    for (int i = 0; s->opt.max_draft && i < s->n_running; i++) {
+        fm__slot *slot = &s->running[i];
+        if (!slot->take || !slot->r->n_draft) continue;
+        fm__give_rows(s, slot, 1 + slot->r->n_draft);
+        slot->n_draft = slot->take - 1;
+        s->n_draft_row += slot->n_draft;
     }
 }
 
@@ -130,10 +146,13 @@ static int32_t clamp(int32_t x, int32_t lo, int32_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-static void add_out(fm__step *t, fm_request *r, int32_t row)
+static void add_outs(fm__step *t, fm_request *r, int32_t row0, int32_t n, int is_score)
 {
-    t->out[t->batch.n_out]         = r;
-    t->batch.out[t->batch.n_out++] = row;
+    fm_batch *b = &t->batch;
+    for (int32_t row = row0; row < row0 + n; row++) {
+        t->out[b->n_out]    = (fm_out){.r = r, .pos = b->pos[row], .is_score = is_score};
+        b->out[b->n_out++] = row;
+    }
 }
 
 static void write_rows(fm__step *t, fm__slot *slot)
@@ -145,13 +164,12 @@ static void write_rows(fm__step *t, fm__slot *slot)
 
     add_span(b, r, from, cut, FM_FORM_PROMPT);
     add_span(b, r, cut, to, FM_FORM_GENERATED);
-    slot->out     = -1;
-    slot->n_score = n_score(r, from, to);
+    slot->out0          = b->n_out;
+    slot->n_score       = n_score(r, from, to);
+    slot->n_sample      = slot->take && to >= r->n_token && fm__left(r) ? 1 + slot->n_draft : 0;
     const int32_t first = from > fm_request_next_score(r) ? from : fm_request_next_score(r);
-    for (int32_t i = 0; i < slot->n_score; i++) add_out(t, slot->r, b->n_row - (to - first) + i);
-    if (!slot->take || to < r->n_token || !fm__left(r)) return;
-    slot->out = b->n_out;
-    add_out(t, slot->r, b->n_row - 1);
+    add_outs(t, slot->r, b->n_row - (to - first), slot->n_score, 1);
+    add_outs(t, slot->r, b->n_row - slot->n_sample, slot->n_sample, 0);
 }
 
 static void write_batch(fm_sched *s, fm__step *t)
@@ -163,13 +181,23 @@ static void write_batch(fm_sched *s, fm__step *t)
         if (!fm__is_decoding(s->running[i].r)) write_rows(t, &s->running[i]);
 }
 
+/* The tokens of the step in flight must be known before the next is planned:
+ * a sequence needs its own, or pages are short and those of ended ones come free. */
+static int must_commit_first(const fm_sched *s)
+{
+    for (int i = 0; i < s->n_running; i++)
+        if (s->running[i].r->is_sequential && s->running[i].r->n_pending) return 1;
+    return decode_pages(s) > fm__free_pages(s);
+}
+
 const fm_batch *fm_sched_plan(fm_sched *s)
 {
-    FM_BUG_UNLESS(s->n_under_way < FM__STEPS);
+    FM_BUG_UNLESS(s->n_in_flight < FM__STEPS);
     s->is_planned = s->n_preempted = 0;
-    if (!s->n_under_way) fm__sweep(s);
-    else if (decode_pages(s) > fm__free_pages(s)) return NULL; /* who ended will be known soon */
+    if (!s->n_in_flight) fm__sweep(s);
+    else if (must_commit_first(s)) return NULL;
     give_decodes(s);
+    give_drafts(s);
     give_prefills(s);
     if (s->n_preempted) fm__ratio_raise(s);
     else                fm__admit(s);
@@ -180,7 +208,7 @@ const fm_batch *fm_sched_plan(fm_sched *s)
     }
     fm__step *t = fm__next_step(s);
     write_batch(s, t);
-    if (!t->batch.n_row && s->n_under_way) return NULL;
+    if (!t->batch.n_row && s->n_in_flight) return NULL;
 
     /* Where nothing decodes, the prefills have the pages they were admitted
      * with: what decodes took beyond their guess came back when they ended. */
