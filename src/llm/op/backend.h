@@ -48,7 +48,7 @@ extern const fm_backend fm_backend_cpu;
 
 /* NULL: this build has none. */
 const fm_backend *fm_backend_cuda(void);
-const fm_backend *fm_backend_shadow(void); /* the CPU, and the GPU along with it; op/shadow.h */
+const fm_backend *fm_backend_shadow(void); /* the CPU, and the GPU along with it; op/shadow/shadow.h */
 
 /* Should "auto" be a GPU?  FM_E_NOSUP: not in this build, or not in this
  * arithmetic.  FM_E_DEVICE: not on this machine, or not one for each of its
