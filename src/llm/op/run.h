@@ -16,8 +16,8 @@
 #include "base/slab.h"
 #include "base/str.h"
 #include "llm/model/weights.h"
-#include "llm/op/batch.h"
-#include "llm/op/ranks.h"
+#include "llm/batch.h"
+#include "llm/ranks.h"
 #include "llm/sample/sample.h"
 
 /* What a step may hold at most; sizes every buffer once. */

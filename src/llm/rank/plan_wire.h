@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
-#include "llm/op/batch.h"
+#include "llm/batch.h"
 
 typedef enum { FM_PLAN_STEP, FM_PLAN_QUIT } fm_plan_kind;
 

@@ -6,7 +6,7 @@
  *                   └─────preempt──────┘   (pages freed, computed again later)
  *
  * A step may be planned while the one before is still under way: its rows then
- * start from tokens nobody knows yet (op/batch.h).  A text that turns out to
+ * start from tokens nobody knows yet (llm/batch.h).  A text that turns out to
  * have ended has one row too many, whose result is dropped.  Its pages come back
  * at once: passes run one after the other, so nobody writes to them later.
  *
@@ -27,7 +27,7 @@
 #define FM_LLM_SCHED_SCHED_H
 
 #include "llm/kv/kv_cache.h"
-#include "llm/op/batch.h"
+#include "llm/batch.h"
 #include "llm/sched/request.h"
 
 typedef enum { FM_POLICY_FCFS, FM_POLICY_LPM } fm_policy;

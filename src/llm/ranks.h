@@ -12,8 +12,8 @@
  *
  * Of the jobs a group can have in flight, a run keeps up to three between its
  * verbs in `replica` (logits and x on their way) and two in each other one. */
-#ifndef FM_LLM_OP_RANKS_H
-#define FM_LLM_OP_RANKS_H
+#ifndef FM_LLM_RANKS_H
+#define FM_LLM_RANKS_H
 
 #include "comm/comm.h"
 
