@@ -12,7 +12,7 @@ typedef struct {
     int n_rank;    /* ranks on this host */
     int no_graphs; /* GPU: decode steps are not recorded */
     int kv_e4m3;   /* GPU: KV in 8 bits */
-    int apart;     /* GPU: every op is done when it returns */
+    int immediate; /* GPU: no op leaves work to a later one */
     const fm_weights *beside; /* shadow: the weights of `also` */
 } fm_backend_options;
 

@@ -30,13 +30,13 @@ static fm_status open_device(const fm_backend_options *o, fm_backend_memory *out
 
 static fm_run_cuda_options options_of(const fm_backend_options *o, const fm_ranks *ranks)
 {
-    return (fm_run_cuda_options){.device  = o->device % fm_cuda_count(),
-                                 .apart   = o->apart,
-                                 .pads    = 1,
-                                 .records = !o->no_graphs,
-                                 .kv_e4m3 = o->kv_e4m3,
-                                 .ranks   = ranks,
-                                 .meeting = FM_MEET_BY_NCCL};
+    return (fm_run_cuda_options){.device    = o->device % fm_cuda_count(),
+                                 .immediate = o->immediate,
+                                 .pads      = 1,
+                                 .records   = !o->no_graphs,
+                                 .kv_e4m3   = o->kv_e4m3,
+                                 .ranks     = ranks,
+                                 .meeting   = FM_MEET_BY_NCCL};
 }
 
 static fm_run_bytes bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,

@@ -169,10 +169,10 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
         return fm_fail(FM_E_OOM, "run");
     }
     fm__cuda_set_bounds(g, lim);
-    g->apart   = o->apart;
-    g->pads    = o->pads;
-    g->records = o->pads && o->records;
-    g->ops     = cuda_ops;
+    g->immediate = o->immediate;
+    g->pads      = o->pads;
+    g->records   = o->pads && o->records;
+    g->ops       = cuda_ops;
     *r = (fm_run){.ops = &g->ops, .config = w->config, .weights = w, .limits = *lim, .backend = g};
     const fm_status rc = make_ready(r, g, o);
     if (rc != FM_OK) {

@@ -14,8 +14,8 @@ typedef struct {
     int pads;    /* decode steps are padded to a few sizes */
     int records; /* and each size is recorded once and replayed; not with FM_MEET_BY_HOST */
     int kv_e4m3; /* KV as bytes with a scale per token */
-    int apart;   /* every op is done when it returns, so that it can be looked at; the same
-                  * bits with more launches */
+    int immediate; /* no op leaves work to a later one (run.h): its result can be looked at;
+                    * the same bits with more launches */
     const fm_ranks *ranks; /* the groups are borrowed; NULL: one rank */
     fm_gpu_meeting  meeting;
 } fm_run_cuda_options;

@@ -109,7 +109,7 @@ typedef struct {
     fm_cuda_lt    *lt;
     fm_ops         ops;
     fm_cuda_side   side;
-    int            apart; /* every op is done when it returns: none waits for the next */
+    int            immediate; /* no op leaves work to a later one */
 
     char         *list[FM_CUDA_AHEAD]; /* pinned, in turn: the others may not be read yet */
     fm_mark       read[FM_CUDA_AHEAD]; /* reached when it has */

@@ -53,7 +53,7 @@ int fm__cuda_sorts_along(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
     return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
-           g->exchange.way == FM_CUDA_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->apart;
+           g->exchange.way == FM_CUDA_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->immediate;
 }
 
 fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)

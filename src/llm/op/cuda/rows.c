@@ -50,7 +50,7 @@ void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
 fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a)
 {
     fm_cuda_run *g = fm__gpu(r);
-    if (g->apart || a->n_row != r->n_row || a->width > FM_CUDA_NORM_EXPERTS)
+    if (g->immediate || a->n_row != r->n_row || a->width > FM_CUDA_NORM_EXPERTS)
         return fm_cuda_combine(a, g->stream);
     g->pass.experts = *a;
     return FM_OK;
@@ -61,7 +61,7 @@ void fm__cuda_add_later(fm_run *r, fm_f32s x, fm_f32s y)
     fm_cuda_run *g = fm__gpu(r);
     if (g->pass.sum.x || (g->pass.experts.y && g->pass.experts.y != y.data)) fm__cuda_settle(r);
     g->pass.sum = (fm_cuda_add_args){x.data, y.data, r->n_row, x.width};
-    if (g->apart) fm__cuda_settle(r);
+    if (g->immediate) fm__cuda_settle(r);
 }
 
 void fm__cuda_settle(fm_run *r)
@@ -133,7 +133,7 @@ void fm__cuda_rope_q(fm_run *r, fm_act q)
 {
     fm_cuda_run            *g = fm__gpu(r);
     const fm_cuda_rope_args a = queries(r, q.data);
-    if (!g->apart)
+    if (!g->immediate)
         g->pass.unturned = q.data;
     else if (a.n_row)
         r->fault = fm_cuda_rope(&a, g->stream);

@@ -29,7 +29,7 @@ void fm__cuda_side_destroy(fm_cuda_side *s)
 static int has_few_rows(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
-    return r->n_row <= FM_CUDA_SIDE_ROWS && !g->apart && !g->exchange.attn;
+    return r->n_row <= FM_CUDA_SIDE_ROWS && !g->immediate && !g->exchange.attn;
 }
 
 void fm__cuda_side_note(fm_run *r)

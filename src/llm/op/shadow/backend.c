@@ -27,7 +27,7 @@ static fm_status create(fm_run **out, const fm_weights *w, const fm_run_limits *
 {
     fm_backend_options one_by_one = *o;
     fm_run            *cpu = NULL, *gpu = NULL;
-    one_by_one.no_graphs = one_by_one.apart = 1;
+    one_by_one.no_graphs = one_by_one.immediate = 1;
     FM_TRY(fm_backend_cpu.create(&cpu, w, lim, ranks, o));
     const fm_status rc = fm_backend_cuda()->create(&gpu, o->beside, lim, ranks, &one_by_one);
     if (rc != FM_OK) {

@@ -74,7 +74,7 @@ static int compare_choice(fm_run *r, const choice *x, int row)
                                    "--shadow: layer %d, route, tensor expert, row %d, column %d: "
                                    "expert %d (score %.9g) on the CPU, %d (score %.9g) on the GPU, "
                                    "tolerance %.3g",
-                                   s->layer, s->row_from[row], i, x->want[i],
+                                   r->call.layer, s->row_from[row], i, x->want[i],
                                    (double)score(x, x->want[i]), x->got[i],
                                    is_one ? (double)score(x, x->got[i]) : NAN,
                                    (double)(NEAR * fabsf(score(x, x->want[i]))));
@@ -86,40 +86,41 @@ static int compare_choice(fm_run *r, const choice *x, int row)
 static void compare_weights(fm_run *r, const float *want, const float *got, int row)
 {
     fm_shadow       *s   = fm__shadow(r);
-    fm_shadow_count *n   = &s->count[FM_SHADOW_ROUTE];
-    const double     may = fm__shadow_bound[FM_SHADOW_ROUTE].of_value;
+    fm_shadow_count *n   = &s->count[FM_OP_ROUTE];
+    const double     may = fm__shadow_bound[FM_OP_ROUTE].of_value;
     for (int i = 0; i < r->config->top_k; i++) {
         const double w = (double)want[i], off = fabs((double)got[i] - w);
         if (!(off <= may * fabs(w))) {
             r->fault = fm_fail(FM_E_DEVICE,
                                "--shadow: layer %d, route, tensor weight, row %d, column %d: %.9g "
                                "on the CPU, %.9g on the GPU, tolerance %.3g",
-                               s->layer, s->row_from[row], i, w, (double)got[i], may * fabs(w));
+                               r->call.layer, s->row_from[row], i, w, (double)got[i], may * fabs(w));
             return;
         }
         if (off > n->most * fabs(w)) n->most = off / fabs(w);
     }
 }
 
-void fm__shadow_compare_routes(fm_run *r, fm_routing cpu, fm_routing gpu, fm_f32s probability,
-                               const float *bias)
+void fm__shadow_compare_routes(fm_run *r, const fm_op_call *c)
 {
-    fm_shadow   *s     = fm__shadow(r);
-    const size_t k     = (size_t)r->config->top_k;
-    const size_t bytes = (size_t)r->n_row * k * sizeof(int32_t);
-    int32_t     *expert = (int32_t *)s->room;
-    float       *weight = (float *)(s->room + bytes);
+    fm_shadow       *s   = fm__shadow(r);
+    const fm_routing cpu = r->act.route, gpu = s->gpu->act.route;
+    const fm_f32s    probability = r->act.score; /* by now */
+    const size_t     k           = (size_t)r->config->top_k;
+    const size_t     bytes       = (size_t)c->n_row * k * sizeof(int32_t);
+    int32_t         *expert      = (int32_t *)s->room;
+    float           *weight      = (float *)(s->room + bytes);
     fm__shadow_bring(r, expert, gpu.expert, bytes);
     fm__shadow_bring(r, weight, gpu.weight, bytes);
-    for (int i = 0; r->fault == FM_OK && i < r->n_row; i++) {
+    for (int i = 0; r->fault == FM_OK && i < c->n_row; i++) {
         const size_t at = (size_t)i * k;
         const float *p  = probability.data + (size_t)i * (size_t)probability.width;
-        const choice x  = {r->config, p, bias, cpu.expert + at, expert + at};
+        const choice x  = {r->config, p, c->weights, cpu.expert + at, expert + at};
         const int    n  = compare_choice(r, &x, i);
         if (n == 0) compare_weights(r, cpu.weight + at, weight + at, i);
-        if (n > 0) s->count[FM_SHADOW_ROUTE].n_swap += n;
+        if (n > 0) s->count[FM_OP_ROUTE].n_swap += n;
     }
-    s->count[FM_SHADOW_ROUTE].n_value += (int64_t)r->n_row * r->config->top_k;
+    s->count[FM_OP_ROUTE].n_value += (int64_t)c->n_row * r->config->top_k;
     fm__shadow_send(r, gpu.expert, cpu.expert, bytes);
     fm__shadow_send(r, gpu.weight, cpu.weight, bytes);
 }

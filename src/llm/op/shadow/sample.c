@@ -22,7 +22,7 @@ static int32_t choose_here(fm_run *r, const fm_sampling *how, const float *logit
 static fm_status compare_tokens(fm_run *r, const fm_batch *b, const float *logits)
 {
     fm_shadow       *s     = fm__shadow(r);
-    fm_shadow_count *count = &s->count[FM_SHADOW_SAMPLE];
+    fm_shadow_count *count = &s->count[FM_OP_SAMPLE];
     for (int i = 0; i < b->n_out; i++) {
         const float  *row = logits + (size_t)i * (size_t)r->config->vocab;
         const int32_t id  = choose_here(r, s->draw[i].how, row), got = s->sampled[i].id;

@@ -6,6 +6,15 @@
 
 #include "llm/op/shadow/shadow_internal.h"
 
+/* The faults of both sides are the run's. */
+int fm__shadow_is_well(fm_run *r)
+{
+    const fm_shadow *s = fm__shadow(r);
+    if (r->fault == FM_OK) r->fault = s->cpu->fault;
+    if (r->fault == FM_OK) r->fault = s->gpu->fault;
+    return r->fault == FM_OK;
+}
+
 /* --- a pass ----------------------------------------------------------------- */
 
 /* Rows of spans of one form, from `row` on, as the GPU orders them. */
@@ -37,7 +46,6 @@ void fm__shadow_begin(fm_run *r)
     s->batch.n_row         = b->n_row;
     s->batch.n_out         = b->n_out;
     s->batch.is_decode     = b->is_decode;
-    s->layer               = -1;
     s->n_gen               = take_spans(s, b, FM_FORM_GENERATED, row_to, 0);
     take_spans(s, b, FM_FORM_PROMPT, row_to, s->n_gen);
     for (int i = 0; i < b->n_out; i++) s->batch.out[i] = row_to[b->out[i]];
@@ -115,7 +123,7 @@ static fm_status make_ready(fm_shadow *s)
     const size_t T = (size_t)s->cpu->limits.max_rows, out = (size_t)s->cpu->limits.max_out;
     if (s->cpu->ranks.replica->n_rank > 1)
         return fm_fail(FM_E_NOSUP, "--shadow compares one rank's run");
-    FM_BUG_UNLESS(g->apart && !g->records && !g->kv_scale);
+    FM_BUG_UNLESS(g->immediate && !g->records && !g->kv_scale);
     s->room        = malloc(widest(s->cpu->config, &s->cpu->limits));
     s->draw        = calloc(out, sizeof *s->draw);
     s->sampled     = calloc(out, sizeof *s->sampled);
@@ -142,7 +150,7 @@ fm_status fm_run_create_shadow(fm_run **out, fm_run *cpu, fm_run *gpu)
         fm_run_destroy(cpu);
         return fm_fail(FM_E_OOM, "shadow run");
     }
-    *s = (fm_shadow){.cpu = cpu, .gpu = gpu};
+    *s = (fm_shadow){.cpu = cpu, .gpu = gpu, .hook = {.end = fm__shadow_end_op}};
     *r = (fm_run){.ops     = &fm__shadow_ops,
                   .config  = cpu->config,
                   .weights = cpu->weights,
@@ -155,6 +163,7 @@ fm_status fm_run_create_shadow(fm_run **out, fm_run *cpu, fm_run *gpu)
         fm__shadow_destroy(r);
         return rc;
     }
+    fm_run_add_hook(r, &s->hook);
     *out = r;
     return FM_OK;
 }

@@ -6,15 +6,14 @@
 
 enum { PER_LAYER = 16, BESIDES = 24 };
 
-static void add(fm_shadow *s, const char *name, int layer, const void *cpu, const void *gpu)
+static void add(fm_shadow *s, const char *name, const void *cpu, const void *gpu)
 {
-    if (cpu) s->twin[s->n_twin++] = (fm_shadow_twin){cpu, (void *)gpu, name, layer};
+    if (cpu) s->twin[s->n_twin++] = (fm_shadow_twin){.cpu = cpu, .gpu = (void *)gpu, .name = name};
 }
 
-static void add_matrix(fm_shadow *s, const char *name, int layer, const fm_matrix *cpu,
-                       const fm_matrix *gpu)
+static void add_matrix(fm_shadow *s, const char *name, const fm_matrix *cpu, const fm_matrix *gpu)
 {
-    if (cpu->n) add(s, name, layer, cpu, gpu);
+    if (cpu->n) add(s, name, cpu, gpu);
 }
 
 static void list_layer(fm_shadow *s, int l)
@@ -22,30 +21,32 @@ static void list_layer(fm_shadow *s, int l)
     const fm_layer_weights *c = &s->cpu->weights->layer[l], *g = &s->gpu->weights->layer[l];
     const fm_ffn_weights   *f = &c->ffn;
     const int               low_rank = s->cpu->config->q_lora > 0;
-    add(s, "input_layernorm", l, c->attn.norm, g->attn.norm);
-    add_matrix(s, "q_a_proj", l, &c->attn.q_down, &g->attn.q_down);
-    add(s, "q_a_layernorm", l, low_rank ? c->attn.q_norm : NULL, g->attn.q_norm);
-    add_matrix(s, low_rank ? "q_b_proj" : "q_proj", l, &c->attn.q_up, &g->attn.q_up);
-    add_matrix(s, "kv_a_proj_with_mqa", l, &c->attn.kv_down, &g->attn.kv_down);
-    add(s, "kv_a_layernorm", l, c->attn.kv_norm, g->attn.kv_norm);
-    add(s, "kv_b_proj", l, &c->attn, &g->attn);
-    add_matrix(s, "o_proj", l, &c->attn.out, &g->attn.out);
-    add(s, "post_attention_layernorm", l, f->norm, g->ffn.norm);
-    add(s, f->is_moe ? "mlp.shared_experts" : "mlp", l, &f->mlp, &g->ffn.mlp);
+    add(s, "input_layernorm", c->attn.norm, g->attn.norm);
+    add_matrix(s, "q_a_proj", &c->attn.q_down, &g->attn.q_down);
+    add(s, "q_a_layernorm", low_rank ? c->attn.q_norm : NULL, g->attn.q_norm);
+    add_matrix(s, low_rank ? "q_b_proj" : "q_proj", &c->attn.q_up, &g->attn.q_up);
+    add_matrix(s, "kv_a_proj_with_mqa", &c->attn.kv_down, &g->attn.kv_down);
+    add(s, "kv_a_layernorm", c->attn.kv_norm, g->attn.kv_norm);
+    add(s, "kv_b_proj", &c->attn, &g->attn);
+    add_matrix(s, "o_proj", &c->attn.out, &g->attn.out);
+    add(s, "post_attention_layernorm", f->norm, g->ffn.norm);
+    add(s, f->is_moe ? "mlp.shared_experts" : "mlp", &f->mlp, &g->ffn.mlp);
     if (!f->is_moe) return;
-    add_matrix(s, "mlp.gate", l, &f->router, &g->ffn.router);
-    add(s, "e_score_correction_bias", l, f->bias, g->ffn.bias);
-    add(s, "mlp.experts", l, f->expert, g->ffn.expert);
+    add_matrix(s, "mlp.gate", &f->router, &g->ffn.router);
+    add(s, "e_score_correction_bias", f->bias, g->ffn.bias);
+    add(s, "mlp.experts", f->expert, g->ffn.expert);
 }
 
 static void add_act(fm_shadow *s, const char *name, fm_act cpu, fm_act gpu)
 {
-    if (cpu.width) add(s, name, -1, cpu.data, gpu.data);
+    if (cpu.width)
+        s->twin[s->n_twin++] = (fm_shadow_twin){cpu.data, gpu.data, name, cpu.width, cpu.apart, 1};
 }
 
 static void add_f32s(fm_shadow *s, const char *name, fm_f32s cpu, fm_f32s gpu)
 {
-    if (cpu.width) add(s, name, -1, cpu.data, gpu.data);
+    if (cpu.width)
+        s->twin[s->n_twin++] = (fm_shadow_twin){cpu.data, gpu.data, name, cpu.width, cpu.width, 0};
 }
 
 static void list_buffers(fm_shadow *s)
@@ -70,10 +71,10 @@ fm_status fm__shadow_list_twins(fm_shadow *s)
     s->twin = calloc((size_t)(c->n_layer * PER_LAYER + BESIDES), sizeof *s->twin);
     if (!s->twin) return fm_fail(FM_E_OOM, "shadow run");
     list_buffers(s);
-    add(s, "embed_tokens", -1, c->embed, g->embed);
+    add(s, "embed_tokens", c->embed, g->embed);
     for (int l = 0; l < c->n_layer; l++) list_layer(s, l);
-    add(s, "norm", -1, c->norm, g->norm);
-    add_matrix(s, "lm_head", -1, &c->head, &g->head);
+    add(s, "norm", c->norm, g->norm);
+    add_matrix(s, "lm_head", &c->head, &g->head);
     return FM_OK;
 }
 
