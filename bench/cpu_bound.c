@@ -54,10 +54,10 @@ fm_cost fm_cost_attention(const fm_model_config *c, const fm_shape *s)
     return (fm_cost){.bytes = up * WEIGHT_BYTES + cached, .flops = meet + change};
 }
 
-static void add(fm_bound *b, fm_part part, fm_cost c, int times, const fm_limits *l)
+static void add(fm_bound *b, fm_op op, fm_cost c, int times, const fm_limits *l)
 {
     const double t = times * fm_cost_seconds(c, l);
-    b->part[part] += t;
+    b->op[op] += t;
     b->seconds += t;
     b->cost.bytes += times * c.bytes;
     b->cost.flops += times * c.flops;
@@ -66,10 +66,10 @@ static void add(fm_bound *b, fm_part part, fm_cost c, int times, const fm_limits
 static void add_linears(fm_bound *b, const fm_model_config *c, int T, const fm_limits *l)
 {
     const double q = (double)c->n_head * (c->nope + c->rope);
-    if (c->q_lora) add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->q_lora, c->hidden), c->n_layer, l);
-    add(b, FM_PART_LINEAR, fm_cost_matrix(T, q, c->q_lora ? c->q_lora : c->hidden), c->n_layer, l);
-    add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->kv_lora + c->rope, c->hidden), c->n_layer, l);
-    add(b, FM_PART_LINEAR, fm_cost_matrix(T, c->hidden, (double)c->n_head * c->v_dim), c->n_layer,
+    if (c->q_lora) add(b, FM_OP_LINEAR, fm_cost_matrix(T, c->q_lora, c->hidden), c->n_layer, l);
+    add(b, FM_OP_LINEAR_ACT, fm_cost_matrix(T, q, c->q_lora ? c->q_lora : c->hidden), c->n_layer, l);
+    add(b, FM_OP_LINEAR, fm_cost_matrix(T, c->kv_lora + c->rope, c->hidden), c->n_layer, l);
+    add(b, FM_OP_LINEAR, fm_cost_matrix(T, c->hidden, (double)c->n_head * c->v_dim), c->n_layer,
         l);
 }
 
@@ -80,13 +80,13 @@ fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_lim
     int       n_moe = 0;
     for (int i = 0; i < c->n_layer; i++) n_moe += fm_layer_is_moe(c, i);
     add_linears(&b, c, T, l);
-    add(&b, FM_PART_ATTEND, fm_cost_attention(c, s), c->n_layer, l);
-    add(&b, FM_PART_MLP, fm_cost_mlp(c, T, c->dense_inter), c->n_layer - n_moe, l);
+    add(&b, FM_OP_ATTEND, fm_cost_attention(c, s), c->n_layer, l);
+    add(&b, FM_OP_MLP, fm_cost_mlp(c, T, c->dense_inter), c->n_layer - n_moe, l);
     if (n_moe) {
-        add(&b, FM_PART_LINEAR, fm_cost_matrix(T, c->n_expert, c->hidden), n_moe, l);
-        add(&b, FM_PART_EXPERTS, fm_cost_experts(c, T), n_moe, l);
-        add(&b, FM_PART_MLP, fm_cost_mlp(c, T, c->n_shared * c->moe_inter), n_moe, l);
+        add(&b, FM_OP_LINEAR, fm_cost_matrix(T, c->n_expert, c->hidden), n_moe, l);
+        add(&b, FM_OP_EXPERTS, fm_cost_experts(c, T), n_moe, l);
+        add(&b, FM_OP_MLP, fm_cost_mlp(c, T, c->n_shared * c->moe_inter), n_moe, l);
     }
-    add(&b, FM_PART_HEAD, fm_cost_matrix(s->n_out, c->vocab, c->hidden), 1, l);
+    add(&b, FM_OP_HEAD, fm_cost_matrix(s->n_out, c->vocab, c->hidden), 1, l);
     return b;
 }

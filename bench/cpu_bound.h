@@ -12,6 +12,7 @@
 
 #include "bench/limits.h"
 #include "llm/model/config.h"
+#include "llm/op/hook.h"
 
 typedef struct {
     double bytes, flops;
@@ -36,19 +37,9 @@ fm_cost fm_cost_mlp(const fm_model_config *c, int rows, int inter);
 /* Distinct experts that `rows` tokens choose when all are equally likely. */
 double fm_experts_met(const fm_model_config *c, int rows);
 
-/* Where the time of a step goes, by kind of operation. */
-typedef enum {
-    FM_PART_LINEAR,
-    FM_PART_ATTEND,
-    FM_PART_EXPERTS,
-    FM_PART_MLP,
-    FM_PART_HEAD,
-    FM_N_PART
-} fm_part;
-
 typedef struct {
-    double  seconds; /* of the step */
-    double  part[FM_N_PART];
+    double  seconds;     /* of the step */
+    double  op[FM_N_OP]; /* those of products and attention; 0: not counted */
     fm_cost cost;
 } fm_bound;
 fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_limits *l);

@@ -208,30 +208,26 @@ static void run_forward(void *ctx)
 static void measure_one_pass(const fm_measuring *m, fm_stand *s, const fm_shape *shape,
                              const char *title)
 {
-    static const char *const name[FM_N_PART] = {"linear", "attention", "experts", "mlp", "head"};
-    const fm_bound           bound = fm_bound_step(&s->config, shape, &m->report->limits);
-    layer_job                j     = {s, 0};
-    fm_profile               best  = {0};
-    double                   least = HUGE_VAL;
+    const fm_bound bound = fm_bound_step(&s->config, shape, &m->report->limits);
+    layer_job      j     = {s, 0};
+    fm_profile     p, best = {0};
+    double         least = HUGE_VAL;
     fm_stand_shape(s, shape);
     run_forward(&j);
     for (int i = 0; i < (m->quick ? 2 : 5); i++) {
-        fm_profile_begin(s->run);
+        fm_profile_begin(&p, s->run);
         const double began = fm_now();
         run_forward(&j);
-        const double     took = fm_now() - began;
-        const fm_profile p    = fm_profile_end(s->run);
+        const double took = fm_now() - began;
+        fm_profile_end(&p, s->run);
         if (took < least) least = took, best = p;
     }
-    for (int i = 0; i < FM_N_PART; i++) {
-        fm_result x = {.group = title, .unit = "passes/s", .work = 1, .seconds = best.part[i],
-                       .bound = bound.part[i]};
-        snprintf(x.name, sizeof x.name, "%s", name[i]);
+    for (fm_op op = 0; op < FM_N_OP; op++) {
+        fm_result x = {.group = title, .unit = "passes/s", .work = 1, .seconds = best.seconds[op],
+                       .bound = bound.op[op]};
+        snprintf(x.name, sizeof x.name, "%s", fm_op_name(op));
         if (x.seconds > 0) fm_report_add(m->report, &x);
     }
-    fm_result rows = {.group = title, .name = "single rows", .unit = "passes/s", .work = 1,
-                      .seconds = best.rows};
-    fm_report_add(m->report, &rows);
     fm_result all = {.group = title, .name = "all", .unit = "passes/s", .work = 1, .seconds = least,
                      .bound = bound.seconds};
     fm_report_add(m->report, &all);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of operations that times another one: put it in front of a run to
- * learn where a forward pass spends its time. */
+/* Where a forward pass on the CPU spends its time: a hook that adds up the seconds of every op.
+ *
+ *     fm_profile p;
+ *     fm_profile_begin(&p, run);  ... passes ...  fm_profile_end(&p, run);     p.seconds[op] */
 #ifndef FM_BENCH_CPU_PROFILE_H
 #define FM_BENCH_CPU_PROFILE_H
 
-#include "bench/cpu_bound.h"
 #include "llm/op/run.h"
 
-void fm_profile_begin(fm_run *r); /* one run at a time */
-
-/* Seconds by kind since begin; `rows` are all operations on single rows
- * (norms, rotation, routing, sums), which have no part in the bound. */
 typedef struct {
-    double rows, part[FM_N_PART];
+    fm_op_hook hook;
+    double     began, seconds[FM_N_OP];
 } fm_profile;
-fm_profile fm_profile_end(fm_run *r); /* the run has its own table again */
+
+void fm_profile_begin(fm_profile *p, fm_run *r);
+void fm_profile_end(fm_profile *p, fm_run *r);
 
 #endif

@@ -16,21 +16,21 @@ typedef struct {
 /* Linear weights of a layer; embedding, head, router and kv_b are always bf16. */
 static double weight_size(const fm_model_config *c) { return c->fp8 ? 1 : BF16; }
 
-static void add(sum *a, fm_part part, double bytes, double flops, double peak, int times)
+static void add(sum *a, fm_op op, double bytes, double flops, double peak, int times)
 {
     const double t = times * fmax(bytes / a->l->bandwidth, flops / peak);
-    a->b.part[part] += t;
+    a->b.op[op] += t;
     a->b.seconds += t;
     a->b.cost.bytes += times * bytes;
     a->b.cost.flops += times * flops;
 }
 
 /* y[rows, n] = x[rows, k] w: inputs and outputs are bf16. */
-static void add_product(sum *a, fm_part part, double rows, double n, double k, double size,
+static void add_product(sum *a, fm_op op, double rows, double n, double k, double size,
                         int times)
 {
     const double peak = size < BF16 ? a->l->fp8 : a->l->bf16;
-    add(a, part, n * k * size + rows * (n + k) * BF16, 2 * rows * n * k, peak, times);
+    add(a, op, n * k * size + rows * (n + k) * BF16, 2 * rows * n * k, peak, times);
 }
 
 static void add_projections(sum *a)
@@ -38,10 +38,10 @@ static void add_projections(sum *a)
     const fm_model_config *c = a->c;
     const double           q = (double)c->n_head * (c->nope + c->rope), size = weight_size(c);
     const int              L = c->n_layer;
-    if (c->q_lora) add_product(a, FM_PART_LINEAR, a->T, c->q_lora, c->hidden, size, L);
-    add_product(a, FM_PART_LINEAR, a->T, q, c->q_lora ? c->q_lora : c->hidden, size, L);
-    add_product(a, FM_PART_LINEAR, a->T, c->kv_lora + c->rope, c->hidden, size, L);
-    add_product(a, FM_PART_LINEAR, a->T, c->hidden, (double)c->n_head * c->v_dim, size, L);
+    if (c->q_lora) add_product(a, FM_OP_LINEAR, a->T, c->q_lora, c->hidden, size, L);
+    add_product(a, FM_OP_LINEAR_ACT, a->T, q, c->q_lora ? c->q_lora : c->hidden, size, L);
+    add_product(a, FM_OP_LINEAR, a->T, c->kv_lora + c->rope, c->hidden, size, L);
+    add_product(a, FM_OP_LINEAR, a->T, c->hidden, (double)c->n_head * c->v_dim, size, L);
 }
 
 /* The query goes into the latent space and the answer comes back; between the
@@ -53,9 +53,9 @@ static void add_absorbed(sum *a)
                  kv   = c->kv_lora + c->rope;
     const double keys = a->T * (a->s->pos0 + (a->s->n_row + 1) / 2.0);
     const double read = (double)a->s->n_seq * (a->s->pos0 + a->s->n_row) * kv * BF16;
-    add(a, FM_PART_ATTEND, up * BF16 + a->T * H * 2 * c->kv_lora * BF16, 2 * a->T * up, a->l->bf16,
+    add(a, FM_OP_ATTEND, up * BF16 + a->T * H * 2 * c->kv_lora * BF16, 2 * a->T * up, a->l->bf16,
         c->n_layer);
-    add(a, FM_PART_ATTEND, read + a->T * H * (kv + c->kv_lora) * BF16,
+    add(a, FM_OP_ATTEND, read + a->T * H * (kv + c->kv_lora) * BF16,
         2 * H * keys * (kv + c->kv_lora), a->l->bf16, c->n_layer);
 }
 
@@ -67,8 +67,8 @@ static void add_expanded(sum *a)
     const double H = c->n_head, each = c->nope + c->v_dim, head = c->nope + c->rope + c->v_dim;
     const double tokens = (double)a->s->n_seq * (a->s->pos0 + a->s->n_row);
     const double keys   = a->T * (a->s->pos0 + (a->s->n_row + 1) / 2.0);
-    add_product(a, FM_PART_ATTEND, tokens, H * each, c->kv_lora, BF16, c->n_layer);
-    add(a, FM_PART_ATTEND, H * (tokens * each + a->T * head) * BF16, 2 * H * keys * head,
+    add_product(a, FM_OP_ATTEND, tokens, H * each, c->kv_lora, BF16, c->n_layer);
+    add(a, FM_OP_ATTEND, H * (tokens * each + a->T * head) * BF16, 2 * H * keys * head,
         a->l->bf16, c->n_layer);
 }
 
@@ -78,7 +78,7 @@ static void add_experts(sum *a, int n_moe)
     const fm_model_config *c     = a->c;
     const double           pairs = a->T * c->top_k, weights = 3.0 * c->hidden * c->moe_inter;
     const double           each = (double)c->hidden * (BF16 + F32) + 2.0 * c->moe_inter * BF16;
-    add(a, FM_PART_EXPERTS, fm_experts_met(c, (int)a->T) * weights * weight_size(c) + pairs * each,
+    add(a, FM_OP_EXPERTS, fm_experts_met(c, (int)a->T) * weights * weight_size(c) + pairs * each,
         2 * pairs * weights, c->fp8 ? a->l->fp8 : a->l->bf16, n_moe);
 }
 
@@ -99,15 +99,15 @@ fm_bound fm_gpu_bound(const fm_model_config *c, const fm_shape *s, const fm_gpu_
         add_absorbed(&a);
     else
         add_expanded(&a);
-    add_product(&a, FM_PART_MLP, a.T, 3.0 * c->dense_inter, c->hidden, size, c->n_layer - n_moe);
+    add_product(&a, FM_OP_MLP, a.T, 3.0 * c->dense_inter, c->hidden, size, c->n_layer - n_moe);
     if (n_moe) {
-        add_product(&a, FM_PART_LINEAR, a.T, c->n_expert, c->hidden, BF16, n_moe);
+        add_product(&a, FM_OP_LINEAR, a.T, c->n_expert, c->hidden, BF16, n_moe);
         if (c->n_shared)
-            add_product(&a, FM_PART_MLP, a.T, 3.0 * c->n_shared * c->moe_inter, c->hidden, size,
+            add_product(&a, FM_OP_MLP, a.T, 3.0 * c->n_shared * c->moe_inter, c->hidden, size,
                         n_moe);
         add_experts(&a, n_moe);
     }
-    add_product(&a, FM_PART_HEAD, s->n_out, c->vocab, c->hidden, BF16, 1);
+    add_product(&a, FM_OP_HEAD, s->n_out, c->vocab, c->hidden, BF16, 1);
     return a.b;
 }
 

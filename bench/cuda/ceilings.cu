@@ -9,8 +9,8 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
-#include "llm/kernel/cuda/linear.h"
-#include "llm/kernel/cuda/ptx.cuh"
+#include "llm/kernel/cuda/linear/linear.h"
+#include "llm/kernel/cuda/ptx/ptx.cuh"
 
 enum {
     CUBE        = 8192,

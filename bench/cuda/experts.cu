@@ -8,7 +8,7 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
-#include "llm/kernel/cuda/experts.h"
+#include "llm/kernel/cuda/experts/experts.h"
 
 enum { LAYERS = 4 };
 

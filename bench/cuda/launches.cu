@@ -11,10 +11,10 @@
 #include "bench/cuda/stand.h"
 #include "bench/median.h"
 #include "device/cuda/device.h"
-#include "llm/kernel/cuda/fetch.h"
-#include "llm/kernel/cuda/linear.h"
-#include "llm/kernel/cuda/pinned.cuh"
-#include "llm/kernel/cuda/ptx.cuh"
+#include "llm/kernel/cuda/rows/fetch.h"
+#include "llm/kernel/cuda/linear/linear.h"
+#include "llm/kernel/cuda/ptx/pinned.cuh"
+#include "llm/kernel/cuda/ptx/ptx.cuh"
 
 extern "C" {
 #include "base/clock.h"

@@ -5,8 +5,8 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
-#include "llm/kernel/cuda/experts.h"
-#include "llm/kernel/cuda/linear.h"
+#include "llm/kernel/cuda/experts/experts.h"
+#include "llm/kernel/cuda/linear/linear.h"
 
 enum { MAX_COPIES = 1024, WIDE = 65536 };
 static const double ROTATING = 250e6; /* bytes */

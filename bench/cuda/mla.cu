@@ -9,8 +9,8 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
-#include "llm/kernel/cuda/mla.h"
-#include "llm/kernel/cuda/mla_internal.h"
+#include "llm/kernel/cuda/attention/mla.h"
+#include "llm/kernel/cuda/attention/mla_internal.h"
 
 enum { LORA = 512, WIDTH = 576, NOPE = 128, ROPE = 64, V_DIM = 128, PAGE = 64, MAX_LAYERS = 512 };
 static const double ROTATING = 250e6; /* bytes */

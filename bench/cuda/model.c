@@ -182,17 +182,16 @@ static void count_experts(const fm_gpu_stand *s, int T)
 /* --- where the time goes ---------------------------------------------------- */
 
 static void send_profile(const fm_gpu_stand *s, const char *how, const fm_shape *shape,
-                         const double us[FM_N_KIND])
+                         const double us[FM_N_OP])
 {
     const fm_bound b   = fm_gpu_bound(&s->config, shape, stand_ceilings());
     const int      T   = shape->n_seq * shape->n_row;
     double         sum = 0;
-    for (fm_kind k = 0; k < FM_N_KIND; k++) {
-        fm_gpu_result x    = result(fm_kind_name(k), how, T, us[k]);
-        const int     part = fm_kind_part(k);
-        if (part >= 0) x.bound_us = b.part[part] * 1e6;
-        sum += us[k];
-        if (us[k] > 0) stand_send(&x);
+    for (fm_op op = 0; op < FM_N_OP; op++) {
+        fm_gpu_result x = result(fm_op_name(op), how, T, us[op]);
+        x.bound_us      = b.op[op] * 1e6;
+        sum += us[op];
+        if (us[op] > 0) stand_send(&x);
     }
     fm_gpu_result all = result("all ops", how, T, sum);
     all.bound_us      = b.seconds * 1e6;
@@ -203,7 +202,7 @@ static void send_profile(const fm_gpu_stand *s, const char *how, const fm_shape 
  * for the host. */
 static void profile(fm_gpu_stand *s, const char *how, const fm_shape *shape)
 {
-    double us[FM_N_KIND], mean[FM_N_KIND] = {0};
+    double us[FM_N_OP], mean[FM_N_OP] = {0};
     fm_gpu_stand_shape(s, shape);
     (void)passes_us(s, WARM);
     fm_gpu_profile_begin(s->run);
@@ -212,7 +211,7 @@ static void profile(fm_gpu_stand *s, const char *how, const fm_shape *shape)
         stand_need(fm_gpu_stand_pass(s));
         stand_wait();
         fm_gpu_profile_take(us);
-        for (int k = 0; i >= 0 && k < FM_N_KIND; k++) mean[k] += us[k] / PROFILES;
+        for (int k = 0; i >= 0 && k < FM_N_OP; k++) mean[k] += us[k] / PROFILES;
     }
     fm_gpu_profile_end(s->run);
     send_profile(s, how, shape, mean);

@@ -9,8 +9,8 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/model/deepseek.h"
-#include "llm/op/cuda_internal.h" /* its stream, which nobody else has to know */
-#include "llm/op/cuda_weights.h"
+#include "llm/op/cuda/cuda_internal.h" /* its stream, which nobody else has to know */
+#include "llm/op/cuda/weights.h"
 
 enum { N_THREAD = 4 };
 

@@ -9,7 +9,7 @@
 #include "device/cuda/graph.h"
 #include "device/cuda/stream.h"
 #include "llm/load/source.h"
-#include "llm/op/cuda.h"
+#include "llm/op/cuda/cuda.h"
 
 typedef struct {
     int batch;     /* most sequences */

@@ -9,9 +9,9 @@
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
-#include "llm/kernel/cuda/route.h"
-#include "llm/kernel/cuda/rows.h"
-#include "llm/kernel/cuda/sample.h"
+#include "llm/kernel/cuda/route/route.h"
+#include "llm/kernel/cuda/rows/rows.h"
+#include "llm/kernel/cuda/sample/sample.h"
 
 enum { LORA = 512, ROPE = 64, NOPE = 128, WIDTH = 576, CONTEXT = 4096, BLOCK_ROWS = 64 };
 

@@ -11,8 +11,8 @@
 #include "llm/load/model_path.h"
 #include "llm/load/weights_fill.h"
 #include "llm/model/deepseek.h"
-#include "llm/op/cuda.h"
-#include "llm/op/cuda_weights.h"
+#include "llm/op/cuda/cuda.h"
+#include "llm/op/cuda/weights.h"
 
 enum { MAX_ROWS = 96, MAX_OUT = 24, CONTEXT = 192, TEXTS = 3 };
 

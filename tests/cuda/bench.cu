@@ -128,10 +128,10 @@ FM_TEST(bench_counts_ops_by_kind)
     FM_CHECK(n_held > 0);
     FM_CHECK(ops_of("embed", how, 1) == 1);
     FM_CHECK(ops_of("attend", how, 1) == FM_TINY_LAYERS);
-    FM_CHECK(ops_of("store kv", how, 1) == FM_TINY_LAYERS);
-    FM_CHECK(ops_of("linear", how, 1) ==
-             4 * FM_TINY_LAYERS + 1); /* q down and up, kv, out; router */
+    FM_CHECK(ops_of("store_kv", how, 1) == FM_TINY_LAYERS);
+    FM_CHECK(ops_of("linear", how, 1) == 3 * FM_TINY_LAYERS + 1); /* q down, kv, out; router */
+    FM_CHECK(ops_of("linear_act", how, 1) == FM_TINY_LAYERS);     /* q up */
     FM_CHECK(ops_of("experts", how, 1) == 1);
-    FM_CHECK(ops_of("mlp, shared expert", how, 1) == 2);
+    FM_CHECK(ops_of("mlp", how, 1) == 2);
     FM_CHECK(ops_of("head", how, 1) == 1);
 }

@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "check.h"
-#include "llm/kernel/cuda/ptx.cuh"
+#include "llm/kernel/cuda/ptx/ptx.cuh"
 
 /* --- threads, barriers, shared memory --------------------------------------- */
 

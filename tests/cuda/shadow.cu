@@ -34,7 +34,7 @@ static void agree(const fm_shadow_heard &heard, const std::vector<const char *> 
 
 static const std::vector<const char *> all_ops = {
     "embed",  "rmsnorm", "gather_add", "linear", "linear_act", "rope_q", "store_kv",
-    "attend", "route",   "mlp",        "experts", "gather_norm", "sample"};
+    "attend", "route",   "mlp",        "experts", "gather_norm", "head",   "sample"};
 
 FM_TEST(shadow_v3)
 {
@@ -94,7 +94,7 @@ FM_TEST(shadow_names_a_changed_router)
 
 FM_TEST(shadow_names_a_changed_head)
 {
-    names(FM_CHANGE_HEAD, {"linear by lm_head", "tensor logits,", "column 0:"});
+    names(FM_CHANGE_HEAD, {"head by lm_head", "tensor logits,", "column 0:"});
 }
 
 FM_TEST(shadow_names_another_choice_of_experts)

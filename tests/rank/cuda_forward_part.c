@@ -7,7 +7,7 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/model/deepseek.h"
-#include "llm/op/cuda_weights.h"
+#include "llm/op/cuda/weights.h"
 
 static void load(part *p, fm_world *w, const fm_shard *shard)
 {

@@ -5,7 +5,7 @@
 
 #include "forward_steps.h"
 #include "llm/load/source.h"
-#include "llm/op/cuda.h"
+#include "llm/op/cuda/cuda.h"
 #include "rank.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #define FM_TESTS_RANK_FORWARD_LAYOUT_H
 
 #include "llm/model/shard.h"
-#include "llm/op/ranks.h"
+#include "llm/ranks.h"
 #include "rank.h"
 
 typedef struct {

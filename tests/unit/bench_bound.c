@@ -88,7 +88,7 @@ static void a_step_is_no_faster_than_either_roof(void **state)
         const fm_shape s = decode(n, 500);
         const fm_bound b = fm_bound_step(&c, &s, &xeon);
         double         sum = 0;
-        for (int i = 0; i < FM_N_PART; i++) sum += b.part[i];
+        for (int i = 0; i < FM_N_OP; i++) sum += b.op[i];
         assert_close(sum, b.seconds, 1e-12);
         assert_true(b.seconds >= b.cost.bytes / xeon.read * (1 - 1e-12));
         assert_true(b.seconds >= b.cost.flops / xeon.peak * (1 - 1e-12));

@@ -89,12 +89,12 @@ static void parts_of_a_step_add_up(void **state)
     const fm_model_config c   = v2_lite();
     const fm_bound        b   = decode(&c, 256);
     double                sum = 0;
-    for (int i = 0; i < FM_N_PART; i++) sum += b.part[i];
+    for (int i = 0; i < FM_N_OP; i++) sum += b.op[i];
     near(sum, b.seconds, 1e-12, "parts");
-    near(b.part[FM_PART_EXPERTS] * 1e6, 6862, 0.001, "experts");
-    near(b.part[FM_PART_ATTEND] * 1e6, 79 + 982, 0.002, "attention");
-    near(b.part[FM_PART_MLP] * 1e6, 44 + 292, 0.005, "shared expert and dense layer");
-    near(b.part[FM_PART_HEAD] * 1e6, 136, 0.005, "head");
+    near(b.op[FM_OP_EXPERTS] * 1e6, 6862, 0.001, "experts");
+    near(b.op[FM_OP_ATTEND] * 1e6, 79 + 982, 0.002, "attention");
+    near(b.op[FM_OP_MLP] * 1e6, 44 + 292, 0.005, "shared expert and dense layer");
+    near(b.op[FM_OP_HEAD] * 1e6, 136, 0.005, "head");
 }
 
 static void prefill_waits_for_the_multiplier(void **state)
@@ -102,9 +102,9 @@ static void prefill_waits_for_the_multiplier(void **state)
     (void)state;
     const fm_model_config c = v2_lite();
     const fm_bound        b = prefill(&c, 4096);
-    near(b.part[FM_PART_EXPERTS] * 1e6, 13994, 0.001, "experts");
-    near(b.part[FM_PART_ATTEND] * 1e6, 587 + 2937, 0.002, "attention");
-    near(b.part[FM_PART_HEAD] * 1e6, 98, 0.005, "head");
+    near(b.op[FM_OP_EXPERTS] * 1e6, 13994, 0.001, "experts");
+    near(b.op[FM_OP_ATTEND] * 1e6, 587 + 2937, 0.002, "attention");
+    near(b.op[FM_OP_HEAD] * 1e6, 98, 0.005, "head");
     assert_true(b.cost.flops / h200.bf16 > b.cost.bytes / h200.bandwidth);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "llm/serve/page.h"
+#include "llm/serve/page/page.h"
 
 static const char *find(const char *what, const char *from)
 {

@@ -65,10 +65,12 @@ void fm_deepseek_forward(fm_run *r)
     else          fm_receive(r, a->x);
     for (int l = 0; l < m->n_layer; l++) {
         const fm_layer_weights *w = &m->layer[l];
+        fm_at_layer(r, l);
         mla(r, &w->attn, l);
         if (w->ffn.is_moe) moe  (r, &w->ffn);
         else               dense(r, &w->ffn);
     }
+    fm_at_layer(r, FM_NO_LAYER);
     if (m->norm) {
         fm_gather_norm(r, a->hl, a->x, m->norm);            /* only rows whose logits are wanted */
         fm_linear_out (r, a->logits, a->hl, &m->head);

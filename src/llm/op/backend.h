@@ -12,7 +12,7 @@ typedef struct {
     int n_rank;    /* ranks on this host */
     int no_graphs; /* GPU: decode steps are not recorded */
     int kv_e4m3;   /* GPU: KV in 8 bits */
-    int apart;     /* GPU: every op is done when it returns */
+    int immediate; /* GPU: no op leaves work to a later one */
     const fm_weights *beside; /* shadow: the weights of `also` */
 } fm_backend_options;
 
@@ -48,7 +48,7 @@ extern const fm_backend fm_backend_cpu;
 
 /* NULL: this build has none. */
 const fm_backend *fm_backend_cuda(void);
-const fm_backend *fm_backend_shadow(void); /* the CPU, and the GPU along with it; op/shadow.h */
+const fm_backend *fm_backend_shadow(void); /* the CPU, and the GPU along with it; op/shadow/shadow.h */
 
 /* Should "auto" be a GPU?  FM_E_NOSUP: not in this build, or not in this
  * arithmetic.  FM_E_DEVICE: not on this machine, or not one for each of its

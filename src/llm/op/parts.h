@@ -57,6 +57,6 @@ enum { FM_LOGIT_LANES = 2 }; /* logits on their way to rank 0 at once, at most *
 
 /* Are the run's groups those its weights' shard speaks of?  FM_E_ARG: more
  * passes in flight than its stages carry. */
-fm_status fm__check_ranks(const fm_run *r); /* cpu_exchange_carve.c */
+fm_status fm__check_ranks(const fm_run *r); /* op/cpu/exchange_carve.c */
 
 #endif

@@ -8,8 +8,28 @@
  * The ranks of a stage run the same ops in the same order, whatever rows they
  * have; an op is where they meet.
  *
- * Two levels of dispatch, no more: fm_ops here (cpu, later cuda), and inside
- * a back end the kernel families. */
+ * Two levels of dispatch, no more: fm_ops here (cpu, cuda, shadow), and inside
+ * a back end the kernel families.
+ *
+ * Deferred work.  An op that returns has been issued; its result need not be in
+ * memory yet.  A back end may leave work to a later op of the pass, to save a
+ * launch or to overlap a message:
+ *
+ *     rope_q      the rotation may happen in the store_kv that follows (CUDA)
+ *     mlp         may go on beside the experts that follow (CUDA: a second stream;
+ *                 CPU: its channels are being gathered)
+ *     dispatch    may be under way until experts
+ *     experts     the sum over a row's slots may wait for the gather_add of y (CUDA)
+ *     gather_add  x += y may wait for the next norm of x (CUDA)
+ *
+ * Hence a forward pass keeps this order, and touches buffers only by ops:
+ *   - rope_q, store_kv and attend of a layer in this order; nobody else reads q
+ *   - between mlp and the end of experts_add nobody reads or writes y
+ *   - after gather_add, x and y are next touched by a norm of x, gather_add or pass_on
+ *   - gather_norm is the last reader of x: x itself need not become the sum
+ * fm_run_finish leaves no host-side work behind; on a device, results are there when
+ * the stream has come so far.  A run made `immediate` (op/cuda/cuda.h) defers nothing: an op
+ * has written its result, in the order of the stream, when it returns; the same bits. */
 #ifndef FM_LLM_OP_RUN_H
 #define FM_LLM_OP_RUN_H
 
@@ -17,7 +37,8 @@
 #include "base/str.h"
 #include "llm/model/weights.h"
 #include "llm/batch.h"
-#include "llm/op/ranks.h"
+#include "llm/op/hook.h"
+#include "llm/ranks.h"
 #include "llm/sample/sample.h"
 
 /* What a step may hold at most; sizes every buffer once. */
@@ -122,6 +143,9 @@ struct fm_run {
     const fm_batch        *batch; /* of the pass in flight */
     int                    n_row, n_out; /* what ops take: the batch's, or more where begin pads */
     int                    is_replayed;  /* the pass is under way as a whole; ops do nothing */
+    int                    layer;        /* the pass is in, of the model; or FM_NO_LAYER */
+    fm_op_hook            *hook;         /* told of every op; NULL: none */
+    fm_op_call             call;         /* what hooks are told */
     fm_acts                act;
     fm_ranks               ranks;
     fm_status              fault;
@@ -144,6 +168,10 @@ void      fm_run_destroy(fm_run *r); /* NULL is fine */
 void      fm_run_start(fm_run *r, const fm_batch *b);
 fm_status fm_run_finish(fm_run *r); /* the first fault of the pass */
 
+/* Between passes.  The hook is the caller's and stays where it is until it is removed. */
+void fm_run_add_hook(fm_run *r, fm_op_hook *h);
+void fm_run_remove_hook(fm_run *r, fm_op_hook *h);
+
 /* On the replica's rank 0: logits [outs of all groups in group order, V] of the
  * oldest finished pass whose logits were not yet taken; waits for the last
  * stage.  `b` is that pass's batch.  Valid until the n_lane-th next call.
@@ -160,44 +188,50 @@ fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all);
  * start from what is chosen here (FM_CHOICE).  Two tickets at most are out;
  * a third choice may take the place of one that nobody asked for.
  * FM_E_FULL: it is too much for the back end, take the logits. */
-static inline fm_status fm_run_choose(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket)
+fm_status fm_run_choose(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket);
+fm_status fm_run_chosen(fm_run *r, int ticket, fm_sampled *out); /* waits for them */
+fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out); /* both */
+
+/* For FM_OP alone: tells the hooks. */
+void fm__op_begins(fm_run *r, fm_op op, int n_row, const void *out, const void *weights);
+void fm__op_ends(fm_run *r);
+
+/* --- the verbs --------------------------------------------------------------- */
+
+/* Ops from here on belong to this rank's layer `l`, or to none (FM_NO_LAYER). */
+static inline void fm_at_layer(fm_run *r, int l)
 {
-    return r->ops->sample(r, b, draw, ticket);
+    r->layer = l == FM_NO_LAYER ? l : r->weights->shard.layer.begin + l;
 }
 
-static inline fm_status fm_run_chosen(fm_run *r, int ticket, fm_sampled *out) /* waits for them */
-{
-    return r->ops->sampled(r, ticket, out);
-}
+#define FM_OP(r, id, n_row, out, weights, call)                                                    \
+    do {                                                                                           \
+        if ((r)->fault != FM_OK || (r)->is_replayed) break;                                        \
+        if ((r)->hook) fm__op_begins(r, FM_OP_##id, n_row, out, weights);                          \
+        (r)->ops->call;                                                                            \
+        if ((r)->hook) fm__op_ends(r);                                                             \
+    } while (0)
 
-static inline fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out)
-{
-    int ticket = 0;
-    FM_TRY(fm_run_choose(r, b, draw, &ticket));
-    return fm_run_chosen(r, ticket, out);
-}
-
-/* The verbs. */
-#define FM_OP(r, call) do { if ((r)->fault == FM_OK && !(r)->is_replayed) (r)->ops->call; } while (0)
-
-static inline void fm_embed(fm_run *r, fm_f32s x, const void *table) { FM_OP(r, embed(r, x, table)); }
-static inline void fm_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, rmsnorm(r, y, x, w)); }
-static inline void fm_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, gather_norm(r, y, x, w)); }
-static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->n_row)); }
-static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_act(r, y, x, w, r->n_row)); }
-static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, linear_f32(r, y, x, w, r->n_out)); }
-static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, rope_q(r, q)); }
-static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, store_kv(r, layer, ckv, norm)); }
-static inline void fm_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w) { FM_OP(r, attend(r, o, q, layer, w)); }
-static inline void fm_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias) { FM_OP(r, route(r, out, score, bias)); }
-static inline void fm_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, mlp(r, y, h, w)); }
-static inline void fm_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, experts(r, y, h, rt, e, 0)); }
-static inline void fm_experts_add(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, experts(r, y, h, rt, e, 1)); }
-static inline void fm_gather_act(fm_run *r, fm_act all, fm_act mine) { FM_OP(r, gather_act(r, all, mine)); }
-static inline void fm_gather_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, gather_add(r, x, y)); }
-static inline void fm_dispatch(fm_run *r, fm_act h_all, fm_routing rt_all, fm_act h, fm_routing rt) { FM_OP(r, dispatch(r, h_all, rt_all, h, rt)); }
-static inline void fm_pass_on(fm_run *r, fm_f32s x) { FM_OP(r, pass_on(r, x)); }
-static inline void fm_receive(fm_run *r, fm_f32s x) { FM_OP(r, receive(r, x)); }
-static inline void fm_collect(fm_run *r, fm_f32s logits) { FM_OP(r, collect(r, logits)); }
+/* clang-format off */
+static inline void fm_embed(fm_run *r, fm_f32s x, const void *table) { FM_OP(r, EMBED, r->n_row, x.data, table, embed(r, x, table)); }
+static inline void fm_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, RMSNORM, r->n_row, y.data, w, rmsnorm(r, y, x, w)); }
+static inline void fm_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w) { FM_OP(r, GATHER_NORM, r->n_out, y.data, w, gather_norm(r, y, x, w)); }
+static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, LINEAR, r->n_row, y.data, w, linear_f32(r, y, x, w, r->n_row)); }
+static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, LINEAR_ACT, r->n_row, y.data, w, linear_act(r, y, x, w, r->n_row)); }
+static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, HEAD, r->n_out, y.data, w, linear_f32(r, y, x, w, r->n_out)); }
+static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, ROPE_Q, r->n_row, q.data, NULL, rope_q(r, q)); }
+static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, STORE_KV, r->n_row, NULL, norm, store_kv(r, layer, ckv, norm)); }
+static inline void fm_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w) { FM_OP(r, ATTEND, r->n_row, o.data, w, attend(r, o, q, layer, w)); }
+static inline void fm_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias) { FM_OP(r, ROUTE, r->n_row, out.expert, bias, route(r, out, score, bias)); }
+static inline void fm_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w) { FM_OP(r, MLP, r->n_row, y.data, w, mlp(r, y, h, w)); }
+static inline void fm_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, EXPERTS, r->n_row, y.data, e, experts(r, y, h, rt, e, 0)); }
+static inline void fm_experts_add(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *e) { FM_OP(r, EXPERTS, r->n_row, y.data, e, experts(r, y, h, rt, e, 1)); }
+static inline void fm_gather_act(fm_run *r, fm_act all, fm_act mine) { FM_OP(r, GATHER_ACT, r->n_row, all.data, NULL, gather_act(r, all, mine)); }
+static inline void fm_gather_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, GATHER_ADD, r->n_row, x.data, NULL, gather_add(r, x, y)); }
+static inline void fm_dispatch(fm_run *r, fm_act h_all, fm_routing rt_all, fm_act h, fm_routing rt) { FM_OP(r, DISPATCH, r->n_row, h_all.data, NULL, dispatch(r, h_all, rt_all, h, rt)); }
+static inline void fm_pass_on(fm_run *r, fm_f32s x) { FM_OP(r, PASS_ON, r->n_row, NULL, NULL, pass_on(r, x)); }
+static inline void fm_receive(fm_run *r, fm_f32s x) { FM_OP(r, RECEIVE, r->n_row, x.data, NULL, receive(r, x)); }
+static inline void fm_collect(fm_run *r, fm_f32s logits) { FM_OP(r, COLLECT, r->n_out, NULL, NULL, collect(r, logits)); }
+/* clang-format on */
 
 #endif

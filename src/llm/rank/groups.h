@@ -4,11 +4,11 @@
 #define FM_LLM_RANK_GROUPS_H
 
 #include "comm/world.h"
-#include "llm/op/ranks.h"
+#include "llm/ranks.h"
 #include "llm/rank/layout.h"
 
 typedef struct {
-    fm_ranks  ranks;  /* where a forward pass meets (op/ranks.h) */
+    fm_ranks  ranks;  /* where a forward pass meets (llm/ranks.h) */
     fm_comm  *plan;   /* the stage's ranks, for step plans alone */
     fm_comm  *heads;  /* place 0 of each stage of the replica, in order; NULL elsewhere */
     fm_comm **replica; /* [n_replica] on rank 0: pairs with the leader of each other replica;

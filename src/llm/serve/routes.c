@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "llm/serve/page.h"
+#include "llm/serve/page/page.h"
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 

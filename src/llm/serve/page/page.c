@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/serve/page.h"
+#include "llm/serve/page/page.h"
 
 /* The assembler reads the file: no generated array, no tool at build time. */
 __asm__(".pushsection .rodata\n"

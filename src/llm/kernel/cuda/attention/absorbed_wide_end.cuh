@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The absorbed form of many heads: what the two warpgroups have in registers when a part ends,
+ * as the answer or as a part of it. */
+#ifndef FM_LLM_KERNEL_CUDA_ATTENTION_ABSORBED_WIDE_END_CUH
+#define FM_LLM_KERNEL_CUDA_ATTENTION_ABSORBED_WIDE_END_CUH
+
+#include "llm/kernel/cuda/attention/absorbed_feed.cuh"
+
+enum { WG_COLUMNS = FM_MLA_LATENT_MAX / 2 };
+
+/* A thread of a warpgroup: its heads are head and head + 8. */
+struct wide_place {
+    int group, thread, lane, head;
+};
+
+/* Of two lanes the lower gets both x, the upper both y. */
+FM_DEVICE void turn_pair(float &x, float &y, int lanes)
+{
+    const bool  upper = threadIdx.x & lanes;
+    const float got   = fm_shfl_xor(upper ? x : y, lanes);
+    if (upper) x = got;
+    else       y = got;
+}
+
+/* Of four lanes, lane t gets z[4t] of all. */
+FM_DEVICE float4 turn_quad(const float *z)
+{
+    float4 x = make_float4(z[0], z[4], z[8], z[12]);
+    turn_pair(x.x, x.y, 1);
+    turn_pair(x.z, x.w, 1);
+    turn_pair(x.x, x.z, 2);
+    turn_pair(x.y, x.w, 2);
+    return x;
+}
+
+/* Eight neighbouring columns of one head, even and odd. */
+FM_DEVICE void store_eight(uint16_t *to, float4 x, float4 y, float f)
+{
+    *(uint4 *)to =
+        make_uint4(fm_bf16x2_of_f32(x.x * f, y.x * f), fm_bf16x2_of_f32(x.y * f, y.y * f),
+                   fm_bf16x2_of_f32(x.z * f, y.z * f), fm_bf16x2_of_f32(x.w * f, y.w * f));
+}
+
+/* A head's columns of this warpgroup as the answer: four lanes have 32 of them at a time. */
+FM_DEVICE void store_answer(uint16_t *to, const wide_place &w, const float *z, float f, bool there)
+{
+#pragma unroll
+    for (int j = 0; j < WG_COLUMNS / 8; j += 4) {
+        const float4 even = turn_quad(z + 4 * j), odd = turn_quad(z + 4 * j + 1);
+        if (there) store_eight(to + 8 * j + w.lane % 4 * 8, even, odd, f);
+    }
+}
+
+/* As a part: four lanes have 16 of them, so that each store fills whole sectors of memory. */
+FM_DEVICE void store_part(float *to, const wide_place &w, const float *z, bool there)
+{
+    const int col = w.lane % 2 * 8 + w.lane % 4 / 2 * 4;
+#pragma unroll
+    for (int j = 0; j < WG_COLUMNS / 8; j += 2) {
+        float4 x = make_float4(z[4 * j], z[4 * j + 1], z[4 * j + 4], z[4 * j + 5]);
+        turn_pair(x.x, x.z, 1);
+        turn_pair(x.y, x.w, 1);
+        if (there) *(float4 *)(to + 8 * j + col) = x;
+    }
+}
+
+FM_DEVICE void end_part(const fm_mla_absorbed_args &a, int unit, int group, const wide_place &w,
+                        const cursor &at, const float (&z)[WG_COLUMNS / 2], const float max[2],
+                        const float total[2])
+{
+    const bool whole = is_whole(a.rows, at.unit);
+    const int  index = whole ? at.unit.row : unit;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int head = group * WIDE_HEADS + w.head + 8 * r;
+        if (w.group == 0 && w.lane % 4 == 0 && head < a.n_head)
+            store_sum(a, unit, head, max[r], total[r]);
+        const int64_t to = ((int64_t)index * a.n_head + head) * FM_MLA_LATENT_MAX +
+                           w.group * WG_COLUMNS;
+        if (whole) store_answer(a.z + to, w, z + 2 * r, 1.0f / total[r], head < a.n_head);
+        else       store_part(a.part_z + to, w, z + 2 * r, head < a.n_head);
+    }
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The experts' answers on their way to the ranks that have the rows.
+ *
+ *     here  (set q, channel j):  for each group g, for each of its ranks a:
+ *                                [items of g's rows, own columns that a wants]
+ *     there (group g, rank a):   for each set q, for each of its ranks j:
+ *                                [items of own rows, columns j has of those wanted]
+ *
+ * As pairs, an item is a (row, slot) whose expert the sender has, in the order of
+ * row and slot: the receiver adds the slots in their order, whoever computed
+ * them.  As rows, where one set has all experts, an item is a row with the sum of
+ * its slots.  Either way the bits are those of one rank.
+ *
+ * How many pairs each set has is known on the device only.  Either the host
+ * reads it back and blocks are as long as they must be (most_items 0), or every
+ * block is as long as it can be: rows * most_items.  All pointers are borrowed
+ * device memory; D is a multiple of 4. */
+#ifndef FM_LLM_KERNEL_CUDA_EXCHANGE_ANSWERS_H
+#define FM_LLM_KERNEL_CUDA_EXCHANGE_ANSWERS_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "device/cuda/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { FM_CUDA_COLUMN_UNIT = 32 }; /* columns are divided in blocks of these */
+
+/* One pass of rows of all groups, and this rank's place. */
+typedef struct {
+    const int32_t *group_row0; /* [n_group+1] first row of each group, counted over all passes */
+    const int32_t *expert;     /* [n_row, top_k] of the pass; -1: none */
+    int            row0, n_row, top_k, n_expert, D;
+    int            n_group, n_set, n_channel, n_attn; /* n_group * n_attn = n_set * n_channel */
+    int            group, set, channel, attn;
+    int            most_items; /* of a row in a set; 0: blocks have their real lengths */
+    int            as_rows;    /* n_set is 1 */
+    /* As pairs: what fm_cuda_pairs makes of the keys. */
+    const int32_t *key_first; /* [n_group*n_set+1] */
+    const int32_t *key_place; /* [n_row, top_k] */
+} fm_cuda_travel;
+
+/* key[i] = group of the row * n_set + set of the expert, or -1 */
+fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, fm_stream stream);
+
+/* out <- pair_out as it travels, or the sums of its rows. */
+typedef struct {
+    fm_cuda_travel travel;
+    const float   *pair_out; /* [n_pair, own columns] */
+    const int32_t *pair_of;  /* [n_row, top_k] where a (row, slot) lies there; -1: not here */
+    const float   *weight;   /* [n_row, top_k]; as rows */
+    float         *out;
+} fm_cuda_answers_out_args;
+fm_status fm_cuda_answers_out(const fm_cuda_answers_out_args *a, fm_stream stream);
+
+/* y[own row] (+)= what has come for it; the sum is complete before it meets y. */
+typedef struct {
+    fm_cuda_travel travel;
+    const float   *in;
+    const float   *weight; /* [n_row, top_k] of the pass; as pairs */
+    float         *y;      /* [own rows, wanted columns]; the pass's first own row is y_row0 */
+    int            y_row0, n_own; /* own rows of the pass */
+    int            own0;          /* the first of them, counted in the pass */
+    int            accumulate;
+} fm_cuda_answers_in_args;
+fm_status fm_cuda_answers_in(const fm_cuda_answers_in_args *a, fm_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

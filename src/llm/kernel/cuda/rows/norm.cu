@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One block per row: thread t takes columns 4t, 4t + 1024, … and keeps them, so
+ * the row is read once and the order of the sum follows from the width alone. */
+#include "llm/kernel/cuda/rows/combine.cuh"
+
+enum {
+    STRIDE = 4 * FM__ROW_THREADS,
+    EARLY  = 8,  /* so many weights come before the wait */
+    FEW    = 64, /* rows that have a multiprocessor to themselves */
+};
+
+FM_DEVICE int column(int i)
+{
+    return 4 * (int)threadIdx.x + i * STRIDE;
+}
+
+/* All answers at once are soonest there, column by column they leave room for other rows. */
+typedef enum { NO_EXPERTS, BY_COLUMN, AT_ONCE } experts_way;
+
+template <int V, experts_way EXPERTS>
+FM_DEVICE void add_sum(float4 (&v)[V], const fm_cuda_rmsnorm_args &a, size_t row)
+{
+    const float *y = a.add + row * (size_t)a.width;
+    float4       sum[V];
+    if (EXPERTS == AT_ONCE) fm__combined<V>(sum, a.experts, row, column(0), STRIDE);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width) {
+            if (EXPERTS == BY_COLUMN)
+                fm__combined<1>((float4(&)[1])sum[i], a.experts, row, column(i), 0);
+            v[i] = fm__sum4(v[i], EXPERTS == NO_EXPERTS ? fm__load4(y + column(i)) : sum[i]);
+        }
+}
+
+/* The thread's columns, after the residual sum if there is one. */
+template <int V, experts_way EXPERTS>
+FM_DEVICE void take(float4 (&v)[V], const fm_cuda_rmsnorm_args &a, size_t row)
+{
+    float *x = a.x + row * (size_t)a.width;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        v[i] = column(i) < a.width ? fm__load4(x + column(i)) : make_float4(0, 0, 0, 0);
+    if (!a.add) return;
+    add_sum<V, EXPERTS>(v, a, row);
+    if (a.gather) return;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width) fm__store4(x + column(i), v[i]);
+}
+
+template <int V> FM_DEVICE void take_weights(float4 (&w)[V], const fm_cuda_rmsnorm_args &a)
+{
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        w[i] = column(i) < a.width ? fm__load4(a.w + column(i)) : make_float4(0, 0, 0, 0);
+}
+
+template <int V, experts_way EXPERTS>
+FM_KERNEL(FM__ROW_THREADS)
+norm_rows(const fm_cuda_rmsnorm_args a)
+{
+    __shared__ float part[FM__ROW_WARPS];
+    float4           v[V], w[V];
+    float            sum = 0;
+    fm_grid_release();
+    if (V <= EARLY) take_weights<V>(w, a);
+    fm_grid_wait();
+    take<V, EXPERTS>(v, a, a.gather ? (size_t)a.gather[blockIdx.x] : blockIdx.x);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        sum += (v[i].x * v[i].x + v[i].y * v[i].y) + (v[i].z * v[i].z + v[i].w * v[i].w);
+    const float s = 1.0f / sqrtf(fm__block_sum(sum, part) / (float)a.width + a.eps);
+    if (V > EARLY) take_weights<V>(w, a);
+    uint16_t *y = a.y + (size_t)blockIdx.x * (size_t)a.width;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        if (column(i) < a.width)
+            fm__store4_bf16(y + column(i), make_float4(v[i].x * s * w[i].x, v[i].y * s * w[i].y,
+                                                       v[i].z * s * w[i].z, v[i].w * s * w[i].w));
+}
+
+template <int V, experts_way EXPERTS>
+static void launch(const fm_cuda_rmsnorm_args *a, fm_stream stream)
+{
+    FM_LAUNCH_EARLY((norm_rows<V, EXPERTS>), (unsigned)a->n_row, FM__ROW_THREADS, 0, stream, *a);
+}
+
+template <int V> static void launch_way(const fm_cuda_rmsnorm_args *a, fm_stream stream)
+{
+    if (!a->experts.top_k)
+        launch<V, NO_EXPERTS>(a, stream);
+    else if (a->n_row <= FEW)
+        launch<V, V == 1 ? BY_COLUMN : AT_ONCE>(a, stream);
+    else
+        launch<V, BY_COLUMN>(a, stream);
+}
+
+fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
+{
+    const fm_cuda_combine_args *e = &a->experts;
+    FM_BUG_UNLESS(a->width > 0 && a->width % 4 == 0);
+    FM_BUG_UNLESS(!e->top_k ||
+                  (e->y == a->add && e->width == a->width && a->width <= FM_CUDA_NORM_EXPERTS));
+    if (a->width > FM_CUDA_NORM_MAX)
+        return fm_fail(FM_E_NOSUP, "rows of %d elements: the GPU takes at most %d", a->width,
+                       FM_CUDA_NORM_MAX);
+    if (a->n_row == 0) return FM_OK;
+    if (a->width <= STRIDE)
+        launch_way<1>(a, stream);
+    else if (a->width <= 2 * STRIDE)
+        launch_way<2>(a, stream);
+    else if (a->width <= 8 * STRIDE)
+        launch<8, NO_EXPERTS>(a, stream);
+    else
+        launch<FM_CUDA_NORM_MAX / STRIDE, NO_EXPERTS>(a, stream);
+    return fm_cuda_launched("norm_rows");
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the CPU back end share. */
+#ifndef FM_LLM_OP_CPU_CPU_INTERNAL_H
+#define FM_LLM_OP_CPU_CPU_INTERNAL_H
+
+#include "llm/kernel/gemm/gemm.h"
+#include "llm/kernel/latent/latent.h"
+#include "llm/kernel/rows/rows.h"
+#include "llm/op/cpu/exchange_internal.h"
+#include "llm/op/run.h"
+
+enum {
+    FM_TILE_ROWS    = 512,  /* rows handed to the gemm kernel at once, at most */
+    FM_PASS_ROWS    = 2048, /* rows an FFN takes through its wide middle at once */
+    FM_PROMPT_KEYS  = 256,  /* keys of a block in the expanded form, counted from position 0 */
+    FM_PROMPT_ROWS  = 2048, /* queries that share one expansion of the keys */
+    FM_QUERY_TILE   = 64,   /* queries scored at once */
+    FM_LATENT_UNITS = 256,  /* partial results of the absorbed form kept at once, at least */
+};
+
+/* The private memory of one thread. */
+typedef struct {
+    float *tile;     /* [FM_TILE_ROWS, 32] */
+    void  *query;    /* [FM_QUERY_TILE, key width and a line] act, zeros behind each query */
+    void  *key;      /* expanded keys [FM_PROMPT_KEYS, key width] act */
+    void  *value;    /* expanded values [FM_PROMPT_KEYS, value width] act */
+    void  *k_panel;  /* the keys as panels */
+    void  *v_panel;  /* the values as panels */
+    float *score;    /* [FM_PROMPT_KEYS/32][FM_QUERY_TILE, 32] or [FM_LATENT_KEYS, 16] */
+    void  *weight;   /* as many act: softmax weights */
+    float *out;      /* [FM_PROMPT_ROWS, value width] */
+    void  *lanes;    /* 16 queries in the latent space as latent.h wants them */
+    float *max, *sum; /* [FM_PROMPT_ROWS] */
+    float *row;       /* [D] a sum under way */
+    void  *rows;      /* [fm__rows_at_once, D and a line] act: rows of an expert side by side */
+} fm_thread_scratch;
+
+/* Rows of one prompt span that share an expansion of the keys. */
+typedef struct {
+    int32_t span, row0, n_row;
+} fm_prompt_group;
+
+/* A row and one of the experts it goes to. */
+typedef struct {
+    int32_t row;   /* of the pass */
+    int32_t place; /* among the pairs of this rank's experts, by row and slot */
+    int32_t group; /* of ranks that wants the answer */
+} fm_pair;
+
+/* A block of rows of one expert. */
+typedef struct {
+    int32_t expert, pair0, n;
+} fm_expert_block;
+
+typedef struct {
+    const fm_gemm   *gemm;
+    const fm_pack   *pack;
+    const fm_latent *latent;
+    int              n_thread;
+    fm_dtype         act;
+    size_t           act_bytes; /* of one element */
+
+    char  *kv;        /* [n_layer][n_page*page_size][kv_width] act */
+    size_t kv_layer;  /* bytes of one layer */
+    float *cos, *sin; /* [max_context, rope/2] */
+
+    int32_t *row_span; /* [max_rows] which span a row of this pass belongs to */
+
+    void            *mlp_middle; /* FFN: [FM_PASS_ROWS, widest inter] act */
+    void            *middle;     /* experts: [pairs of a pass, inter and maybe a line] act */
+    float           *pair_out;   /* [pairs of a pass, own columns] answers before the sum */
+    fm_pair         *pair;       /* [pairs of a pass] by expert */
+    int32_t         *count;      /* [own experts + 1] */
+    fm_expert_block *block;
+
+    fm_prompt_group *group; /* [max_rows] */
+
+    char  *q_latent;  /* [FM_LATENT_UNITS rows, H, kv_width] act */
+    char  *z_latent;  /* the same rows, [H, kv_lora] act */
+    float *part;      /* [n_unit, H up to a multiple of 16, kv_lora] weighted latents of a part */
+    float *part_stat; /* [n_unit, H/16 rounded up, 2, 16] their maxima and sums */
+    int    n_unit;
+    int32_t *unit_row;             /* [n_unit] */
+    int32_t *first_unit;           /* [FM_LATENT_UNITS] of a row */
+    int32_t *gen_row, *gen_span;   /* [max_rows] rows in the absorbed form */
+
+    fm_exchange exchange;
+
+    fm_thread_scratch *scratch; /* [n_thread] */
+    void              *memory;  /* the slab of all the above */
+    size_t             memory_bytes, kv_bytes;
+} fm_cpu;
+
+static inline int fm__min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows of k values that stay in a core's cache while panels pass: what has AMX has 2 MB. */
+static inline int fm__rows_at_once(const fm_cpu *b, int k)
+{
+    const size_t room = b->gemm->isa == FM_ISA_AMX ? 3u << 19 : 1u << 20;
+    const int    rows = (int)(room / ((size_t)k * b->act_bytes)) / 32 * 32;
+    return rows < 64 ? 64 : fm__min(rows, FM_TILE_ROWS);
+}
+
+/* m rows in as few blocks as possible, none of them much smaller than the others: each reads
+ * all weights. */
+static inline int fm__even_block(int m, int most)
+{
+    const int n_block = (m + most - 1) / most;
+    return n_block < 2 ? most : (int)fm_round_up((size_t)((m + n_block - 1) / n_block), 16);
+}
+
+/* A row of k in a place of its own; the line between rows keeps them out of each other's sets. */
+static inline size_t fm__row_apart(const fm_cpu *b, int k)
+{
+    return (size_t)k * b->act_bytes + 64;
+}
+
+/* AMX loads a tile from rows at equal distances: scattered ones are moved side by side. */
+static inline int fm__moves_rows(const fm_cpu *b)
+{
+    return b->gemm->isa == FM_ISA_AMX && b->act == FM_BF16;
+}
+
+static inline fm_cpu *fm__cpu(fm_run *r)
+{
+    return r->backend;
+}
+
+static inline char *fm__act_at(const fm_cpu *c, fm_act a, int row)
+{
+    return (char *)a.data + (size_t)row * (size_t)a.apart * c->act_bytes;
+}
+
+/* Elements from row to row of n: in places of their own where that helps and nobody but this
+ * rank reads them.  Ranks move rows without gaps. */
+static inline int fm__apart(const fm_cpu *b, int n, int is_own)
+{
+    return is_own && fm__moves_rows(b) ? (int)(fm__row_apart(b, n) / b->act_bytes) : n;
+}
+
+/* The cached token at position `pos` of a span's sequence. */
+static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const fm_span *s, int pos)
+{
+    const int ps   = r->limits.page_size;
+    const int slot = s->page[pos / ps] * ps + pos % ps;
+    return c->kv + (size_t)layer * c->kv_layer +
+           (size_t)slot * (size_t)fm_kv_width(r->config) * c->act_bytes;
+}
+
+/* Panels a thread takes at a time, of n_unit, where few rows wait for weights from memory:
+ * half a megabyte, since what is fetched ahead at the end of a stretch is fetched in
+ * vain, as long as everybody gets several stretches. */
+static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_unit)
+{
+    const size_t bytes = fm_panel_bytes(w->dtype, w->k), stretch = (size_t)1 << 19;
+    const int    n     = n_unit / (4 * c->n_thread);
+    return n <= 2 || bytes >= stretch / 2 ? 2 : fm__min(n, (int)(stretch / bytes));
+}
+
+/* Memory that is about to be written.  A tile's rows lie far apart and none of their
+ * lines is in a cache: fetched one by one when the tile is stored, they take longer
+ * than it takes AMX to compute it. */
+static inline void fm__expect(const void *p, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch((const char *)p + at, 1);
+}
+
+/* A result this large is out of the caches before anybody reads it.  Elsewhere than on
+ * AMX a product takes so long that the way of its result does not matter. */
+static inline int fm__is_far(const fm_cpu *b, size_t bytes)
+{
+    return b->gemm->isa == FM_ISA_AMX && bytes > (size_t)4 << 20;
+}
+
+static inline const char *fm__panel_data(const fm_matrix *w, int panel)
+{
+    return (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
+}
+
+static inline const float *fm__panel_scale(const fm_matrix *w, int panel)
+{
+    return w->scale ? w->scale + (size_t)panel * (size_t)fm_panel_scales(w->k) : NULL;
+}
+
+/* One panel of a matrix applied to rows: c[m, 32]. */
+static inline void fm__panel(const fm_cpu *c, float *tile, const void *const *x, const fm_matrix *w,
+                             int panel, int m)
+{
+    fm_gemm_for(c->gemm, w->dtype)(tile, x, fm__panel_data(w, panel), fm__panel_scale(w, panel), m,
+                                   w->k);
+}
+
+/* The same; `done` hears of the rows. */
+static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *const *x,
+                                  const fm_matrix *w, int panel, int m, fm_rows_done *done,
+                                  void *ctx)
+{
+    fm_gemm_told(c->gemm, w->dtype, tile, x, fm__panel_data(w, panel), fm__panel_scale(w, panel), m,
+                 w->k, done, ctx);
+}
+
+/* Where the rows of a panel's tile go. */
+typedef struct {
+    const float *tile;
+    void        *to[FM_TILE_ROWS];
+    size_t       bytes; /* of a row */
+    int          m, far;
+    int          ahead; /* rows that are expected before they are final */
+} fm_outlet;
+
+static inline void fm__expect_rows(const fm_outlet *o, int from, int n)
+{
+    for (int i = from; i < fm__min(from + n, o->m) && !o->far; i++) fm__expect(o->to[i], o->bytes);
+}
+
+/* Rows of f32, when they are final. */
+static inline void fm__put_f32(const fm_outlet *o, int from, int n)
+{
+    const float *c = o->tile + from * FM_PANEL;
+    if (o->far) fm_tile_scatter(o->to + from, FM_F32, c, n);
+    for (int i = 0; i < n && !o->far; i++) memcpy(o->to[from + i], c + i * FM_PANEL, o->bytes);
+}
+
+/* fm__panel_told where `done` puts the rows into places that are in no cache. */
+static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, const void *const *x,
+                                const fm_matrix *w, int panel, fm_rows_done *done, void *ctx)
+{
+    o->tile  = tile;
+    o->ahead = fm_gemm_tells(c->gemm, w->dtype) ? 32 : o->m;
+    fm__expect_rows(o, 0, o->ahead);
+    fm__panel_told(c, tile, x, w, panel, o->m, done, ctx);
+    if (o->far) fm_scatter_end();
+}
+
+static inline int fm__panels(const fm_matrix *w)
+{
+    return (w->n + FM_PANEL - 1) / FM_PANEL;
+}
+
+/* rows.c */
+void fm__cpu_embed(fm_run *r, fm_f32s x, const void *table);
+void fm__cpu_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+void fm__cpu_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
+void fm__cpu_rope_q(fm_run *r, fm_act q);
+void fm__cpu_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
+void fm__cpu_add(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, of equal width */
+void fm__note_spans(fm_run *r);                    /* the first thing in a pass */
+/* linear.c */
+void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
+void fm__finish_mlp(fm_run *r); /* mlp may leave its last pass under way; no y before this */
+/* route.c */
+void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
+/* experts.c */
+void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
+                     int accumulate);
+void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, fm_slab *s);
+/* exchange*.c */
+void      fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                             const fm_run_limits *lim, fm_slab *s);
+void      fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                           const fm_run_limits *lim, fm_slab *s);
+void      fm__exchange_fini(fm_cpu *b); /* waits for what is still under way */
+fm_pieces fm__pieces_of(fm_columns col, size_t element, fm_slab *s);
+void     *fm__own_piece(const fm_pieces *p, void *room, int part, int n_row);
+void      fm__start_job(fm_run *r, fm_comm_job *job, fm_comm *group, fm_comm_call call);
+void      fm__start_gather(fm_run *r, fm_pieces *p, fm_comm *group, void *own, int n_row);
+int       fm__finish_gather(fm_run *r, fm_pieces *p, void *rows); /* to rows; 0: a fault */
+void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows);
+const void *fm__gather_words(fm_run *r, const void *table);
+void      fm__finish_dispatch(fm_run *r, fm_routing route_all);
+void      fm__await_lane(fm_run *r); /* act.logits may be written */
+void      fm__poke(fm_run *r);       /* what is under way to other stages moves on */
+void      fm__cpu_gather_act(fm_run *r, fm_act all, fm_act mine);
+void      fm__cpu_gather_add(fm_run *r, fm_f32s x, fm_f32s y);
+void      fm__cpu_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route);
+void      fm__cpu_pass_on(fm_run *r, fm_f32s x);
+void      fm__cpu_receive(fm_run *r, fm_f32s x);
+void      fm__cpu_collect(fm_run *r, fm_f32s logits);
+fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all);
+/* attend*.c */
+void fm__cpu_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+void fm__attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
+
+#endif

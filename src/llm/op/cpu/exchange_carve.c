@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The buffers in which ranks meet, and whether the ranks are who the shard
+ * says. */
+#include "llm/op/cpu/cpu_internal.h"
+
+static int is_place(const fm_comm *group, fm_share s)
+{
+    return group->rank == s.index && group->n_rank == s.n;
+}
+
+/* Rank 0 has the logits of pass p - n_lane when it starts pass p.  It may wait
+ * for the next stage to take pass p - 1, that one for the stage behind it to take
+ * p - 3, and so on; the last may wait for rank 0 to take logits FM_LOGIT_LANES
+ * passes before.  These must be among those it has. */
+static int most_lanes(int n_stage)
+{
+    return 2 * (n_stage - 1) + FM_LOGIT_LANES;
+}
+
+fm_status fm__check_ranks(const fm_run *r)
+{
+    const fm_shard *s = &r->weights->shard;
+    const fm_ranks *k = &r->ranks;
+    FM_BUG_UNLESS(is_place(k->attn, s->attn) && is_place(k->group, s->group) &&
+                  is_place(k->channel, s->channel));
+    FM_BUG_UNLESS(k->stage->rank == s->group.index * s->attn.n + s->attn.index);
+    FM_BUG_UNLESS(k->stage->rank == s->expert.index * s->channel.n + s->channel.index);
+    FM_BUG_UNLESS(k->stage->n_rank == s->group.n * s->attn.n &&
+                  k->stage->n_rank == s->expert.n * s->channel.n);
+    FM_BUG_UNLESS(k->replica->rank % k->stage->n_rank == k->stage->rank);
+    const int n_stage = k->replica->n_rank / k->stage->n_rank;
+    if (r->limits.n_lane > most_lanes(n_stage))
+        return fm_fail(FM_E_ARG, "%d passes in flight; %d stages carry at most %d",
+                       r->limits.n_lane, n_stage, most_lanes(n_stage));
+    return FM_OK;
+}
+
+/* Pieces of an act or y buffer of `width` a row, the own one being the buffer itself. */
+static void *carve_pieces(fm_pieces *p, fm_columns col, size_t element, fm_share me, size_t rows,
+                          int width, fm_slab *s)
+{
+    *p = fm__pieces_of(col, element, s);
+    return fm__own_piece(p, fm_slab_take(s, rows * (size_t)width * element), me.index, (int)rows);
+}
+
+static void carve_dispatch(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
+                           size_t rows, fm_slab *s)
+{
+    const size_t n = (size_t)shard->group.n;
+    if (n == 1) return;
+    x->rows_bytes  = fm_slab_take(s, n * sizeof *x->rows_bytes);
+    x->route_bytes = fm_slab_take(s, n * sizeof *x->route_bytes);
+    x->route_room  = fm_slab_take(s, 2 * n * rows * (size_t)c->top_k * sizeof *x->route_room);
+}
+
+/* Gives act.o and act.y their places. */
+void fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                        const fm_run_limits *lim, fm_slab *s)
+{
+    fm_exchange     *x    = &b->exchange;
+    const fm_share   me   = shard->attn;
+    const size_t     T    = (size_t)lim->max_rows;
+    const int        n_o  = c->n_head * c->v_dim, wide = fm__apart(b, n_o, me.n == 1);
+    const fm_columns head = {me.n, c->n_head, 1, c->v_dim};
+    const fm_columns out  = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
+    a->o.width = fm_range_len(fm__part(head, me.index));
+    a->y.width = fm_range_len(fm__part(out, me.index));
+    a->o.apart = me.n == 1 ? wide : a->o.width;
+    a->o.data  = carve_pieces(&x->o, head, b->act_bytes, me, T, wide, s);
+    a->y.data  = carve_pieces(&x->y, out, sizeof(float), me, T, c->hidden, s);
+    a->o_all   = a->o;
+    carve_dispatch(x, c, shard, T, s);
+    if (me.n == 1) return;
+    a->o_all   = (fm_act){fm_slab_take(s, T * (size_t)n_o * b->act_bytes), n_o, n_o};
+    x->word_at = fm_slab_take(s, T * sizeof *x->word_at);
+}
+
+static void end_job(fm_comm_job *job)
+{
+    if (job->comm && !job->is_done && !job->comm->is_broken) (void)fm_comm_wait(job);
+}
+
+/* Groups are closed after the run: no job of theirs may be left.  One that
+ * fails here has broken its group, which says so to whoever closes it. */
+void fm__exchange_fini(fm_cpu *b)
+{
+    fm_exchange *x = &b->exchange;
+    end_job(&x->mlp.job);
+    end_job(&x->middle.job);
+    end_job(&x->route_job);
+    end_job(&x->rows_job);
+    end_job(&x->pass_job);
+    for (int i = 0; i < FM_LOGIT_LANES; i++) end_job(&x->lane_job[i]);
+}

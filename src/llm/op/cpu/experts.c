@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routed experts as a grouped product.
+ *
+ *     (row, slot) pairs of own experts ──sorted by expert──> blocks of up to 512 pairs
+ *     phase 1   middle[pair]   = silu(W1 h[row]) * W3 h[row]     unit: block x a few panels
+ *     phase 2   pair_out[pair] = W2 middle[pair]                 unit: block x panel
+ *     phase 3   y[row]       (+)= sum over slots, in slot order, of weight * pair_out
+ *
+ * A pair's answer does not depend on how many pairs its expert received.
+ *
+ * Ranks of a set divide channels and outputs of its experts and gather the
+ * middle; the rows are those of all groups, and phase 2 writes the answers in
+ * the order in which they travel (experts_answers.c). */
+#include <omp.h>
+
+#include "llm/op/cpu/experts_internal.h"
+
+enum { TILE = 16 }; /* rows an AMX tile has */
+
+/* --- memory ---------------------------------------------------------------- */
+
+static fm_answer_way way_of(const fm_shard *s)
+{
+    if (s->expert.n > 1) return FM_ANSWERS_AS_PAIRS;
+    return s->group.n > 1 ? FM_ANSWERS_AS_ROWS : FM_ANSWERS_STAY;
+}
+
+/* `rows`: of a pass, own ones and all. */
+static void carve_travel(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
+                         size_t own_rows, size_t rows, fm_slab *s)
+{
+    const size_t n = (size_t)(shard->attn.n * shard->group.n), k = (size_t)c->top_k;
+    const size_t D_mine = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    const size_t D_want = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
+    const int    pairs  = x->way == FM_ANSWERS_AS_PAIRS;
+    const size_t items  = pairs ? own_rows * k : own_rows;
+    x->received   = fm_slab_take(s, items * D_want * sizeof(float));
+    x->row_answer = pairs ? NULL : fm_slab_take(s, rows * D_mine * sizeof(float));
+    x->slot_item  = fm_slab_take(s, items * sizeof *x->slot_item);
+    x->set_items  = fm_slab_take(s, (size_t)shard->expert.n * sizeof *x->set_items);
+    x->send_bytes = fm_slab_take(s, n * sizeof *x->send_bytes);
+    x->recv_bytes = fm_slab_take(s, n * sizeof *x->recv_bytes);
+    x->from       = fm_slab_take(s, n * sizeof *x->from);
+    x->seen       = fm_slab_take(s, (size_t)shard->channel.n * sizeof *x->seen);
+}
+
+/* Bytes between rows of the middle.  Ranks that divide its channels gather it without gaps. */
+static size_t middle_apart(const fm_cpu *b, const fm_shard *s, int inter)
+{
+    const int gaps = fm__moves_rows(b) && s->channel.n == 1;
+    return gaps ? fm__row_apart(b, inter) : (size_t)inter * b->act_bytes;
+}
+
+void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, fm_slab *s)
+{
+    fm_exchange     *x        = &b->exchange;
+    const int        E        = fm_range_len(fm_shard_experts(shard, c));
+    const size_t     groups   = (size_t)shard->group.n, T = (size_t)lim->max_rows;
+    const size_t     own_rows = T < FM_PASS_ROWS ? T : FM_PASS_ROWS;
+    const size_t     rows     = T * groups < FM_PASS_ROWS ? T * groups : FM_PASS_ROWS;
+    const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
+    const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    const fm_columns channel  = {shard->channel.n, c->moe_inter, FM_SHARD_CHANNELS, 1};
+    const size_t     middle   = pairs * middle_apart(b, shard, c->moe_inter);
+    const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
+
+    x->way         = way_of(shard);
+    x->middle      = fm__pieces_of(channel, b->act_bytes, s);
+    x->middle_room = shard->channel.n > 1 ? fm_slab_take(s, middle) : NULL;
+    x->first_item  = fm_slab_take(s, (groups + 1) * sizeof *x->first_item);
+    b->middle      = fm_slab_take(s, middle);
+    b->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
+    b->pair        = fm_slab_take(s, pairs * sizeof *b->pair);
+    b->count       = fm_slab_take(s, ((size_t)E + 1) * sizeof *b->count);
+    b->block       = fm_slab_take(s, (pairs / block + (size_t)E) * sizeof *b->block);
+    if (x->way != FM_ANSWERS_STAY) carve_travel(x, c, shard, own_rows, rows, s);
+}
+
+/* --- pairs ----------------------------------------------------------------- */
+
+static int clamp(int i, int most)
+{
+    return i < 0 ? 0 : fm__min(i, most);
+}
+
+fm_range fm__rows_in_pass(const fm_expert_pass *p, int group)
+{
+    int first = -p->row0;
+    for (int g = 0; g < group; g++) first += fm__rows_of_group(p->r->batch, g);
+    const int end = first + fm__rows_of_group(p->r->batch, group);
+    return (fm_range){clamp(first, p->n_row), clamp(end, p->n_row)};
+}
+
+static int is_own(const fm_expert_pass *p, int expert)
+{
+    return expert >= p->set.begin && expert < p->set.end;
+}
+
+static void count_pairs(fm_expert_pass *p)
+{
+    fm_cpu   *b = p->b;
+    const int E = fm_range_len(p->set), n = p->n_row * p->r->config->top_k;
+    const int most = fm__rows_at_once(b, p->r->config->hidden);
+    memset(b->count, 0, ((size_t)E + 1) * sizeof *b->count);
+    for (int i = 0; i < n; i++)
+        if (is_own(p, p->chosen[i])) b->count[p->chosen[i] - p->set.begin + 1]++;
+    p->n_block = 0;
+    for (int e = 0; e < E; e++) {
+        const int m = b->count[e + 1], first = b->count[e], per = fm__even_block(m, most);
+        for (int at = 0; at < m; at += per)
+            b->block[p->n_block++] =
+                (fm_expert_block){p->set.begin + e, first + at, fm__min(m - at, per)};
+        b->count[e + 1] += first;
+    }
+    p->n_pair = b->count[E];
+}
+
+/* Counting sort of the pass's pairs by expert.  Where pairs travel, they do so
+ * by group; otherwise all are one group's. */
+static void sort_pairs(fm_expert_pass *p)
+{
+    fm_cpu   *b       = p->b;
+    const int k       = p->r->config->top_k;
+    const int n_group = b->exchange.way == FM_ANSWERS_AS_PAIRS ? p->r->weights->shard.group.n : 1;
+    int32_t   place   = 0;
+    count_pairs(p);
+    for (int g = 0; g < n_group; g++) {
+        const fm_range rows = n_group > 1 ? fm__rows_in_pass(p, g) : (fm_range){0, p->n_row};
+        b->exchange.first_item[g] = place;
+        for (int i = rows.begin * k; i < rows.end * k; i++)
+            if (is_own(p, p->chosen[i]))
+                b->pair[b->count[p->chosen[i] - p->set.begin]++] = (fm_pair){i / k, place++, g};
+    }
+    b->exchange.first_item[n_group] = place;
+}
+
+/* --- products -------------------------------------------------------------- */
+
+/* The rows of a block, side by side if that helps. */
+static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, const void **x)
+{
+    const fm_cpu *b     = p->b;
+    const size_t  bytes = (size_t)p->h.width * b->act_bytes;
+    const int     move  = fm__moves_rows(b) && k->n > 1;
+    char         *to    = b->scratch[omp_get_thread_num()].rows;
+    for (int i = 0; i < k->n; i++) {
+        x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
+        if (!move) continue;
+        x[i] = memcpy(to, x[i], bytes);
+        to += fm__row_apart(b, p->h.width);
+    }
+}
+
+typedef struct {
+    const fm_cpu *b;
+    size_t        ld; /* of the middle */
+    fm_outlet     out;
+} expert_unit;
+
+static void gate_rows(void *ctx, int from, int n)
+{
+    const expert_unit *u = ctx;
+    const fm_outlet   *o = &u->out;
+    fm__expect_rows(o, from + o->ahead, n);
+    fm_tile_swiglu(o->to[from], u->b->act, u->ld, o->tile + from * FM_PANEL, n);
+}
+
+static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_range panel,
+                         char *out)
+{
+    const fm_cpu         *b = p->b;
+    const fm_mlp_weights *w = &p->expert[k->expert];
+    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->gate_up.n / 2);
+    float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const void           *x[FM_TILE_ROWS];
+    expert_unit           u;
+    u.b = b, u.ld = apart / b->act_bytes;
+    u.out.bytes = FM_PANEL / 2 * b->act_bytes, u.out.m = k->n, u.out.far = 0;
+    collect_rows(p, k, x);
+    for (int i = panel.begin; i < panel.end; i++) {
+        char *to = out + (size_t)k->pair0 * apart + (size_t)i * u.out.bytes;
+        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * apart;
+        fm__panel_to(b, &u.out, tile, x, &w->gate_up, i, gate_rows, &u);
+    }
+}
+
+/* A panel of outputs goes to one rank of each group: both divide by 32. */
+static fm_range home_of(const fm_expert_pass *p, int panel)
+{
+    if (p->b->exchange.way != FM_ANSWERS_AS_PAIRS) return (fm_range){0, fm_range_len(p->col)};
+    return fm__wanted(p, fm__part_of(p->b->exchange.y.col, p->col.begin + panel * FM_PANEL));
+}
+
+static void put_answers(void *ctx, int from, int n)
+{
+    const fm_outlet *o = ctx;
+    fm__expect_rows(o, from + o->ahead, n);
+    fm__put_f32(o, from, n);
+}
+
+static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel)
+{
+    const fm_cpu         *b = p->b;
+    const fm_mlp_weights *w = &p->expert[k->expert];
+    const int32_t        *first = b->exchange.first_item;
+    const fm_range        seg   = home_of(p, panel);
+    float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
+    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->inter);
+    const void           *x[FM_TILE_ROWS];
+    fm_outlet             o;
+    o.bytes = FM_PANEL * sizeof(float), o.m = k->n, o.far = fm__is_far(b, all);
+    for (int i = 0; i < k->n; i++) {
+        const fm_pair q = b->pair[k->pair0 + i];
+        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * apart;
+        o.to[i] = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
+                                first[q.group + 1] - first[q.group], seg, q.place) +
+                  panel * FM_PANEL - seg.begin;
+    }
+    fm__panel_to(b, &o, tile, x, &w->down, panel, put_answers, &o);
+}
+
+static int meets_few_rows(const fm_expert_pass *p)
+{
+    return p->n_pair <= TILE * p->n_block;
+}
+
+/* Panels of a unit: many where rows are moved for them, as long as everybody has
+ * several units. */
+static int panels_of_unit(const fm_expert_pass *p, const fm_matrix *w)
+{
+    const int n_panel = fm__panels(w);
+    int       n       = n_panel;
+    if (meets_few_rows(p)) return fm__panels_at_once(p->b, w, p->n_block * n);
+    if (!n || !fm__moves_rows(p->b)) return 2; /* a rank may have none */
+    while (n > 2 && p->n_block * (n_panel / n) < 8 * p->b->n_thread) n /= 2;
+    return n;
+}
+
+/* These two by all threads of a team. */
+static void gate_up_phase(const fm_expert_pass *p, char *out)
+{
+    if (!p->n_block) return;
+    const fm_matrix *w = &p->expert[p->set.begin].gate_up;
+    const int        n = fm__panels(w), per = panels_of_unit(p, w), n_part = (n + per - 1) / per;
+#pragma omp for schedule(dynamic)
+    for (int u = 0; u < p->n_block * n_part; u++) {
+        const int first = u % n_part * per;
+        gate_up_unit(p, &p->b->block[u / n_part], (fm_range){first, fm__min(first + per, n)}, out);
+    }
+}
+
+static void down_phase(const fm_expert_pass *p)
+{
+    if (!p->n_block) return;
+    const fm_matrix *w       = &p->expert[p->set.begin].down;
+    const int        n       = fm__panels(w);
+    const int        at_once = meets_few_rows(p) ? fm__panels_at_once(p->b, w, p->n_block * n) : 2;
+#pragma omp for schedule(dynamic, at_once)
+    for (int u = 0; u < p->n_block * n; u++) down_unit(p, &p->b->block[u / n], u % n);
+}
+
+/* --- passes ---------------------------------------------------------------- */
+
+static void pass_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
+{
+#pragma omp parallel num_threads(p->b->n_thread)
+    {
+        gate_up_phase(p, p->b->middle);
+        down_phase(p);
+        fm__sum_here(p, y, accumulate);
+    }
+}
+
+/* The shared expert ends while the middle is on its way. */
+static int gathered_middle(const fm_expert_pass *p)
+{
+    fm_run      *r       = p->r;
+    fm_exchange *x       = &p->b->exchange;
+    fm_comm     *channel = r->ranks.channel;
+    const int    divided = channel->n_rank > 1;
+    char        *own     = p->b->middle;
+    if (divided) own = fm__own_piece(&x->middle, x->middle_room, channel->rank, p->n_pair);
+#pragma omp parallel num_threads(p->b->n_thread)
+    gate_up_phase(p, own);
+    if (divided) fm__start_gather(r, &x->middle, channel, own, p->n_pair);
+    fm__finish_mlp(r);
+    return divided ? fm__finish_gather(r, &x->middle, p->b->middle) : r->fault == FM_OK;
+}
+
+static void pass_among_ranks(const fm_expert_pass *p, fm_f32s y, int accumulate)
+{
+    const int stay = p->b->exchange.way == FM_ANSWERS_STAY;
+    if (!gathered_middle(p)) return;
+#pragma omp parallel num_threads(p->b->n_thread)
+    {
+        down_phase(p);
+        if (stay) fm__sum_here(p, y, accumulate);
+    }
+    if (!stay) fm__send_home(p, y, accumulate);
+}
+
+void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
+                     int accumulate)
+{
+    const fm_shard *s = &r->weights->shard;
+    const int       n = fm__rows_of_all(r), is_alone = r->ranks.stage->n_rank == 1;
+    fm__finish_dispatch(r, rt);
+    for (int row = 0; r->fault == FM_OK && row < n; row += FM_PASS_ROWS) {
+        const size_t   at = (size_t)row * (size_t)r->config->top_k;
+        fm_expert_pass p  = {.r      = r,
+                             .b      = fm__cpu(r),
+                             .h      = h,
+                             .chosen = rt.expert + at,
+                             .weight = rt.weight + at,
+                             .expert = expert,
+                             .row0   = row,
+                             .n_row  = fm__min(n - row, FM_PASS_ROWS),
+                             .set    = fm_shard_experts(s, r->config),
+                             .col    = fm_shard_outputs(s->channel, r->config->hidden)};
+        sort_pairs(&p);
+        if (is_alone) pass_here(&p, y, accumulate);
+        else pass_among_ranks(&p, y, accumulate);
+    }
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* y = x W^T.  Work is divided by output: a unit is one panel of W over a group
+ * of rows, so no sum is ever split and the thread count changes no bit. */
+#include "llm/op/cpu/cpu_internal.h"
+
+typedef struct {
+    const fm_cpu    *b;
+    const char      *x; /* first row */
+    size_t           x_row; /* bytes between rows */
+    int              n_row, per_group;
+    const fm_matrix *w;
+} product;
+
+typedef enum { STORE_F32, STORE_ACT, SWIGLU_ACT } ending;
+
+/* Where a tile goes: row 0 of it, and the bytes of a row and between rows. */
+typedef struct {
+    char  *at;
+    size_t bytes, apart;
+} place;
+
+static place place_of(const product *p, ending e, void *y, int ld, int row, int panel)
+{
+    const int    half = e == SWIGLU_ACT ? 2 : 1, n = fm__min(p->w->n - panel * FM_PANEL, FM_PANEL);
+    const size_t each = e == STORE_F32 ? sizeof(float) : p->b->act_bytes;
+    const size_t at   = (size_t)row * (size_t)ld + (size_t)(panel * FM_PANEL / half);
+    return (place){(char *)y + at * each, (size_t)(n / half) * each, (size_t)ld * each};
+}
+
+/* Whole rows of a tile that go past the caches. */
+static int goes_far(const product *p, ending e, place y)
+{
+    const size_t whole = FM_PANEL * (e == STORE_F32 ? sizeof(float) : p->b->act_bytes);
+    return e != SWIGLU_ACT && y.bytes == whole && fm__is_far(p->b, (size_t)p->n_row * y.apart);
+}
+
+typedef struct {
+    const product *p;
+    ending         e;
+    size_t         apart;
+    fm_outlet      out;
+} unit;
+
+static void put_rows(void *ctx, int from, int n)
+{
+    const unit      *u  = ctx;
+    const fm_cpu    *b  = u->p->b;
+    const fm_outlet *o  = &u->out;
+    const float     *c  = o->tile + from * FM_PANEL;
+    void *const     *to = o->to + from;
+    const size_t     ld = u->apart / b->act_bytes;
+    const int        n_out = (int)(o->bytes / b->act_bytes);
+    fm__expect_rows(o, from + o->ahead, n);
+    if (u->e == STORE_F32) fm__put_f32(o, from, n);
+    else if (u->e == SWIGLU_ACT) fm_tile_swiglu(to[0], b->act, ld, c, n);
+    else if (o->far) fm_tile_scatter(to, b->act, c, n);
+    else fm_tile_store(to[0], b->act, ld, c, n, n_out);
+}
+
+static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
+{
+    const int   row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
+    float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
+    const place to = place_of(p, e, y, ld, row, panel);
+    const void *x[FM_TILE_ROWS];
+    unit        u;
+    u.p = p, u.e = e, u.apart = to.apart;
+    u.out.bytes = to.bytes, u.out.m = m, u.out.far = goes_far(p, e, to);
+    for (int i = 0; i < m; i++) {
+        x[i]        = p->x + (size_t)(row + i) * p->x_row;
+        u.out.to[i] = to.at + (size_t)i * to.apart;
+    }
+    fm__panel_to(p->b, &u.out, tile, x, p->w, panel, put_rows, &u);
+}
+
+/* Groups of rows that a thread takes whole: they stay in its cache while all panels pass, and
+ * panels that threads read at about the same time come from memory once.  The last round is
+ * divided by panel, so that all end together. */
+static int whole_groups(const product *p, int n_group)
+{
+    const int rounds = n_group / p->b->n_thread - 1;
+    return rounds > 0 ? rounds * p->b->n_thread : 0;
+}
+
+static void multiply(const product *p, ending e, void *y, int ld)
+{
+    const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
+    const int whole   = whole_groups(p, n_group);
+    const int at_once = n_group > 1 ? 2 : fm__panels_at_once(p->b, p->w, n_panel);
+#pragma omp parallel num_threads(p->b->n_thread)
+    {
+#pragma omp for schedule(dynamic) nowait
+        for (int g = 0; g < whole; g++)
+            for (int panel = 0; panel < n_panel; panel++) one_unit(p, e, y, ld, g, panel);
+#pragma omp for schedule(dynamic, at_once)
+        for (int u = whole * n_panel; u < n_group * n_panel; u++)
+            one_unit(p, e, y, ld, u / n_panel, u % n_panel);
+    }
+}
+
+static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
+{
+    FM_BUG_UNLESS(x.width == w->k);
+    return (product){b, fm__act_at(b, x, row0), (size_t)x.apart * b->act_bytes, n_row,
+                     fm__even_block(n_row, fm__rows_at_once(b, w->k)), w};
+}
+
+void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
+{
+    const product p = product_of(fm__cpu(r), x, w, 0, n_row);
+    multiply(&p, STORE_F32, y.data, y.width);
+}
+
+void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
+{
+    const product p = product_of(fm__cpu(r), x, w, 0, n_row);
+    multiply(&p, STORE_ACT, y.data, y.apart);
+}
+
+static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int row, int n)
+{
+    fm_cpu       *b    = fm__cpu(r);
+    fm_exchange  *x    = &b->exchange;
+    fm_comm      *attn = r->ranks.attn;
+    void         *own  = b->mlp_middle;
+    const int     cols = w->gate_up.n / 2;
+    const product up   = product_of(b, h, &w->gate_up, row, n);
+    x->mlp.col.n       = w->inter;
+    x->mlp.n_row       = n;
+    x->mlp_weights     = w;
+    x->mlp_y           = (fm_f32s){y.data + (size_t)row * (size_t)y.width, y.width};
+    if (attn->n_rank > 1) own = fm__own_piece(&x->mlp, x->mlp_room, attn->rank, n);
+    multiply(&up, SWIGLU_ACT, own, fm__apart(b, cols, attn->n_rank == 1));
+    if (attn->n_rank > 1) fm__start_gather(r, &x->mlp, attn, own, n);
+}
+
+void fm__finish_mlp(fm_run *r)
+{
+    fm_cpu               *b = fm__cpu(r);
+    fm_exchange          *x = &b->exchange;
+    const fm_mlp_weights *w = x->mlp_weights;
+    if (!w) return;
+    x->mlp_weights = NULL;
+    if (r->ranks.attn->n_rank > 1 && !fm__finish_gather(r, &x->mlp, b->mlp_middle)) return;
+    const fm_act  mid  = {b->mlp_middle, w->inter, fm__apart(b, w->inter, r->ranks.attn->n_rank == 1)};
+    const product down = product_of(b, mid, &w->down, 0, x->mlp.n_row);
+    multiply(&down, STORE_F32, x->mlp_y.data, x->mlp_y.width);
+}
+
+/* y = W2 (silu(W1 h) * W3 h), a pass of rows at a time through the middle.
+ * Ranks that divide the channels gather the middle; that of the last pass is
+ * under way while the caller goes on. */
+void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
+{
+    for (int row = 0; row < r->batch->n_row; row += FM_PASS_ROWS) {
+        fm__finish_mlp(r);
+        start_mlp(r, y, h, w, row, fm__min(r->batch->n_row - row, FM_PASS_ROWS));
+    }
+    if (r->ranks.attn->n_rank == 1) fm__finish_mlp(r);
+}

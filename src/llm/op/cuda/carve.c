@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU back end's memory, carved once; on a counting slab this is the plan. */
+#include "llm/op/cuda/cuda_internal.h"
+
+static size_t pass_rows(const fm_run_limits *lim, int groups)
+{
+    return fm__cuda_most(1, (size_t)fm__cuda_least(lim->max_rows * groups, FM_CUDA_PASS_ROWS));
+}
+
+/* More than a slab promises. */
+static void *take_aligned(fm_slab *s, size_t bytes, size_t align)
+{
+    char *p = fm_slab_take(s, bytes + align);
+    return p ? p + (align - (uintptr_t)p % align) % align : NULL;
+}
+
+static size_t heads(const fm_model_config *c, const fm_shard *shard)
+{
+    return (size_t)fm_range_len(fm_shard_heads(shard, c));
+}
+
+/* o and y get their places with the exchange. */
+static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                       const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
+    const size_t all = T * (size_t)shard->group.n, k = (size_t)c->top_k;
+    const int    H = (int)heads(c, shard);
+#define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
+#define ACT(rows, n) ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(uint16_t)), (n), (n)})
+    a->x      = F32S(T, c->hidden);
+    a->h      = ACT(T, c->hidden);
+    a->cq     = F32S(T, c->q_lora);
+    a->cqn    = ACT(T, c->q_lora);
+    a->q      = ACT(T, H * (c->nope + c->rope));
+    a->ckv    = F32S(T, c->kv_lora + c->rope);
+    a->score  = F32S(T, c->n_expert);
+    a->hl     = ACT(out, c->hidden);
+    a->logits = F32S(out, fm_range_len(fm_shard_outputs(shard->attn, c->vocab)));
+    a->h_all  = shard->group.n > 1 ? ACT(all, c->hidden) : a->h;
+#undef F32S
+#undef ACT
+    a->route.expert = fm_slab_take(s, T * k * sizeof(int32_t));
+    a->route.weight = fm_slab_take(s, T * k * sizeof(float));
+    a->route_all    = a->route;
+    if (shard->group.n == 1) return;
+    a->route_all.expert = fm_slab_take(s, all * k * sizeof(int32_t));
+    a->route_all.weight = fm_slab_take(s, all * k * sizeof(float));
+}
+
+void fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const fm_shard *shard,
+                          fm_slab *s)
+{
+    const size_t one = sizeof(int32_t), row = (size_t)n->row * one;
+    l->token      = fm_slab_take(s, row);
+    l->pos        = fm_slab_take(s, row);
+    l->table      = fm_slab_take(s, row);
+    l->out        = fm_slab_take(s, (size_t)n->out * one);
+    l->gen_keys   = fm_slab_take(s, row);
+    l->gen_table  = fm_slab_take(s, row);
+    l->n_live     = fm_slab_take(s, one);
+    l->n_gen      = fm_slab_take(s, one);
+    l->n_span     = fm_slab_take(s, one);
+    l->group_row0 = fm_slab_take(s, ((size_t)shard->group.n + 1) * one);
+    l->own_word   = fm_slab_take(s, row);
+    l->word_at    = fm_slab_take(s, row);
+    l->word_base  = fm_slab_take(s, (size_t)shard->attn.n * one);
+    l->span       = fm_slab_take(s, (size_t)n->span * sizeof *l->span);
+    l->page_begin = fm_slab_take(s, ((size_t)n->table + 1) * one);
+    l->page_list  = fm_slab_take(s, n->page * one);
+}
+
+/* Room for the lists of any pass. */
+static char *take_lists(fm_cuda_run *g, const fm_shard *shard, const fm_run_limits *lim, fm_slab *s)
+{
+    const fm_cuda_list_sizes most = {lim->max_rows, lim->max_out, g->max_span, g->max_span,
+                                     (size_t)g->max_span * (size_t)g->max_page};
+    fm_cuda_lists            any;
+    fm_slab                  count = {0};
+    fm__cuda_carve_lists(&any, &most, shard, &count);
+    g->list_bytes = count.used;
+    return fm_slab_take(s, count.used);
+}
+
+static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, size_t H,
+                           const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t T = (size_t)lim->max_rows, L = (size_t)c->kv_lora;
+    const size_t unit = (size_t)g->max_unit;
+    g->q_latent       = fm_slab_take(s, T * H * (size_t)fm_kv_width(c) * sizeof(uint16_t));
+    g->z_latent       = fm_slab_take(s, T * H * L * sizeof(uint16_t));
+    g->unit           = fm_slab_take(s, unit * sizeof *g->unit);
+    g->unit0          = fm_slab_take(s, (T + 2) * sizeof(int32_t));
+    g->part_z         = fm_slab_take(s, unit * H * L * sizeof(float));
+    g->part_sum       = fm_slab_take(s, unit * H * 2 * sizeof(float));
+    const int    few  = fm__cuda_few_units((int)H);
+    const size_t keys = (size_t)fm_mla_last_max(FM_CUDA_PART);
+    g->score          = fm_slab_take(s, (size_t)few * H * keys * sizeof(float));
+    const size_t cut  = (size_t)few * FM_MLA_SLICES * ((H + 15) / 16);
+    g->done           = fm_slab_take(s, cut * sizeof(int32_t));
+}
+
+static void carve_expanded(fm_cuda_run *g, const fm_model_config *c, size_t H,
+                           const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t T = (size_t)lim->max_rows, keys = (size_t)g->max_key;
+    g->tile      = fm_slab_take(s, (size_t)g->max_tile * sizeof *g->tile);
+    g->n_tile    = fm_slab_take(s, sizeof(int32_t));
+    g->key0      = fm_slab_take(s, ((size_t)g->max_span + 1) * sizeof(int32_t));
+    g->latent    = fm_slab_take(s, keys * (size_t)fm_kv_width(c) * sizeof(uint16_t));
+    g->key       = fm_slab_take(s, keys * H * (size_t)(c->nope + c->v_dim) * sizeof(uint16_t));
+    g->state_o   = fm_slab_take(s, T * H * (size_t)c->v_dim * sizeof(float));
+    g->state_sum = fm_slab_take(s, T * H * 5 * sizeof(float));
+}
+
+/* A rank of a set has at most `own` answers of a row. */
+static size_t own_slots(const fm_model_config *c, const fm_shard *shard)
+{
+    return (size_t)fm__cuda_least(c->top_k, fm_range_len(fm_shard_experts(shard, c)));
+}
+
+static size_t middle_of(const fm_model_config *c, const fm_shard *shard, size_t rows, size_t all)
+{
+    return fm__cuda_most(rows * (size_t)fm_shard_widest_mlp(shard, c),
+                         all * own_slots(c, shard) * (size_t)c->moe_inter);
+}
+
+static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                      const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
+    const size_t pairs = all * own_slots(c, shard), slots = all * (size_t)c->top_k;
+    const size_t keys = (size_t)(shard->group.n * shard->expert.n), E = (size_t)c->n_expert;
+    const size_t D = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    g->middle      = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
+    g->side.middle = fm_slab_take(s, (size_t)fm__cuda_least((int)rows, FM_CUDA_SIDE_ROWS) *
+                                         (size_t)fm_shard_widest_mlp(shard, c) * sizeof(uint16_t));
+    g->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
+    g->count       = fm_slab_take(s, (E + 1) * sizeof(int32_t));
+    g->offset      = fm_slab_take(s, (E + 2) * sizeof(int32_t));
+    g->pair_row    = fm_slab_take(s, slots * sizeof(int32_t));
+    g->pair_of     = fm_slab_take(s, slots * sizeof(int32_t));
+    g->block = fm_slab_take(s, (slots / 8 + E + keys + 1) * 3 * sizeof(int32_t)); /* 8: narrowest */
+    g->n_block = fm_slab_take(s, sizeof(int32_t));
+}
+
+/* --- what meets other ranks ------------------------------------------------ */
+
+static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                        const fm_run_limits *lim, fm_slab *s)
+{
+    fm_cuda_exchange *x    = &g->exchange;
+    const size_t      rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
+    const size_t      mlp = shard->attn.n > 1 ? rows * (size_t)fm_shard_widest_mlp(shard, c) : 0;
+    const size_t      experts =
+        shard->channel.n > 1 ? all * own_slots(c, shard) * (size_t)c->moe_inter : 0;
+    const size_t bytes = fm__cuda_most(mlp, experts) * sizeof(uint16_t);
+    x->room            = fm_slab_take(s, bytes);
+    x->most_bytes      = fm__cuda_most(x->most_bytes, bytes);
+}
+
+static fm_cuda_answer_way way_of(const fm_shard *s)
+{
+    if (s->expert.n > 1) return FM_CUDA_ANSWERS_PAIRS;
+    return s->group.n > 1 ? FM_CUDA_ANSWERS_ROWS : FM_CUDA_ANSWERS_STAY;
+}
+
+static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                         const fm_run_limits *lim, fm_slab *s)
+{
+    fm_cuda_exchange *x   = &g->exchange;
+    const size_t      all = pass_rows(lim, shard->group.n), own = pass_rows(lim, 1);
+    const size_t k = (size_t)c->top_k, sets = (size_t)shard->expert.n, most = own_slots(c, shard);
+    const size_t fixed   = (size_t)fm__cuda_least(x->fixed_rows, FM_CUDA_PASS_ROWS);
+    const size_t D_mine  = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
+    const size_t D_want  = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
+    const size_t largest = ((size_t)c->n_expert + sets - 1) / sets; /* set of experts */
+    const size_t per     = k < largest ? k : largest;
+    size_t       in = own, out = all;
+    x->way = way_of(shard);
+    if (x->way == FM_CUDA_ANSWERS_STAY) return;
+    if (x->way == FM_CUDA_ANSWERS_PAIRS) {
+        in  = fm__cuda_most(own * k, sets * fixed * per);
+        out = all * fm__cuda_most(most, per);
+    }
+    x->travel     = fm_slab_take(s, out * D_mine * sizeof(float));
+    x->received   = fm_slab_take(s, in * D_want * sizeof(float));
+    x->most_bytes = fm__cuda_most(x->most_bytes, (out * D_mine + in * D_want) * sizeof(float));
+    if (x->way == FM_CUDA_ANSWERS_ROWS) return;
+    const size_t keys = (size_t)shard->group.n * sets;
+    x->key            = fm_slab_take(s, all * k * sizeof *x->key);
+    x->key_count      = fm_slab_take(s, keys * sizeof *x->key_count);
+    x->key_first      = fm_slab_take(s, (keys + 1) * sizeof *x->key_first);
+    x->key_place      = fm_slab_take(s, all * k * sizeof *x->key_place);
+}
+
+static size_t lanes(const fm_run_limits *lim)
+{
+    return lim->n_lane > 0 ? (size_t)lim->n_lane : 1;
+}
+
+static int is_one_stage(const fm_model_config *c, const fm_shard *shard)
+{
+    return fm_shard_is_first(shard) && fm_shard_is_last(shard, c);
+}
+
+static int is_rank0(const fm_shard *shard)
+{
+    return fm_shard_is_first(shard) && shard->attn.index == 0 && shard->group.index == 0;
+}
+
+/* Logits of one stage stay on the device. */
+static void carve_logits(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                         const fm_run_limits *lim, fm_slab *s)
+{
+    fm_cuda_exchange *x     = &g->exchange;
+    const int         ranks = shard->attn.n * shard->group.n;
+    const size_t      outs  = (size_t)(lim->max_out * shard->group.n) * (size_t)c->vocab;
+    x->most_bytes           = fm__cuda_most(x->most_bytes, 2 * outs * sizeof(float));
+    if (!is_one_stage(c, shard) || !is_rank0(shard)) return;
+    if (ranks > 1) x->pieces = fm_slab_take(s, outs * sizeof(float));
+    if (ranks > 1 || lanes(lim) > 1) x->lane = fm_slab_take(s, lanes(lim) * outs * sizeof(float));
+}
+
+void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
+                    const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t angles = (size_t)lim->max_context * (size_t)(c->rope / 2);
+    const size_t H = heads(c, shard), outs = (size_t)(lim->max_out * shard->group.n);
+    g->list_there = take_lists(g, shard, lim, s);
+    carve_acts(a, c, shard, lim, s);
+    fm__cuda_carve_exchange(&g->exchange, a, c, shard, lim, s);
+    carve_rooms(g, c, shard, lim, s);
+    carve_absorbed(g, c, H, lim, s);
+    carve_expanded(g, c, H, lim, s);
+    carve_ffn(g, c, shard, lim, s);
+    carve_travel(g, c, shard, lim, s);
+    carve_logits(g, c, shard, lim, s);
+    fm__cuda_carve_choice(&g->choose_there, outs, c->vocab, s);
+    g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes((int)outs, c->vocab));
+    g->page     = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * sizeof(int32_t));
+    g->slot     = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    g->cos      = fm_slab_take(s, angles * sizeof(float));
+    g->sin      = fm_slab_take(s, angles * sizeof(float));
+    g->lt_space = take_aligned(s, FM_CUDA_LT_BYTES, FM_CUDA_LT_ALIGN);
+}
+
+/* --- on the host ----------------------------------------------------------- */
+
+static void carve_counts(fm_cuda_exchange *x, const fm_shard *shard, fm_slab *s)
+{
+    const size_t n = (size_t)(shard->attn.n * shard->group.n);
+    x->send_at     = fm_slab_take(s, n * sizeof *x->send_at);
+    x->send_n      = fm_slab_take(s, n * sizeof *x->send_n);
+    x->recv_at     = fm_slab_take(s, n * sizeof *x->recv_at);
+    x->recv_n      = fm_slab_take(s, n * sizeof *x->recv_n);
+    x->word_rows   = fm_slab_take(s, (size_t)shard->attn.n * sizeof *x->word_rows);
+    x->rows_of     = fm_slab_take(s, (size_t)shard->group.n * sizeof *x->rows_of);
+    x->key_items   = fm_slab_take(s, n * (size_t)shard->expert.n * sizeof *x->key_items);
+}
+
+/* Logits of several stages come to rank 0 by way of the host. */
+static void carve_stages(fm_cuda_exchange *x, const fm_model_config *c, const fm_shard *shard,
+                         const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t out = (size_t)lim->max_out, V = (size_t)c->vocab;
+    const size_t part = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
+    const size_t most = V / (size_t)shard->attn.n + 2 * FM_SHARD_OUTPUTS;
+    if (is_one_stage(c, shard)) return;
+    for (int i = 0; fm_shard_is_last(shard, c) && i < FM_LOGIT_LANES; i++)
+        x->lane_out[i] = fm_slab_take(s, out * part * sizeof(float));
+    if (!is_rank0(shard)) return;
+    x->gathered = fm_slab_take(s, lanes(lim) * out * (size_t)shard->group.n * V * sizeof(float));
+    x->arrived  = fm_slab_take(s, out * most * sizeof(float));
+}
+
+void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                           const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t outs = (size_t)(lim->max_out * shard->group.n);
+    for (int i = 0; i < FM_CUDA_AHEAD; i++) {
+        g->list[i] = take_lists(g, shard, lim, s);
+        fm__cuda_carve_choice(&g->asked[i].here, outs, c->vocab, s);
+    }
+    carve_counts(&g->exchange, shard, s);
+    carve_stages(&g->exchange, c, shard, lim, s);
+    g->logits  = fm_slab_take(s, lanes(lim) * outs * (size_t)c->vocab * sizeof(float));
+    g->row_of  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    g->edit_at = fm_slab_take(s, (size_t)c->vocab * sizeof(int32_t));
+}
+
+/* Every sequence has at most a prompt and a generated span in a pass. */
+void fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim)
+{
+    g->max_span = 2 * lim->max_out;
+    g->max_page = (lim->max_context + lim->page_size - 1) / lim->page_size;
+    g->max_unit = lim->max_rows + FM_CUDA_UNITS;
+    if (g->max_unit < fm__cuda_parts(lim->max_context)) g->max_unit = fm__cuda_parts(lim->max_context);
+    g->max_tile = lim->max_rows / FM_MLA_TILE_ROWS + g->max_span;
+    g->max_key  = FM_CUDA_KEYS;
+    if (g->max_key < g->max_span * FM_MLA_BLOCK_KEYS) g->max_key = g->max_span * FM_MLA_BLOCK_KEYS;
+    g->exchange.fixed_rows = fm__cuda_least(lim->max_rows, lim->max_out);
+}
+
+static size_t kv_token_bytes(const fm_model_config *c, int e4m3)
+{
+    const size_t width = (size_t)fm_kv_width(c);
+    return e4m3 ? width + sizeof(float) : width * sizeof(uint16_t);
+}
+
+fm_run_bytes fm_run_cuda_bytes(const fm_model_config *c, const fm_shard *shard,
+                               const fm_run_limits *lim, const fm_run_cuda_options *o)
+{
+    fm_cuda_run g = {0};
+    fm_acts     a;
+    fm_slab     s = {0};
+    fm__cuda_set_bounds(&g, lim);
+    fm__cuda_carve(&g, &a, c, shard, lim, &s);
+    return (fm_run_bytes){
+        .workspace = s.used,
+        .kv_page   = (size_t)fm_range_len(shard->layer) * (size_t)lim->page_size *
+                   kv_token_bytes(c, o->kv_e4m3),
+    };
+}

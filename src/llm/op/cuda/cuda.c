@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU back end: its table of ops, and how one is made. */
+#include "llm/op/cuda/cuda.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llm/kernel/cuda/experts/experts.h"
+#include "llm/op/cuda/cuda_internal.h"
+
+/* NCCL waits for recorded steps that have calls of a group to be gone before the
+ * group may go. */
+static void destroy(fm_run *r)
+{
+    fm_cuda_run *g = r->backend;
+    if (g) {
+        if (g->exchange.replica && r->fault == FM_OK) (void)fm__cuda_wait(r);
+        for (int i = 0; i < g->n_recorded; i++) fm_cuda_graph_destroy(g->recorded[i].graph);
+        fm__cuda_part(r);
+        for (int i = 0; i < FM_CUDA_AHEAD; i++) {
+            fm_cuda_mark_destroy(g->read[i]);
+            fm_cuda_mark_destroy(g->asked[i].done);
+        }
+        fm__cuda_side_destroy(&g->side);
+        fm_cuda_lt_destroy(g->lt);
+        fm_cuda_stream_destroy(g->stream);
+        fm_cuda_free(g->memory);
+        fm_cuda_free(g->kv);
+        fm_cuda_free_pinned(g->pinned);
+        fm_cuda_free_pinned(g->exchange.staging.bytes);
+        free(g);
+    }
+    free(r);
+}
+
+/* Logits meet after the pass, so that a recorded one ends here. */
+static void stay(fm_run *r, fm_f32s logits)
+{
+    (void)r, (void)logits;
+}
+
+static const fm_ops cuda_ops = {
+    .name        = "cuda",
+    .begin       = fm__cuda_begin,
+    .end         = fm__cuda_end,
+    .embed       = fm__cuda_embed,
+    .rmsnorm     = fm__cuda_rmsnorm,
+    .gather_norm = fm__cuda_gather_norm,
+    .linear_f32  = fm__cuda_linear_f32,
+    .linear_act  = fm__cuda_linear_act,
+    .rope_q      = fm__cuda_rope_q,
+    .store_kv    = fm__cuda_store_kv,
+    .attend      = fm__cuda_attend,
+    .route       = fm__cuda_route,
+    .mlp         = fm__cuda_mlp,
+    .experts     = fm__cuda_experts,
+    .gather_act  = fm__cuda_gather_act,
+    .gather_add  = fm__cuda_gather_add,
+    .dispatch    = fm__cuda_dispatch,
+    .pass_on     = fm__cuda_pass_on,
+    .receive     = fm__cuda_receive,
+    .collect     = stay,
+    .logits      = fm__cuda_logits,
+    .sample      = fm__cuda_sample,
+    .sampled     = fm__cuda_sampled,
+    .destroy     = destroy,
+};
+
+/* --- making one ----------------------------------------------------------- */
+
+static fm_status fill_rope(fm_cuda_run *g, const fm_model_config *c, int max_context)
+{
+    const size_t n     = (size_t)max_context * (size_t)(c->rope / 2);
+    float       *angle = malloc(2 * n * sizeof *angle);
+    if (!angle) return fm_fail(FM_E_OOM, "rotation table");
+    fm_rope_table(c, max_context, angle, angle + n);
+    fm_status rc = fm_cuda_upload(g->cos, angle, n * sizeof(float), g->stream);
+    if (rc == FM_OK) rc = fm_cuda_upload(g->sin, angle + n, n * sizeof(float), g->stream);
+    if (rc == FM_OK) rc = fm_cuda_stream_wait(g->stream);
+    free(angle);
+    return rc;
+}
+
+/* Bytes of the tokens first, then scales. */
+static fm_status allocate_kv(fm_run *r, fm_cuda_run *g, size_t page_bytes, int e4m3)
+{
+    const size_t slots = (size_t)r->limits.n_page * (size_t)r->limits.page_size;
+    const size_t width = (size_t)fm_kv_width(r->config);
+    g->kv_bytes        = page_bytes * (size_t)r->limits.n_page;
+    g->kv_layer        = slots * width * (e4m3 ? 1 : sizeof(uint16_t));
+    FM_TRY(fm_cuda_alloc((void **)&g->kv, g->kv_bytes, "KV pages"));
+    if (e4m3) g->kv_scale = (float *)(g->kv + (size_t)r->weights->n_layer * g->kv_layer);
+    return fm_cuda_clear(g->kv, g->kv_bytes, g->stream); /* never read before written, but finite */
+}
+
+static fm_status allocate(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options *o)
+{
+    const fm_model_config *c     = r->config;
+    const fm_shard        *shard = &r->weights->shard;
+    const fm_run_bytes     bytes = fm_run_cuda_bytes(c, shard, &r->limits, o);
+    fm_slab                here = {0}, there = {0};
+    fm__cuda_carve_pinned(g, c, shard, &r->limits, &here);
+    g->pinned_bytes = here.used;
+    g->memory_bytes = bytes.workspace;
+    FM_TRY(fm_cuda_alloc((void **)&g->memory, g->memory_bytes, "step workspace"));
+    FM_TRY(fm_cuda_alloc_pinned((void **)&g->pinned, g->pinned_bytes, "step lists"));
+    FM_TRY(allocate_kv(r, g, bytes.kv_page, o->kv_e4m3));
+    here  = (fm_slab){.base = g->pinned, .size = g->pinned_bytes};
+    there = (fm_slab){.base = g->memory, .size = g->memory_bytes};
+    fm__cuda_carve_pinned(g, c, shard, &r->limits, &here);
+    fm__cuda_carve(g, &r->act, c, shard, &r->limits, &there);
+    memset(g->edit_at, 0, (size_t)c->vocab * sizeof *g->edit_at);
+    return fill_rope(g, c, r->limits.max_context);
+}
+
+/* What the kernels cannot take is refused here: they call it a bug. */
+static fm_status check_shapes(const fm_model_config *c)
+{
+    const struct {
+        const char *name;
+        int         n, unit;
+    } all[] = {
+        {"hidden_size", c->hidden, 16},
+        {"q_lora_rank", c->q_lora, 16},
+        {"kv_lora_rank", c->kv_lora, 16},
+        {"qk_nope_head_dim", c->nope, 8},
+        {"qk_rope_head_dim", c->rope, 8},
+        {"v_head_dim", c->v_dim, 8},
+        {"n_routed_experts", c->n_expert, 2},
+        {"vocab_size", c->vocab, 2},
+        {"moe_intermediate_size", c->moe_inter, 16},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].n % all[i].unit)
+            return fm_fail(FM_E_NOSUP, "config.json: %s is %d; the GPU takes multiples of %d",
+                           all[i].name, all[i].n, all[i].unit);
+    return FM_OK;
+}
+
+static fm_status make_ready(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options *o)
+{
+    if (r->weights->act != FM_BF16 || r->weights->packing != FM_PACK_ROWS)
+        return fm_fail(FM_E_NOSUP, "the GPU computes in bfloat16");
+    FM_TRY(check_shapes(r->config));
+    FM_TRY(fm_cuda_open(&g->dev, o->device));
+    FM_TRY(fm_cuda_stream_create(&g->stream));
+    for (int i = 0; i < FM_CUDA_AHEAD; i++) {
+        FM_TRY(fm_cuda_mark_create(&g->read[i]));
+        FM_TRY(fm_cuda_mark_create(&g->asked[i].done));
+    }
+    FM_TRY(fm__cuda_side_create(&g->side));
+    FM_TRY(allocate(r, g, o));
+    FM_TRY(fm__cuda_meet(r, o));
+    FM_TRY(fm_cuda_experts_init());
+    FM_TRY(fm_cuda_mla_init());
+    FM_TRY(fm_cuda_linear_init());
+    return fm_cuda_lt_create(&g->lt, g->lt_space, FM_CUDA_LT_BYTES);
+}
+
+fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
+                             const fm_run_cuda_options *o)
+{
+    fm_run      *r = calloc(1, sizeof *r);
+    fm_cuda_run *g = calloc(1, sizeof *g);
+    if (!r || !g) {
+        free(r);
+        free(g);
+        return fm_fail(FM_E_OOM, "run");
+    }
+    fm__cuda_set_bounds(g, lim);
+    g->immediate = o->immediate;
+    g->pads      = o->pads;
+    g->records   = o->pads && o->records;
+    g->ops       = cuda_ops;
+    *r = (fm_run){.ops = &g->ops, .config = w->config, .weights = w, .limits = *lim, .backend = g};
+    const fm_status rc = make_ready(r, g, o);
+    if (rc != FM_OK) {
+        destroy(r);
+        return rc;
+    }
+    *out = r;
+    return FM_OK;
+}

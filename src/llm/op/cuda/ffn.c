@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products: dense ones, and FFNs that every row goes through. */
+#include "llm/kernel/cuda/experts/experts.h"
+#include "llm/op/cuda/cuda_internal.h"
+
+void fm__cuda_product(fm_run *r, fm_cuda_linear_args a)
+{
+    fm_cuda_run *g = fm__gpu(r);
+    if (r->fault != FM_OK || a.m == 0 || a.n == 0) return;
+    a.n_sm = g->dev.n_sm;
+    if (!a.n_batch) a.n_batch = 1;
+    r->fault = fm_cuda_linear(g->lt, &a, g->stream);
+}
+
+static fm_cuda_linear_args dense(const uint16_t *x, const fm_matrix *w, void *y, int m)
+{
+    return (fm_cuda_linear_args){.x          = x,
+                                 .w          = w->panels,
+                                 .scale      = w->scale,
+                                 .scale_row0 = w->scale_row0,
+                                 .y          = y,
+                                 .m          = m,
+                                 .n          = w->n,
+                                 .k          = w->k,
+                                 .ldx        = w->k,
+                                 .ldw        = w->k,
+                                 .ldy        = w->n};
+}
+
+void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
+{
+    FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
+    const int aside = y.data == r->act.ckv.data && fm__cuda_side_open(r);
+    fm__cuda_product(r, dense(x.data, w, y.data, n_row));
+    if (aside) fm__cuda_side_close(r); /* queries come from the same h */
+}
+
+void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
+{
+    FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
+    fm_cuda_linear_args a = dense(x.data, w, y.data, n_row);
+    a.y_bf16              = 1;
+    fm__cuda_product(r, a);
+}
+
+/* --- dense and shared FFNs ------------------------------------------------- */
+
+/* Gate, up and SwiGLU for many rows: the experts' tiles, one expert for all. */
+static void middle_of_many(fm_run *r, const uint16_t *h, const fm_matrix *w, uint16_t *to, int n)
+{
+    const fm_cuda_experts_args a = {
+        .gate_up    = {w->panels, w->scale, w->scale_row0},
+        .h          = h,
+        .middle     = to,
+        .n_row      = n,
+        .block_rows = fm_cuda_experts_block_rows(n, 1, 0),
+        .D          = w->k,
+        .I          = w->n / 2,
+        .n_sm       = fm__gpu(r)->dev.n_sm};
+    r->fault = fm_cuda_experts_up(&a, fm__gpu(r)->stream);
+}
+
+/* Tiles for few rows also serve more of them, until the experts' tiles, 128 x 64,
+ * give half of the multiprocessors one; as measured on an H200. */
+static int suits_few(const fm_matrix *w, int n, int n_sm)
+{
+    enum { FEW = 32, MOST = 128 };
+    const int64_t tasks = (int64_t)((w->n + 127) / 128) * ((n + 63) / 64);
+    return n <= FEW || (n <= MOST && 2 * tasks <= n_sm);
+}
+
+/* The own channels of the middle, wherever they go: [n, I'] */
+static void middle(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, uint16_t *to, int n)
+{
+    fm_cuda_linear_args up = dense(h, &w->gate_up, to, n);
+    if (r->fault != FM_OK || up.n == 0) return;
+    if (!up.scale && !suits_few(&w->gate_up, n, fm__gpu(r)->dev.n_sm)) {
+        middle_of_many(r, h, &w->gate_up, to, n);
+        return;
+    }
+    up.swiglu = 1;
+    up.ldy    = up.n / 2;
+    fm__cuda_product(r, up);
+}
+
+static void mlp_rows(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, float *y, int n)
+{
+    const fm_cuda_run     *g    = fm__gpu(r);
+    const fm_share         me   = r->weights->shard.attn;
+    const fm_columns       col  = {me.n, w->inter, FM_SHARD_CHANNELS, 1};
+    const fm_cuda_exchange *x   = &g->exchange;
+    const fm_cuda_pieces   own  = fm__cuda_pieces(col, sizeof *h, x->room, me.index, (size_t)n);
+    middle(r, h, w, x->attn ? (uint16_t *)own.own : g->middle, n);
+    if (x->attn) fm__cuda_gather(r, &own, x->attn, g->middle, n, 0);
+    fm__cuda_product(r, dense(g->middle, &w->down, y, n));
+}
+
+static void mlp_beside(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, float *y)
+{
+    uint16_t *to = fm__gpu(r)->side.middle;
+    middle(r, h, w, to, r->n_row);
+    fm__cuda_product(r, dense(to, &w->down, y, r->n_row));
+    fm__cuda_side_close(r);
+}
+
+void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w)
+{
+    if (fm__gpu(r)->pass.is_routed && fm__cuda_side_open(r)) { /* experts come next */
+        mlp_beside(r, h.data, w, y.data);
+        return;
+    }
+    for (int row = 0; r->fault == FM_OK && row < r->n_row; row += FM_CUDA_PASS_ROWS)
+        mlp_rows(r, (const uint16_t *)h.data + (size_t)row * (size_t)h.width, w,
+                 y.data + (size_t)row * (size_t)y.width,
+                 fm__cuda_least(r->n_row - row, FM_CUDA_PASS_ROWS));
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From stage to stage, and from the last one back to rank 0.
+ *
+ *     stage 0 ──x──> stage 1 ──x──> ... last ──logits──> rank 0
+ *
+ * x goes from device to device in the order of the streams.  Logits must not:
+ * the last stage would wait in its stream for rank 0 to take them, and rank 0 in
+ * its own for the last stage to take the next x.  So they go by the hosts, and
+ * rank 0 chooses tokens there.  Where there is one stage, its logits come
+ * together on rank 0's device and tokens are chosen there. */
+#include <string.h>
+
+#include "llm/kernel/cuda/exchange/columns.h"
+#include "llm/op/cuda/cuda_internal.h"
+
+enum { TAG_LOGITS = 4 };
+
+int fm__cuda_is_one_stage(const fm_run *r)
+{
+    return r->ranks.replica->n_rank == r->ranks.stage->n_rank;
+}
+
+int fm__cuda_outs(const fm_run *r, const fm_batch *b)
+{
+    int n = 0;
+    for (int i = 0; i < r->weights->shard.group.n; i++) n += fm__outs_of_group(b, i);
+    return n;
+}
+
+/* --- x --------------------------------------------------------------------- */
+
+/* All ranks of a group have the same x: each sends its share of the columns, and
+ * the next stage gathers them. */
+void fm__cuda_pass_on(fm_run *r, fm_f32s x)
+{
+    fm_cuda_run      *g    = fm__gpu(r);
+    fm_cuda_exchange *e    = &g->exchange;
+    const fm_range    col  = fm__part(e->y.col, r->ranks.attn->rank);
+    const int         next = r->ranks.replica->rank + r->ranks.stage->n_rank;
+    const float      *from = x.data;
+    const size_t      n    = (size_t)r->n_row * (size_t)fm_range_len(col);
+    fm__cuda_settle(r);
+    if (r->fault != FM_OK) return;
+    if (e->attn) {
+        const fm_cuda_take_columns_args a = {e->passed,         x.data, r->n_row, col.begin,
+                                             fm_range_len(col), x.width};
+        if (!fm__is_well(r, fm_cuda_take_columns(&a, g->stream))) return;
+        from = e->passed;
+    }
+    r->fault = fm_device_send(e->replica, from, n * sizeof *from, next, g->stream);
+}
+
+void fm__cuda_receive(fm_run *r, fm_f32s x)
+{
+    fm_cuda_run      *g      = fm__gpu(r);
+    fm_cuda_exchange *e      = &g->exchange;
+    const int         before = r->ranks.replica->rank - r->ranks.stage->n_rank;
+    float            *to     = e->attn ? r->act.y.data : x.data; /* y is not yet in use */
+    const size_t      n      = (size_t)r->n_row * (size_t)r->act.y.width;
+    fm__cuda_find_slots(r);
+    if (r->fault == FM_OK)
+        r->fault = fm_device_recv(e->replica, to, n * sizeof *to, before, g->stream);
+    if (e->attn) fm__cuda_gather(r, &e->y, e->attn, x.data, r->n_row, 0);
+}
+
+/* --- logits of one stage ---------------------------------------------------- */
+
+/* Of a room of n_lane. */
+static float *lane_of(const fm_run *r, float *room, unsigned pass)
+{
+    const unsigned n    = r->limits.n_lane > 0 ? (unsigned)r->limits.n_lane : 1;
+    const size_t   outs = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n;
+    return room + pass % n * outs * (size_t)r->config->vocab;
+}
+
+/* Where a pass of one stage leaves its logits. */
+static float *lane_at(const fm_run *r, unsigned pass)
+{
+    const fm_cuda_run *g = r->backend;
+    return g->exchange.lane ? lane_of(r, g->exchange.lane, pass) : r->act.logits.data;
+}
+
+/* Pieces of one group's rows to rows. */
+static fm_status unpack(fm_run *r, float *rows, const float *piece, int n_row)
+{
+    const fm_cuda_unpack_args a = {
+        .y       = rows,
+        .piece   = piece,
+        .parts   = {r->weights->shard.attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1},
+        .element = sizeof(float),
+        .n_row   = n_row};
+    return fm_cuda_unpack(&a, fm__gpu(r)->stream);
+}
+
+/* What this rank sends to rank 0, and rank 0 gets from each. */
+static fm_device_exchange list_pieces(fm_run *r)
+{
+    fm_cuda_exchange *e     = &fm__gpu(r)->exchange;
+    const fm_share    attn  = r->weights->shard.attn;
+    const fm_columns  words = {attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
+    const int         me    = r->ranks.stage->rank;
+    const size_t      row   = sizeof(float);
+    size_t            at    = 0;
+    for (int i = 0; i < r->ranks.stage->n_rank; i++) {
+        const size_t outs = (size_t)fm__outs_of_group(r->batch, i / attn.n);
+        const size_t n    = outs * (size_t)fm_range_len(fm__part(words, i % attn.n)) * row;
+        e->recv_at[i]     = at;
+        e->recv_n[i]      = me == 0 ? n : 0;
+        e->send_at[i] = e->send_n[i] = 0;
+        if (i == me) e->send_n[0] = n;
+        at += n;
+    }
+    return (fm_device_exchange){.src     = r->act.logits.data,
+                                .dst     = e->pieces,
+                                .send_at = e->send_at,
+                                .send_n  = e->send_n,
+                                .recv_at = e->recv_at,
+                                .recv_n  = e->recv_n};
+}
+
+static fm_status collect_here(fm_run *r)
+{
+    fm_cuda_run      *g    = fm__gpu(r);
+    fm_cuda_exchange *e    = &g->exchange;
+    float            *rows = lane_at(r, e->n_collected);
+    const size_t      V    = (size_t)r->config->vocab;
+    const float      *from = e->pieces;
+    if (!e->stage)
+        return rows == r->act.logits.data
+                   ? FM_OK
+                   : fm_cuda_copy(rows, r->act.logits.data,
+                                  (size_t)r->batch->n_out * V * sizeof *rows, g->stream);
+    const fm_device_exchange x = list_pieces(r);
+    FM_TRY(fm_device_all_to_all(e->stage, &x, g->stream));
+    for (int i = 0; r->ranks.stage->rank == 0 && i < r->weights->shard.group.n; i++) {
+        const int n = fm__outs_of_group(r->batch, i);
+        FM_TRY(unpack(r, rows, from, n));
+        rows += (size_t)n * V;
+        from += (size_t)n * V;
+    }
+    return FM_OK;
+}
+
+float *fm__cuda_taken(fm_run *r)
+{
+    return lane_at(r, fm__gpu(r)->exchange.n_taken++);
+}
+
+static fm_status take_here(fm_run *r, const fm_batch *b, const float **all)
+{
+    fm_cuda_run *g  = fm__gpu(r);
+    const size_t n  = (size_t)fm__cuda_outs(r, b) * (size_t)r->config->vocab;
+    float       *to = lane_of(r, g->logits, g->exchange.n_taken);
+    FM_TRY(fm_cuda_download(to, fm__cuda_taken(r), n * sizeof(float), g->stream));
+    *all = to;
+    return fm__cuda_wait(r);
+}
+
+/* --- logits of several stages ----------------------------------------------- */
+
+static fm_status send_home(fm_run *r)
+{
+    fm_cuda_run      *g     = fm__gpu(r);
+    fm_cuda_exchange *e     = &g->exchange;
+    const unsigned    lane  = e->n_collected % FM_LOGIT_LANES;
+    const size_t      bytes = (size_t)r->batch->n_out * (size_t)r->act.logits.width * sizeof(float);
+    if (!bytes) return FM_OK;
+    if (e->lane_job[lane].comm) FM_TRY(fm_comm_wait(&e->lane_job[lane]));
+    FM_TRY(fm_cuda_download(e->lane_out[lane], r->act.logits.data, bytes, g->stream));
+    FM_TRY(fm__cuda_wait(r));
+    e->lane_job[lane] = (fm_comm_job){0};
+    return fm_comm_start(r->ranks.replica, &e->lane_job[lane],
+                         fm_call_send(e->lane_out[lane], bytes, 0, TAG_LOGITS));
+}
+
+/* Words `col` of n_row rows from one rank of the last stage. */
+static fm_status take_part(fm_run *r, float *rows, int n_row, fm_range col, int from)
+{
+    const fm_cuda_exchange *e = &fm__gpu(r)->exchange;
+    const size_t            V = (size_t)r->config->vocab, n = (size_t)fm_range_len(col);
+    if (!n_row || !n) return FM_OK;
+    FM_TRY(
+        fm_recv(r->ranks.replica, e->arrived, (size_t)n_row * n * sizeof(float), from, TAG_LOGITS));
+    for (size_t i = 0; i < (size_t)n_row; i++)
+        memcpy(rows + i * V + col.begin, e->arrived + i * n, n * sizeof(float));
+    return FM_OK;
+}
+
+static fm_status take_from_last(fm_run *r, const fm_batch *b, const float **all)
+{
+    fm_cuda_exchange *e     = &fm__gpu(r)->exchange;
+    const fm_shard   *s     = &r->weights->shard;
+    const fm_columns  words = {s->attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
+    float            *rows  = lane_of(r, e->gathered, e->n_taken++);
+    int               from  = r->ranks.replica->n_rank - r->ranks.stage->n_rank;
+    *all                    = rows;
+    for (int g = 0; g < s->group.n; g++) {
+        const int n = fm__outs_of_group(b, g);
+        for (int a = 0; a < s->attn.n; a++)
+            FM_TRY(take_part(r, rows, n, fm__part(words, a), from++));
+        rows += (size_t)n * (size_t)r->config->vocab;
+    }
+    return FM_OK;
+}
+
+void fm__cuda_collect(fm_run *r)
+{
+    r->fault = fm__cuda_is_one_stage(r) ? collect_here(r) : send_home(r);
+    fm__gpu(r)->exchange.n_collected++;
+}
+
+fm_status fm__cuda_logits(fm_run *r, const fm_batch *b, const float **all)
+{
+    return fm__cuda_is_one_stage(r) ? take_here(r, b, all) : take_from_last(r, b, all);
+}

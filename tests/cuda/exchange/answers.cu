@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The experts' answers on their way: all ranks of a stage here, one after the
+ * other, and messages carried by hand. */
+#include "llm/kernel/cuda/exchange/answers.h"
+
+#include "check.h"
+#include "exchange/columns_definition.h"
+#include "llm/kernel/cuda/route/route.h"
+
+typedef std::vector<float>   floats;
+typedef std::vector<int32_t> ints;
+
+struct span {
+    int begin, end;
+    int len() const
+    {
+        return end - begin;
+    }
+};
+
+static span part(int i, int n_part, int n, int unit)
+{
+    span s;
+    right_part(i, n_part, n, unit, &s.begin, &s.end);
+    return s;
+}
+
+static span both(span a, span b)
+{
+    span s = {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+    if (s.end < s.begin) s.end = s.begin;
+    return s;
+}
+
+/* Rows of several groups in passes, with what every expert answers. */
+struct stage {
+    int    D = 160, E = 6, K = 3, n_group, n_set, n_attn, n_channel;
+    int    row0 = 0, n_row = 0; /* the pass */
+    ints   first;               /* [n_group+1] */
+    ints   expert;
+    floats weight, answer; /* answer [row, slot, D] */
+
+    stage(int groups, int attn, int sets, const ints &rows)
+        : n_group(groups), n_set(sets), n_attn(attn), n_channel(groups * attn / sets)
+    {
+        fm_numbers r(9);
+        first.push_back(0);
+        for (int n : rows) first.push_back(first.back() + n);
+        n_row  = first.back();
+        answer = r.floats((size_t)(n_row * K * D), -1, 1);
+        weight = r.floats((size_t)(n_row * K), 0, 1);
+        for (int i = 0; i < n_row; i++)
+            for (int k = 0; k < K; k++) /* a row that is not there, and different experts */
+                expert.push_back(i == 4 ? -1 : (int)(r.u32() % 2) + 2 * ((i + k) % 3));
+    }
+    int ranks() const
+    {
+        return n_group * n_attn;
+    }
+    int items_most() const
+    {
+        return std::min(K, (E + n_set - 1) / n_set);
+    }
+};
+
+/* What one rank has on its device. */
+struct rank_of {
+    fm_cuda_travel     t = {};
+    fm_device<int32_t> d_first, d_expert, key, count, key_first, row, place, block, n_block;
+    ints               counts; /* [group][set] */
+
+    rank_of(const stage &s, int me, int most, bool rows)
+        : d_first(s.first), d_expert(pass_of(s)), key(slots(s)),
+          count((size_t)(s.n_group * s.n_set)), key_first((size_t)(s.n_group * s.n_set + 1)),
+          row(slots(s)), place(slots(s)), block((slots(s) + 64) * 3), n_block(1)
+    {
+        t.group_row0 = d_first.data(), t.expert = d_expert.data();
+        t.row0 = s.row0, t.n_row = s.n_row, t.top_k = s.K, t.n_expert = s.E, t.D = s.D;
+        t.n_group = s.n_group, t.n_set = s.n_set, t.n_channel = s.n_channel, t.n_attn = s.n_attn;
+        t.group = me / s.n_attn, t.attn = me % s.n_attn;
+        t.set = me / s.n_channel, t.channel = me % s.n_channel;
+        t.most_items = most, t.as_rows = rows;
+        t.key_first = key_first.data(), t.key_place = place.data();
+        FM_CHECK(fm_cuda_answer_keys(&t, key.data(), NULL) == FM_OK);
+        fm_cuda_pairs_args a = {};
+        a.expert = key.data(), a.count = count.data(), a.offset = key_first.data();
+        a.pair_row = row.data(), a.pair_of = place.data(), a.block = block.data();
+        a.n_block = n_block.data(), a.n_row = s.n_row, a.top_k = s.K;
+        a.n_expert = s.n_group * s.n_set, a.block_rows = s.n_row * s.K;
+        FM_CHECK(fm_cuda_pairs(&a, NULL) == FM_OK);
+        counts = count.host();
+    }
+    static size_t slots(const stage &s)
+    {
+        return (size_t)(s.n_row * s.K);
+    }
+    static ints pass_of(const stage &s)
+    {
+        return ints(s.expert.begin() + s.row0 * s.K, s.expert.begin() + (s.row0 + s.n_row) * s.K);
+    }
+    span rows_of(int group, const stage &s) const
+    {
+        const span all = {s.first[(size_t)group] - s.row0, s.first[(size_t)group + 1] - s.row0};
+        return both(all, {0, s.n_row});
+    }
+    int items(int group, int set, const stage &s) const
+    {
+        const int rows = rows_of(group, s).len();
+        return t.as_rows      ? rows
+               : t.most_items ? rows * t.most_items
+                              : counts[(size_t)(group * s.n_set + set)];
+    }
+};
+
+/* The own columns of the own experts' answers, pairs in an arbitrary order. */
+static floats send(const stage &s, const rank_of &r)
+{
+    const span mine = part(r.t.channel, s.n_channel, s.D, 32), own = part(r.t.set, s.n_set, s.E, 1);
+    floats     out;
+    ints       pair_of;
+    const floats weight(s.weight.begin() + s.row0 * s.K, s.weight.end());
+    int          n_pair = 0;
+    for (int i = s.n_row * s.K - 1; i >= 0; i--) {
+        const size_t at = (size_t)(s.row0 * s.K + i);
+        const int    e = s.expert[at], is_own = e >= own.begin && e < own.end;
+        pair_of.insert(pair_of.begin(), is_own ? n_pair++ : -1);
+        if (is_own)
+            out.insert(out.end(), s.answer.begin() + (ptrdiff_t)at * s.D + mine.begin,
+                       s.answer.begin() + (ptrdiff_t)at * s.D + mine.end);
+    }
+    size_t n = 4;
+    for (int g = 0; g < s.n_group; g++) n += (size_t)(r.items(g, r.t.set, s) * mine.len());
+    fm_device<float>               pair_out(out), d_weight(weight), travel(n);
+    fm_device<int32_t>             d_pair(pair_of);
+    const fm_cuda_answers_out_args a = {r.t, pair_out.data(), d_pair.data(), d_weight.data(),
+                                        travel.data()};
+    FM_CHECK(fm_cuda_answers_out(&a, NULL) == FM_OK);
+    return travel.host();
+}
+
+/* What rank `to` gets from rank `from`. */
+static floats message(const stage &s, const floats &sent, const rank_of &from, const rank_of &to)
+{
+    const span mine = part(from.t.channel, s.n_channel, s.D, 32);
+    size_t     at   = 0;
+    for (int i = 0; i < s.ranks(); i++) {
+        const span   theirs = part(i % s.n_attn, s.n_attn, s.D, 32);
+        const size_t n =
+            (size_t)from.items(i / s.n_attn, from.t.set, s) * (size_t)both(mine, theirs).len();
+        if (i == to.t.group * s.n_attn + to.t.attn)
+            return floats(sent.begin() + (ptrdiff_t)at, sent.begin() + (ptrdiff_t)(at + n));
+        at += n;
+    }
+    return {};
+}
+
+static float weighed(const stage &s, int row, int k, int col)
+{
+    const size_t at = (size_t)(row * s.K + k);
+    return s.expert[at] < 0 ? 0 : s.weight[at] * s.answer[at * (size_t)s.D + (size_t)col];
+}
+
+/* Slot after slot, whichever way they came. */
+static float right(const stage &s, int row, int col)
+{
+    float total = 0;
+    for (int k = 0; k < s.K; k++) total += weighed(s, row, k, col);
+    return total;
+}
+
+static void receive(const stage &s, const rank_of &r, const floats &in, bool more)
+{
+    const span              own = r.rows_of(r.t.group, s), mine = part(r.t.attn, s.n_attn, s.D, 32);
+    const int               skipped = s.row0 + own.begin - s.first[(size_t)r.t.group];
+    const floats            weight(s.weight.begin() + s.row0 * s.K, s.weight.end());
+    fm_device<float>        d_in(in), d_weight(weight);
+    fm_device<float>        y(floats((size_t)((skipped + own.len()) * mine.len()), 0.5f));
+    fm_cuda_answers_in_args a = {};
+    a.travel = r.t, a.in = d_in.data(), a.weight = d_weight.data(), a.y = y.data();
+    a.y_row0 = skipped, a.n_own = own.len(), a.own0 = own.begin, a.accumulate = more;
+    FM_CHECK(fm_cuda_answers_in(&a, NULL) == FM_OK);
+    floats want((size_t)(skipped * mine.len()), 0.5f);
+    for (int i = 0; i < own.len(); i++)
+        for (int c = mine.begin; c < mine.end; c++) {
+            const float sum = right(s, s.row0 + own.begin + i, c);
+            want.push_back(more ? 0.5f + sum : sum);
+        }
+    FM_CHECK_EQUAL(y.host(), want);
+}
+
+static void carry(const stage &s, int most, bool rows, bool more)
+{
+    std::vector<rank_of *> rank;
+    std::vector<floats>    sent;
+    for (int i = 0; i < s.ranks(); i++) {
+        rank.push_back(new rank_of(s, i, most, rows));
+        sent.push_back(send(s, *rank.back()));
+    }
+    for (int to = 0; to < s.ranks(); to++) {
+        floats in;
+        for (int from = 0; from < s.ranks(); from++) {
+            const floats m = message(s, sent[(size_t)from], *rank[(size_t)from], *rank[(size_t)to]);
+            in.insert(in.end(), m.begin(), m.end());
+        }
+        in.resize(in.size() + 4);
+        receive(s, *rank[(size_t)to], in, more);
+    }
+    for (rank_of *r : rank) delete r;
+}
+
+static void every_way(int groups, int attn, int sets, const ints &rows)
+{
+    stage whole(groups, attn, sets, rows);
+    stage later = whole; /* the second of two passes, which begins within a group */
+    later.row0  = 3, later.n_row -= 3;
+    for (const stage *s : {&whole, &later}) {
+        carry(*s, 0, false, false);
+        carry(*s, s->items_most(), false, true);
+        if (sets == 1) carry(*s, 0, true, true);
+    }
+}
+
+FM_TEST(one_set_and_groups)
+{
+    every_way(4, 1, 1, {2, 0, 5, 3});
+}
+FM_TEST(a_set_for_each_rank)
+{
+    every_way(4, 1, 4, {4, 3, 0, 1});
+}
+FM_TEST(sets_that_divide_experts)
+{
+    every_way(2, 2, 2, {5, 2});
+}
+FM_TEST(sets_across_one_group)
+{
+    every_way(1, 4, 2, {7});
+}
+FM_TEST(three_uneven_parts)
+{
+    every_way(3, 1, 3, {3, 1, 4});
+}
