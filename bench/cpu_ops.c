@@ -11,7 +11,7 @@
 #include "bench/cpu_profile.h"
 #include "device/host.h"
 #include "llm/kernel/gemm/gemm.h"
-#include "llm/model/deepseek.h"
+#include "llm/model/model.h"
 
 double fm_fastest(const fm_measuring *m, fm_go_fn *go, void *ctx)
 {
@@ -202,7 +202,7 @@ void fm_measure_attention(const fm_measuring *m, fm_stand *s)
 
 static void run_forward(void *ctx)
 {
-    fm_deepseek_forward(((layer_job *)ctx)->s->run);
+    fm_model_deepseek.forward(((layer_job *)ctx)->s->run);
 }
 
 static void measure_one_pass(const fm_measuring *m, fm_stand *s, const fm_shape *shape,

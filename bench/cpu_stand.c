@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "device/host.h"
+#include "llm/model/model.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/load/source.h"
@@ -72,6 +73,7 @@ static fm_status open_all(fm_stand *s, const char *model, int max_rows, int max_
     const fm_status rc = load(s, src);
     fm_source_close(src);
     FM_TRY(rc);
+    s->limits.planes = fm_model_deepseek.planes(&s->config, &s->weights.shard, s->weights.act);
     s->world = fm_comm_self();
     return fm_run_create_cpu(&s->run, &s->weights, &s->limits, fm_ranks_self(&s->world));
 }

@@ -8,7 +8,7 @@
 #include "device/cuda/device.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
-#include "llm/model/deepseek.h"
+#include "llm/model/model.h"
 #include "llm/op/cuda/cuda_internal.h" /* its stream, which nobody else has to know */
 #include "llm/op/cuda/weights.h"
 
@@ -140,7 +140,7 @@ void fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape) { shape_from(s, 
 fm_status fm_gpu_stand_pass(fm_gpu_stand *s)
 {
     fm_run_start(s->run, &s->batch);
-    fm_deepseek_forward(s->run);
+    fm_model_deepseek.forward(s->run);
     return fm_run_finish(s->run);
 }
 
@@ -178,6 +178,7 @@ fm_status fm_gpu_stand_run(fm_gpu_stand *s, const fm_run_cuda_options *o)
 {
     fm_run_destroy(s->run);
     s->run = NULL;
+    s->limits.planes = fm_model_deepseek.planes(&s->config, &s->weights.shard, FM_BF16);
     FM_TRY(fm_run_create_cuda(&s->run, &s->weights, &s->limits, o));
     return fill_cache(s);
 }

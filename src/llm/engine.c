@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "llm/engine/engine_internal.h"
 #include "llm/engine/replicas.h"
-#include "llm/model/deepseek.h"
 
 /* 0: no partition has anything to run. */
 static int plan(fm_engine *e, const fm_micro_batch *m, fm_step *s)
@@ -57,7 +56,7 @@ static fm_status share(fm_engine *e, const fm_micro_batch *m, fm_step *s)
 fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
 {
     fm_run_start(e->run, b);
-    fm_deepseek_forward(e->run);
+    e->model->forward(e->run);
     return fm_run_finish(e->run); /* the only error check */
 }
 

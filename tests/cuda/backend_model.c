@@ -10,7 +10,7 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/load/weights_fill.h"
-#include "llm/model/deepseek.h"
+#include "llm/model/model.h"
 #include "llm/op/cuda/cuda.h"
 #include "llm/op/cuda/weights.h"
 
@@ -74,7 +74,7 @@ static void make_up_texts(fm_both *b, const fm_both_options *o)
 
 static fm_status open_all(fm_both *b, const fm_both_options *o)
 {
-    const fm_run_cuda_options gpu = {.pads = o->pads, .kv_e4m3 = o->kv_e4m3};
+    const fm_run_cuda_options gpu = {.pads = o->pads};
     fm_cuda_device            device;
     FM_TRY(fm_cuda_open(&device, 0));
     FM_TRY(read_shape(b, o));
@@ -89,7 +89,10 @@ static fm_status open_all(fm_both *b, const fm_both_options *o)
     make_up_texts(b, o);
     FM_TRY(place_weights(b, &b->cpu_weights, FM_PACK_PANELS, &b->cpu_slab));
     FM_TRY(place_weights(b, &b->gpu_weights, FM_PACK_ROWS, &b->gpu_slab));
+    b->limits.planes = fm_model_deepseek.planes(&b->config, &b->cpu_weights.shard, FM_BF16);
     FM_TRY(fm_run_create_cpu(&b->cpu, &b->cpu_weights, &b->limits, fm_ranks_self(&b->self)));
+    if (o->kv_e4m3)
+        b->limits.planes = fm_model_deepseek.planes(&b->config, &b->gpu_weights.shard, FM_FP8);
     return fm_run_create_cuda(&b->gpu, &b->gpu_weights, &b->limits, &gpu);
 }
 
@@ -138,7 +141,7 @@ static fm_batch empty(fm_both *b)
 static fm_status forward(fm_run *r, const fm_batch *batch, const float **logits)
 {
     fm_run_start(r, batch);
-    fm_deepseek_forward(r);
+    fm_model_deepseek.forward(r);
     FM_TRY(fm_run_finish(r));
     return fm_run_logits(r, batch, logits);
 }

@@ -130,7 +130,7 @@ static void compute_alone(int model, steps *s)
     const part_wish wish = {.overrides = models[model].overrides,
                             .steps     = s,
                             .n_lane    = 1,
-                            .options   = {.kv_e4m3 = models[model].kv_e4m3}};
+                            .kv_e4m3   = models[model].kv_e4m3};
     part            p    = {0};
     part_open(&p, w, &wish);
     for (int k = 0; k < N_STEP; k++) {
@@ -223,8 +223,8 @@ static void together(int model, const steps *s, const layout *l)
                             .shard     = &shard,
                             .steps     = s,
                             .n_lane    = l->n_lane,
-                            .options   = {.kv_e4m3 = models[model].kv_e4m3,
-                                          .pads    = l->pads,
+                            .kv_e4m3   = models[model].kv_e4m3,
+                            .options   = {.pads    = l->pads,
                                           .ranks   = &ranks,
                                           .meeting = meeting}};
     part            p    = {0};

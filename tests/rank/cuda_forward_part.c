@@ -6,7 +6,7 @@
 #include "device/cuda/device.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
-#include "llm/model/deepseek.h"
+#include "llm/model/model.h"
 #include "llm/op/cuda/weights.h"
 
 static void load(part *p, fm_world *w, const fm_shard *shard)
@@ -33,7 +33,7 @@ void part_open(part *p, fm_world *w, const part_wish *o)
     CHECK(w, fm_cuda_open(&device, 0) == FM_OK);
     CHECK(w, fm_config_parse(&p->config, text, strlen(text), "r1-mini", o->overrides) == FM_OK);
     CHECK(w, fm_source_open_dummy(&p->source, &p->config, 1) == FM_OK);
-    const fm_run_limits lim = {.max_rows    = o->steps->max_rows + 8,
+    fm_run_limits lim = {.max_rows    = o->steps->max_rows + 8,
                                .max_out     = o->steps->max_out + 8,
                                .max_context = o->steps->max_len,
                                .page_size   = PAGE,
@@ -41,13 +41,15 @@ void part_open(part *p, fm_world *w, const part_wish *o)
                                .n_thread    = 1,
                                .n_lane      = o->n_lane};
     load(p, w, o->shard);
+    lim.planes = fm_model_deepseek.planes(&p->config, &p->weights.shard,
+                                          o->kv_e4m3 ? FM_FP8 : FM_BF16);
     CHECK(w, fm_run_create_cuda(&p->run, &p->weights, &lim, &o->options) == FM_OK);
 }
 
 void part_forward(part *p, fm_world *w, const steps_batch *b)
 {
     fm_run_start(p->run, &b->batch);
-    fm_deepseek_forward(p->run);
+    fm_model_deepseek.forward(p->run);
     CHECK(w, fm_run_finish(p->run) == FM_OK);
 }
 

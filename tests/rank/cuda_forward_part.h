@@ -21,6 +21,7 @@ typedef struct {
     const fm_shard     *shard;     /* NULL: the whole model */
     const steps        *steps;
     int                 n_lane;
+    int                 kv_e4m3; /* the cache has 8 bits */
     fm_run_cuda_options options;
 } part_wish;
 

@@ -12,7 +12,7 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/load/weights_fill.h"
-#include "llm/model/deepseek.h"
+#include "llm/model/model.h"
 #include "rank.h"
 
 #define SMALL                                                                                      \
@@ -88,7 +88,9 @@ static void open_part(part *p, int model, const fm_shard *shard, const steps *s,
                                .page_size   = PAGE,
                                .n_page      = N_TEXT * s->pages,
                                .n_thread    = 1 + model % 2,
-                               .n_lane      = n_lane};
+                               .n_lane      = n_lane,
+                               .planes      = fm_model_deepseek.planes(
+                                   &p->config, shard ? shard : &all, models[model].act)};
     load(p, shard ? shard : &all, models[model].act);
     CHECK(w, fm_run_create_cpu(&p->run, &p->weights, &lim, ranks) == FM_OK);
 }
@@ -104,7 +106,7 @@ static void close_part(part *p)
 static void forward(part *p, const steps_batch *b)
 {
     fm_run_start(p->run, &b->batch);
-    fm_deepseek_forward(p->run);
+    fm_model_deepseek.forward(p->run);
     CHECK(w, fm_run_finish(p->run) == FM_OK);
 }
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "llm/model/model.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/load/source.h"
@@ -118,7 +119,9 @@ static void open_run(stand *s, fm_dtype act, int page_size, int n_thread)
                                .page_size   = page_size,
                                .n_page      = N_TEXT * s->pages,
                                .n_thread    = n_thread,
-                               .n_lane      = 1};
+                               .n_lane      = 1,
+                               .planes      = fm_model_deepseek.planes(
+                                   &s->config, &s->weights.shard, act)};
     assert_int_equal(fm_run_create_cpu(&s->run, &s->weights, &lim, fm_ranks_self(&s->self)), FM_OK);
     for (int i = 0; i < N_TEXT; i++) store_text(s, i);
 }

@@ -11,7 +11,7 @@
 #include "llm/engine/jobs.h"
 #include "llm/engine/step.h"
 #include "llm/load/source.h"
-#include "llm/model/weights.h"
+#include "llm/model/model.h"
 #include "llm/op/backend.h"
 #include "llm/rank/courier.h"
 #include "llm/rank/groups.h"
@@ -30,6 +30,7 @@ typedef struct {
 
 struct fm_engine {
     fm_model_config   config;
+    const fm_model   *model;
     const fm_backend *backend;
     fm_source        *source;
     fm_weights        weights;

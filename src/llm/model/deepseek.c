@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/model/deepseek.h"
+/* DeepSeek V2, V3, R1 and Kimi-K2: they differ only in their config. */
+#include "llm/model/model.h"
 
 /* clang-format off */
 
@@ -56,7 +57,7 @@ static void moe(fm_run *r, const fm_ffn_weights *w)
     fm_gather_add(r, a->x,     a->y);                       /* x += y */
 }
 
-void fm_deepseek_forward(fm_run *r)
+static void forward(fm_run *r)
 {
     const fm_weights *m = r->weights;
     const fm_acts    *a = &r->act;
@@ -79,3 +80,24 @@ void fm_deepseek_forward(fm_run *r)
         fm_pass_on    (r, a->x);
     }
 }
+
+/* clang-format on */
+
+/* The latent of a token, and with 8 bits its scale. */
+static fm_planes planes(const fm_model_config *c, const fm_shard *s, fm_dtype cache)
+{
+    const int n_layer = fm_range_len(s->layer);
+    fm_planes p       = {.plane = {{FM_PLANE_LATENT, fm_kv_width(c), cache, n_layer}}, .n = 1};
+    if (cache == FM_FP8) p.plane[p.n++] = (fm_plane){FM_PLANE_SCALE, 1, FM_F32, n_layer};
+    return p;
+}
+
+static const char *const model_types[] = {"deepseek_v2", "deepseek_v3", "kimi_k2", NULL};
+
+const fm_model fm_model_deepseek = {
+    .name        = "deepseek",
+    .model_types = model_types,
+    .planes      = planes,
+    .weights     = fm_weights_layout,
+    .forward     = forward,
+};

@@ -23,12 +23,6 @@ static fm_status open_cpu(const fm_backend_options *o, fm_backend_memory *out)
     return FM_OK;
 }
 
-static fm_run_bytes cpu_bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
-                              const fm_run_limits *lim, const fm_backend_options *o)
-{
-    (void)o;
-    return fm_run_cpu_bytes(c, shard, act, lim);
-}
 
 static fm_status create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
                             fm_ranks ranks, const fm_backend_options *o)
@@ -43,7 +37,7 @@ const fm_backend fm_backend_cpu = {
     .is_host   = 1,
     .is_usable = always,
     .open      = open_cpu,
-    .bytes     = cpu_bytes,
+    .workspace = fm_run_cpu_workspace,
     .fill      = fm_weights_fill,
     .create    = create_cpu,
 };

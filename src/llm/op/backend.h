@@ -11,7 +11,6 @@ typedef struct {
     int device;    /* this rank's place on its host: GPUs are taken in turn */
     int n_rank;    /* ranks on this host */
     int no_graphs; /* GPU: decode steps are not recorded */
-    int kv_e4m3;   /* GPU: KV in 8 bits */
     int immediate; /* GPU: no op leaves work to a later one */
     const fm_weights *beside; /* shadow: the weights of `also` */
 } fm_backend_options;
@@ -33,8 +32,8 @@ typedef struct fm_backend {
     fm_status (*is_usable)(void); /* on this machine; FM_E_DEVICE, saying why not */
     int (*n_device)(void);        /* NULL: ranks of a host share what there is */
     fm_status (*open)(const fm_backend_options *o, fm_backend_memory *out);
-    fm_run_bytes (*bytes)(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
-                          const fm_run_limits *lim, const fm_backend_options *o);
+    size_t (*workspace)(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                        const fm_run_limits *lim); /* bytes of its buffers, exact */
     fm_status (*alloc)(void **out, size_t bytes, const char *what);
     void (*free)(void *p); /* NULL is fine */
     fm_status (*fill)(fm_weights *w, const fm_source *s, int n_thread, int show_progress);

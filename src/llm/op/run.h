@@ -35,6 +35,7 @@
 
 #include "base/slab.h"
 #include "base/str.h"
+#include "llm/kv/planes.h"
 #include "llm/model/weights.h"
 #include "llm/batch.h"
 #include "llm/op/hook.h"
@@ -50,6 +51,7 @@ typedef struct {
     int n_page;       /* pages of the pool */
     int n_thread;
     int n_lane;       /* passes in flight at once in a pipeline: 1 to twice its stages */
+    fm_planes planes; /* what is cached of a token */
     const struct fm_threads *team; /* over whose NUMA nodes KV pages are spread, or NULL */
 } fm_run_limits;
 
@@ -152,13 +154,10 @@ struct fm_run {
     void                  *backend; /* private to ops */
 };
 
-/* Bytes the CPU back end needs for its buffers and for n_page pages of KV:
- * exact, before anything is allocated. */
-typedef struct {
-    size_t workspace, kv_page;
-} fm_run_bytes;
-fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
-                              const fm_run_limits *lim);
+/* Bytes the CPU back end needs for its buffers, without the KV pages: exact, before
+ * anything is allocated. */
+size_t fm_run_cpu_workspace(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                            const fm_run_limits *lim);
 
 /* The groups of `ranks` and the weights are borrowed. */
 fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limits *lim,

@@ -56,7 +56,8 @@ static fm_status read_config(opening *p)
     const char *asked = p->o->model_path ? p->o->model_path : "r1-mini";
     FM_TRY(fm_model_path_find(&p->path, asked));
     if (p->path.builtin) p->dummy = 1; /* a shape has no weights */
-    return fm_config_of(&p->e->config, &p->path, p->o->json_model_override_args);
+    FM_TRY(fm_config_of(&p->e->config, &p->path, p->o->json_model_override_args));
+    return fm_model_find(&p->e->model, &p->e->config);
 }
 
 static fm_status make_layout(opening *p)
@@ -100,9 +101,9 @@ static fm_status find_device(opening *p)
     p->device = (fm_backend_options){.device    = index,
                                      .n_rank    = n,
                                      .no_graphs = o->disable_cuda_graph,
-                                     .kv_e4m3   = !strcmp(o->kv_cache_dtype, "fp8_e4m3"),
                                      .beside    = &e->beside.weights};
-    if (p->device.kv_e4m3 && e->backend->is_host)
+    p->cache = strcmp(o->kv_cache_dtype, "fp8_e4m3") ? p->act : FM_FP8;
+    if (p->cache == FM_FP8 && e->backend->is_host)
         return fm_fail(FM_E_NOSUP, "--kv-cache-dtype fp8_e4m3: on the CPU the cache is bfloat16");
     if (e->backend->also && fm__n_rank(e) > 1)
         return fm_fail(FM_E_NOSUP, "--shadow compares one rank: %d were started", fm__n_rank(e));
@@ -182,6 +183,7 @@ static fm_status set_limits(opening *p)
                                 .page_size   = s->page_size,
                                 .n_thread    = fm_threads_count(e->threads),
                                 .n_lane      = n_lane,
+                                .planes      = e->model->planes(&e->config, &e->layout.shard, p->cache),
                                 .team        = e->threads};
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
@@ -215,6 +217,7 @@ static fm_status cut_stages(opening *p)
     else
         p->stage[0] = e->layout.shard.layer;
     e->layout.shard.layer = p->stage[e->layout.stage];
+    e->limits.planes      = e->model->planes(&e->config, &e->layout.shard, p->cache);
     return FM_OK;
 }
 
@@ -227,7 +230,7 @@ fm_status fm__open_lay_out(opening *p, fm_weights *w, fm_packing packing, fm_sla
                                   .n_mtp_present = fm_source_mtp_layers(e->source, &e->config),
                                   .dtype_of      = fm_source_dtype_of,
                                   .ctx           = &p->types};
-    return fm_weights_layout(w, &e->config, &want, slab);
+    return e->model->weights(w, &e->config, &want, slab);
 }
 
 /* How many bytes the weights take, in each memory they go to. */
@@ -260,9 +263,8 @@ static int is_crowded(const opening *p)
     const fm_engine *e     = p->e;
     const size_t     taken = e->slab.bytes + p->memory.reserve;
     const size_t     left  = p->memory.available > taken ? p->memory.available - taken : 0;
-    const fm_run_bytes need =
-        e->backend->bytes(&e->config, &e->layout.shard, p->act, &e->limits, &p->device);
-    return need.workspace > left / WORKSPACE_PART;
+    const size_t     need  = e->backend->workspace(&e->config, &e->layout.shard, p->act, &e->limits);
+    return need > left / WORKSPACE_PART;
 }
 
 /* A number that nobody asked for is lowered until it suits the memory of every

@@ -13,7 +13,7 @@ typedef struct {
     const fm_options      *o;
     const fm_engine_hooks *hooks;
     fm_model_path          path;
-    fm_dtype               act;
+    fm_dtype               act, cache; /* types of matrix inputs and of cached latents */
     int                    dummy;
     fm_backend_options     device;
     fm_backend_memory      memory; /* of this rank */

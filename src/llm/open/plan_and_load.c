@@ -45,10 +45,9 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
                          const fm_backend_memory *m, size_t weights, int64_t max_tokens)
 {
     const fm_engine   *e     = p->e;
-    const fm_run_bytes bytes =
-        b->bytes(&e->config, &e->layout.shard, p->act, &e->limits, &p->device);
-    const size_t       plans = fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0;
-    const char *type = p->device.kv_e4m3 ? "fp8_e4m3" : p->act == FM_F32 ? "float32" : "bfloat16";
+    const size_t workspace = b->workspace(&e->config, &e->layout.shard, p->act, &e->limits);
+    const size_t kv_page   = fm_planes_page_bytes(&e->limits.planes, e->limits.page_size);
+    const size_t plans     = fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0;
     const fm_plan_request q = {
         .where            = m->where,
         .total            = m->total,
@@ -61,9 +60,9 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
         .max_running      = p->sched.max_running * e->limits.n_lane,
         .max_context      = p->sched.max_context,
         .weights          = weights,
-        .workspace        = bytes.workspace + plans,
-        .kv_page          = bytes.kv_page + fm_kv_book_bytes(e->limits.page_size),
-        .kv_type          = type};
+        .workspace        = workspace + plans,
+        .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size),
+        .kv_type          = fm_planes_type(&e->limits.planes)};
     return fm_plan_make(out, &q);
 }
 

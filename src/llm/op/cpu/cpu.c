@@ -123,18 +123,14 @@ static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shar
     }
 }
 
-fm_run_bytes fm_run_cpu_bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
-                              const fm_run_limits *lim)
+size_t fm_run_cpu_workspace(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                            const fm_run_limits *lim)
 {
     fm_cpu  b = {.gemm = fm_gemm_pick(), .act = act, .act_bytes = fm_dtype_bytes(act)};
     fm_acts a;
     fm_slab s = {0};
     carve(&b, &a, c, shard, lim, &s);
-    return (fm_run_bytes){
-        .workspace = s.used,
-        .kv_page   = (size_t)fm_range_len(shard->layer) * (size_t)lim->page_size *
-                     (size_t)fm_kv_width(c) * b.act_bytes,
-    };
+    return s.used;
 }
 
 static void destroy(fm_run *r)
@@ -176,10 +172,14 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
 {
     const fm_model_config *c     = r->config;
     const fm_shard        *shard = &r->weights->shard;
-    const fm_run_bytes     bytes = fm_run_cpu_bytes(c, shard, b->act, &r->limits);
-    b->memory_bytes              = bytes.workspace;
-    b->kv_bytes                  = bytes.kv_page * (size_t)r->limits.n_page;
-    b->kv_layer                  = b->kv_bytes / (size_t)r->weights->n_layer;
+    const fm_planes       *planes = &r->limits.planes;
+    const size_t           n_page = (size_t)r->limits.n_page;
+    const fm_plane        *latent = fm_planes_find(planes, FM_PLANE_LATENT);
+    FM_BUG_UNLESS(latent && latent->dtype == b->act && planes->n == 1);
+    b->memory_bytes = fm_run_cpu_workspace(c, shard, b->act, &r->limits);
+    b->kv_bytes     = fm_planes_page_bytes(planes, r->limits.page_size) * n_page;
+    b->kv_token     = fm_plane_token_bytes(latent);
+    b->kv_layer     = b->kv_token * n_page * (size_t)r->limits.page_size;
     FM_TRY(fm__check_ranks(r));
     FM_TRY(fm_host_alloc(&b->memory, b->memory_bytes, "step workspace"));
     FM_TRY(fm_host_alloc((void **)&b->kv, b->kv_bytes, "KV pages"));

@@ -61,7 +61,7 @@ typedef struct {
     size_t           act_bytes; /* of one element */
 
     char  *kv;        /* [n_layer][n_page*page_size][kv_width] act */
-    size_t kv_layer;  /* bytes of one layer */
+    size_t kv_layer, kv_token; /* bytes of one layer, and of one token in it */
     float *cos, *sin; /* [max_context, rope/2] */
 
     int32_t *row_span; /* [max_rows] which span a row of this pass belongs to */
@@ -146,8 +146,7 @@ static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const
 {
     const int ps   = r->limits.page_size;
     const int slot = s->page[pos / ps] * ps + pos % ps;
-    return c->kv + (size_t)layer * c->kv_layer +
-           (size_t)slot * (size_t)fm_kv_width(r->config) * c->act_bytes;
+    return c->kv + (size_t)layer * c->kv_layer + (size_t)slot * c->kv_token;
 }
 
 /* Panels a thread takes at a time, of n_unit, where few rows wait for weights from memory:

@@ -34,17 +34,8 @@ static fm_run_cuda_options options_of(const fm_backend_options *o, const fm_rank
                                  .immediate = o->immediate,
                                  .pads      = 1,
                                  .records   = !o->no_graphs,
-                                 .kv_e4m3   = o->kv_e4m3,
                                  .ranks     = ranks,
                                  .meeting   = FM_MEET_BY_NCCL};
-}
-
-static fm_run_bytes bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
-                          const fm_run_limits *lim, const fm_backend_options *o)
-{
-    const fm_run_cuda_options options = options_of(o, NULL);
-    (void)act;
-    return fm_run_cuda_bytes(c, shard, lim, &options);
 }
 
 static fm_status create(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_ranks ranks,
@@ -61,7 +52,7 @@ static const fm_backend cuda = {
     .is_usable = fm_cuda_usable,
     .n_device  = fm_cuda_count,
     .open      = open_device,
-    .bytes     = bytes,
+    .workspace = fm_run_cuda_workspace,
     .alloc     = fm_cuda_alloc,
     .free      = fm_cuda_free,
     .fill      = fm_cuda_weights_fill,

@@ -302,23 +302,14 @@ void fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim)
     g->exchange.fixed_rows = fm__cuda_least(lim->max_rows, lim->max_out);
 }
 
-static size_t kv_token_bytes(const fm_model_config *c, int e4m3)
-{
-    const size_t width = (size_t)fm_kv_width(c);
-    return e4m3 ? width + sizeof(float) : width * sizeof(uint16_t);
-}
-
-fm_run_bytes fm_run_cuda_bytes(const fm_model_config *c, const fm_shard *shard,
-                               const fm_run_limits *lim, const fm_run_cuda_options *o)
+size_t fm_run_cuda_workspace(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                             const fm_run_limits *lim)
 {
     fm_cuda_run g = {0};
     fm_acts     a;
     fm_slab     s = {0};
+    (void)act; /* bfloat16, or the run is refused */
     fm__cuda_set_bounds(&g, lim);
     fm__cuda_carve(&g, &a, c, shard, lim, &s);
-    return (fm_run_bytes){
-        .workspace = s.used,
-        .kv_page   = (size_t)fm_range_len(shard->layer) * (size_t)lim->page_size *
-                   kv_token_bytes(c, o->kv_e4m3),
-    };
+    return s.used;
 }

@@ -82,30 +82,31 @@ static fm_status fill_rope(fm_cuda_run *g, const fm_model_config *c, int max_con
     return rc;
 }
 
-/* Bytes of the tokens first, then scales. */
-static fm_status allocate_kv(fm_run *r, fm_cuda_run *g, size_t page_bytes, int e4m3)
+static fm_status allocate_kv(fm_run *r, fm_cuda_run *g)
 {
-    const size_t slots = (size_t)r->limits.n_page * (size_t)r->limits.page_size;
-    const size_t width = (size_t)fm_kv_width(r->config);
-    g->kv_bytes        = page_bytes * (size_t)r->limits.n_page;
-    g->kv_layer        = slots * width * (e4m3 ? 1 : sizeof(uint16_t));
+    const fm_planes *planes = &r->limits.planes;
+    const size_t     n_page = (size_t)r->limits.n_page, page = (size_t)r->limits.page_size;
+    const fm_plane  *latent = fm_planes_find(planes, FM_PLANE_LATENT);
+    const fm_plane  *scale  = fm_planes_find(planes, FM_PLANE_SCALE);
+    FM_BUG_UNLESS(latent && (latent->dtype == FM_FP8) == (scale != NULL));
+    g->kv_bytes = fm_planes_page_bytes(planes, r->limits.page_size) * n_page;
+    g->kv_layer = fm_plane_token_bytes(latent) * n_page * page;
     FM_TRY(fm_cuda_alloc((void **)&g->kv, g->kv_bytes, "KV pages"));
-    if (e4m3) g->kv_scale = (float *)(g->kv + (size_t)r->weights->n_layer * g->kv_layer);
+    if (scale) g->kv_scale = (float *)(g->kv + fm_planes_offset(planes, scale, n_page * page));
     return fm_cuda_clear(g->kv, g->kv_bytes, g->stream); /* never read before written, but finite */
 }
 
-static fm_status allocate(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options *o)
+static fm_status allocate(fm_run *r, fm_cuda_run *g)
 {
     const fm_model_config *c     = r->config;
     const fm_shard        *shard = &r->weights->shard;
-    const fm_run_bytes     bytes = fm_run_cuda_bytes(c, shard, &r->limits, o);
     fm_slab                here = {0}, there = {0};
     fm__cuda_carve_pinned(g, c, shard, &r->limits, &here);
     g->pinned_bytes = here.used;
-    g->memory_bytes = bytes.workspace;
+    g->memory_bytes = fm_run_cuda_workspace(c, shard, FM_BF16, &r->limits);
     FM_TRY(fm_cuda_alloc((void **)&g->memory, g->memory_bytes, "step workspace"));
     FM_TRY(fm_cuda_alloc_pinned((void **)&g->pinned, g->pinned_bytes, "step lists"));
-    FM_TRY(allocate_kv(r, g, bytes.kv_page, o->kv_e4m3));
+    FM_TRY(allocate_kv(r, g));
     here  = (fm_slab){.base = g->pinned, .size = g->pinned_bytes};
     there = (fm_slab){.base = g->memory, .size = g->memory_bytes};
     fm__cuda_carve_pinned(g, c, shard, &r->limits, &here);
@@ -150,7 +151,7 @@ static fm_status make_ready(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options
         FM_TRY(fm_cuda_mark_create(&g->asked[i].done));
     }
     FM_TRY(fm__cuda_side_create(&g->side));
-    FM_TRY(allocate(r, g, o));
+    FM_TRY(allocate(r, g));
     FM_TRY(fm__cuda_meet(r, o));
     FM_TRY(fm_cuda_experts_init());
     FM_TRY(fm_cuda_mla_init());

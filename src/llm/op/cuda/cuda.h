@@ -13,16 +13,15 @@ typedef struct {
     int device;  /* which GPU */
     int pads;    /* decode steps are padded to a few sizes */
     int records; /* and each size is recorded once and replayed; not with FM_MEET_BY_HOST */
-    int kv_e4m3; /* KV as bytes with a scale per token */
     int immediate; /* no op leaves work to a later one (run.h): its result can be looked at;
                     * the same bits with more launches */
     const fm_ranks *ranks; /* the groups are borrowed; NULL: one rank */
     fm_gpu_meeting  meeting;
 } fm_run_cuda_options;
 
-/* Bytes of device memory for buffers, and for one page of KV. */
-fm_run_bytes fm_run_cuda_bytes(const fm_model_config *c, const fm_shard *shard,
-                               const fm_run_limits *lim, const fm_run_cuda_options *o);
+/* Bytes of device memory for buffers, without the KV pages. */
+size_t fm_run_cuda_workspace(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                             const fm_run_limits *lim);
 
 /* All ranks of the replica together. */
 fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_limits *lim,

@@ -14,12 +14,10 @@ static fm_status open_host(const fm_backend_options *o, fm_backend_memory *out)
     return fm_backend_cpu.open(o, out);
 }
 
-static fm_run_bytes bytes(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
-                          const fm_run_limits *lim, const fm_backend_options *o)
+static size_t workspace(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
+                        const fm_run_limits *lim)
 {
-    fm_run_bytes both = fm_backend_cpu.bytes(c, shard, act, lim, o);
-    both.workspace += fm_run_shadow_bytes(c, lim);
-    return both;
+    return fm_run_cpu_workspace(c, shard, act, lim) + fm_run_shadow_bytes(c, lim);
 }
 
 static fm_status create(fm_run **out, const fm_weights *w, const fm_run_limits *lim, fm_ranks ranks,
@@ -45,7 +43,7 @@ const fm_backend *fm_backend_shadow(void)
         .is_host   = 1,
         .is_usable = is_usable,
         .open      = open_host,
-        .bytes     = bytes,
+        .workspace = workspace,
         .fill      = fm_weights_fill,
         .create    = create,
     };

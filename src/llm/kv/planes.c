@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/kv/planes.h"
+
+const fm_plane *fm_planes_find(const fm_planes *p, fm_plane_kind kind)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->plane[i].kind == kind) return &p->plane[i];
+    return NULL;
+}
+
+static size_t slot_bytes(const fm_plane *p)
+{
+    return (size_t)p->n_layer * fm_plane_token_bytes(p);
+}
+
+size_t fm_planes_page_bytes(const fm_planes *p, int page_size)
+{
+    size_t sum = 0;
+    for (int i = 0; i < p->n; i++) sum += slot_bytes(&p->plane[i]);
+    return sum * (size_t)page_size;
+}
+
+size_t fm_planes_offset(const fm_planes *p, const fm_plane *which, size_t n_slot)
+{
+    size_t at = 0;
+    for (const fm_plane *q = p->plane; q != which; q++) at += slot_bytes(q) * n_slot;
+    return at;
+}
+
+const char *fm_planes_type(const fm_planes *p)
+{
+    static const char *const name[] = {[FM_F32] = "float32", [FM_BF16] = "bfloat16",
+                                       [FM_FP8] = "fp8_e4m3"};
+    const fm_plane *widest = &p->plane[0];
+    for (int i = 1; i < p->n; i++)
+        if (p->plane[i].width > widest->width) widest = &p->plane[i];
+    return name[widest->dtype];
+}
