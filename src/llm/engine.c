@@ -5,6 +5,7 @@
 
 #include "base/alloc_guard.h"
 #include "base/clock.h"
+#include "base/finite.h"
 #include "llm/engine_internal.h"
 #include "llm/engine_replicas.h"
 #include "llm/model/deepseek.h"
@@ -19,6 +20,10 @@ static void read_logits(fm_engine *e, fm_sampler *s, const fm_seat_rows *rows, i
     const int32_t          pos = fm_sched_out_pos(rows->batch, i);
 
     if (!q) return;
+    if (!fm_all_finite(logits, c->vocab)) {
+        e->sampled[at] = (fm_sampled){.id = FM_NO_TOKEN};
+        return;
+    }
     if (fm_request_scores(q, pos)) {
         fm_score(s, logits, q->token[pos + 1], q->sampling.top_logprobs, &e->sampled[at]);
         return;

@@ -326,7 +326,9 @@ static void post_rows(fm_engine *e, const fm_seat_rows *rows)
         if (!e->row[at]) continue; /* ended before the step did */
         fm_job *j = e->row[at]->user;
         if (j->reported) continue;
-        if (fm_request_scores(&j->request, fm_sched_out_pos(rows->batch, i)))
+        const int scores = fm_request_scores(&j->request, fm_sched_out_pos(rows->batch, i));
+        if (e->sampled[at].id < 0) finish(j, FM_FINISH_ERROR);
+        if (scores && e->sampled[at].id >= 0)
             post_score(e, rows, j, i);
         else
             post(e, j, &e->sampled[at]);

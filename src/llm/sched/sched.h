@@ -106,8 +106,9 @@ fm_request *fm_sched_out(const fm_sched *s, const fm_batch *b, int i);
 int32_t     fm_sched_out_pos(const fm_batch *b, int i); /* its position; see fm_request_scores */
 
 /* The oldest step ran and its out row i gave token[i]: append, publish, finish
- * by eos, stop ids or length, release.  token[i] of a row that scores the prompt
- * or is nobody's is not looked at. */
+ * by eos, stop ids or length, release.  FM_NO_TOKEN ends the request with
+ * FM_FINISH_ERROR.  token[i] of a row that scores the prompt or is nobody's is not
+ * looked at. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
 
 /* The planned step did not run, or failed: its rows are planned again.  A new

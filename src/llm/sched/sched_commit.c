@@ -87,7 +87,10 @@ static void commit_slot(fm_sched *s, const fm__slot *slot, const int32_t *token)
     fm_request *r = slot->r;
 
     if (!r || r->finish != FM_FINISH_NONE) return; /* ended from outside meanwhile */
-    if (slot->out >= 0) take_token(s, r, token[slot->out]);
+    if (slot->out >= 0 && token[slot->out] < 0)
+        r->finish = FM_FINISH_ERROR;
+    else if (slot->out >= 0)
+        take_token(s, r, token[slot->out]);
     else if (slot->is_last) r->finish = FM_FINISH_LENGTH;
 }
 
