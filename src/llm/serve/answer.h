@@ -60,7 +60,7 @@ void fm__answer_fini(fm__answer *a);
 void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from);
 void fm__answer_clear_logprobs(fm__answer *a);
 
-/* stop, length, tool_calls, abort. */
+/* stop, length, tool_calls, abort, error. */
 const char *fm__answer_finish_name(const fm__answer *a);
 
 #endif

@@ -217,13 +217,16 @@ void fm__call_begin_probe(fm_serve *s, fm_exchange *x)
     if (!s->probe) run_probe(s, c);
 }
 
-void fm__probes_end(fm_serve *s)
+void fm__probes_end(fm_serve *s, const char *why)
 {
     s->probe = NULL;
     for (fm__call *c = s->calls, *next; c; c = next) {
         next = c->next;
         if (!c->probe) continue;
-        fm_exchange_reply(c->x, 200, "text/plain", NULL, "", 0);
+        if (why)
+            fm__reply_error(c->x, 503, why);
+        else
+            fm_exchange_reply(c->x, 200, "text/plain", NULL, "", 0);
         fm__call_drop(s, c);
     }
 }

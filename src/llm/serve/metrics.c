@@ -124,6 +124,9 @@ static void put_counters(page *p, const fm__metrics *m, const fm_engine_info *e)
               (double)m->n_aborted);
     put_value(p, "counter", "num_refused_requests_total",
               "Requests refused because the queue was full.", (double)m->n_refused);
+    put_value(p, "counter", "nonfinite_logits_total",
+              "Answers that failed because their logits were NaN or infinite.",
+              (double)m->n_nonfinite);
     put_value(p, "counter", "num_retracted_requests_total", "Sequences sent back to the queue.",
               (double)e->sched.n_preemption);
     put_value(p, "counter", "evicted_tokens_total", "Cached tokens that made room.",

@@ -57,7 +57,8 @@ void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d);
 void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text);
 void fm__call_begin_flush(fm_serve *s, fm_exchange *x);
 void fm__call_begin_probe(fm_serve *s, fm_exchange *x); /* one token, to see that all works */
-void fm__probes_end(fm_serve *s);                       /* it came: all who asked hear of it */
+void fm__probes_end(fm_serve *s, const char *why); /* answers every waiting health check: 200, or
+                                                      503 with the reason why no token came */
 void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why);
 void fm__call_drop(fm_serve *s, fm__call *c); /* forgets it; the engine stops working on it */
 void fm__calls_abort(fm_serve *s, const char *rid); /* NULL: all */
