@@ -213,7 +213,7 @@ static void write_access_line(fm_serve *s, const fm_exchange *x)
             c->ask->stream ? "true" : "false", (long long)u.prompt, (long long)u.cached,
             (long long)u.output);
     }
-    fm_str_puts(&line, "}");
+    fm_str_puts(&line, "}\n");
     s->hooks.access(s->hooks.ctx, line.text);
     fm_str_fini(&line);
 }

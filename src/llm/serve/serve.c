@@ -61,18 +61,45 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
     return FM_OK;
 }
 
-/* The first signal: no more requests; those under way end. */
-static void on_signal(void *ctx)
+static void say_ending(const fm_serve *s, const char *words, int64_t n, const char *of_what)
 {
-    fm_serve *s = ctx;
-    if (s->draining) {
-        s->result = fm_fail(FM_E_CANCELLED, "told twice to stop");
-        fm_loop_stop(s->loop);
-        return;
-    }
+    char line[160];
+    snprintf(line, sizeof line, "fathom serve: %s; %lld %s\n", words, (long long)n, of_what);
+    if (s->hooks.ending) s->hooks.ending(s->hooks.ctx, line);
+}
+
+/* No more requests; those under way end. */
+static void drain(fm_serve *s, const char *why)
+{
+    say_ending(s, why, fm_http_n_exchange(s->http), "requests under way end first");
     s->draining    = 1;
     s->drain_began = fm_now();
     fm_http_drain(s->http);
+}
+
+static void on_signal(void *ctx)
+{
+    fm_serve *s = ctx;
+    if (!s->draining) {
+        drain(s, "told to stop");
+        return;
+    }
+    s->result = fm_fail(FM_E_CANCELLED, "told twice to stop");
+    fm_loop_stop(s->loop);
+}
+
+/* A shell and the kernel both send it, so a second one means nothing. */
+static void on_hangup(void *ctx)
+{
+    fm_serve *s = ctx;
+    if (!s->draining) drain(s, "the terminal is gone, stopping");
+}
+
+static fm_status watch_hangup(fm_serve *s)
+{
+    struct sigaction now;
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN) return FM_OK; /* nohup */
+    return fm_loop_signal(&s->hangup, s->loop, SIGHUP, on_hangup, s);
 }
 
 static void on_tick(void *ctx)
@@ -109,6 +136,7 @@ static fm_status start(fm_serve *s)
     FM_TRY(fm_loop_timer(&s->tick, s->loop, tick_seconds, on_tick, s));
     FM_TRY(fm_loop_signal(&s->terminate, s->loop, SIGTERM, on_signal, s));
     FM_TRY(fm_loop_signal(&s->interrupt, s->loop, SIGINT, on_signal, s));
+    FM_TRY(watch_hangup(s));
     FM_TRY(fm__workers_start(&s->workers, (int)s->opt->tokenizer_worker_num, &s->facts, s->bell));
     FM_TRY(fm__engine_start(&s->engine_thread, s->engine, s->bell,
                             s->hooks.batch ? (int)s->opt->decode_log_interval : 0));
@@ -139,6 +167,7 @@ fm_status fm_serve_run(fm_serve *s, fm_engine *e)
         if (rc == FM_E_CANCELLED) return rc; /* threads may be deep in a step */
     }
     stop(s);
+    if (rc == FM_OK) say_ending(s, "stopped", s->metrics.n_request, "answers were given");
     return rc;
 }
 
@@ -150,6 +179,7 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_event_destroy(s->tick);
     fm_loop_event_destroy(s->terminate);
     fm_loop_event_destroy(s->interrupt);
+    fm_loop_event_destroy(s->hangup);
     fm_loop_destroy(s->loop);
     fm__cors_fini(&s->cors);
     fm__events_fini(&s->events);

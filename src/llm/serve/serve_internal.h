@@ -18,7 +18,7 @@ struct fm_serve {
     fm_serve_hooks          hooks;
     fm_loop                *loop;
     fm_http                *http;
-    fm_loop_event          *bell, *tick, *terminate, *interrupt;
+    fm_loop_event          *bell, *tick, *terminate, *interrupt, *hangup;
     fm_engine              *engine; /* borrowed; its thread's while that runs */
     fm__engine_thread      *engine_thread;
     fm__workers            *workers;
