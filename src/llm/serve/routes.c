@@ -135,50 +135,58 @@ static void reply_wrong_method(fm_exchange *x, int how)
     fm_str_fini(&allow);
 }
 
-/* Compares every byte, so that the time tells nothing about the key. */
-static int same_key(const char *given, const char *key)
-{
-    const size_t n = strlen(key), m = strlen(given);
-    unsigned     differ = (unsigned)(n ^ m);
-    for (size_t i = 0; i < m; i++)
-        differ |= (unsigned char)given[i] ^ (unsigned char)key[n ? i % n : 0];
-    return n == m && differ == 0;
-}
-
-static int is_allowed(const fm_serve *s, const fm_exchange *x)
-{
-    if (!s->opt->api_key) return 1;
-    const char *bearer = fm_exchange_header(x, "Authorization"),
-               *plain  = fm_exchange_header(x, "x-api-key");
-    if (bearer && !strncasecmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key))
-        return 1;
-    return plain && same_key(plain, s->opt->api_key);
-}
-
 static void run_route(fm_serve *s, fm_exchange *x, int i)
 {
-    if (routes[i].dialect) fm__call_begin(s, x, routes[i].dialect);
-    else if (routes[i].text) fm__call_begin_text(s, x, routes[i].text);
-    else routes[i].run(s, x);
+    if (routes[i].dialect)
+        fm__call_begin(s, x, routes[i].dialect);
+    else if (routes[i].text)
+        fm__call_begin_text(s, x, routes[i].text);
+    else
+        routes[i].run(s, x);
+}
+
+static int find_route(const fm_exchange *x)
+{
+    int i = 0;
+    while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
+    return i;
+}
+
+/* NULL: it does not ask for one model. */
+static const char *model_asked_for(const fm_exchange *x)
+{
+    static const char models[] = "/v1/models/";
+    const size_t      n        = strlen(models);
+    return method_of(x->method) == GET && !strncmp(x->path, models, n) ? x->path + n : NULL;
+}
+
+/* What is known from the head alone. */
+int fm__serve_admit(void *ctx, fm_exchange *x)
+{
+    const fm_serve *s     = ctx;
+    const int       i     = find_route(x);
+    const int       found = i < N_ROUTE;
+    if (fm__cors_handle(&s->cors, x)) return 1;
+    if (fm__gate_refuses(s, x, found && routes[i].how & OPEN)) return 1;
+    if (found && routes[i].how & method_of(x->method)) return 0;
+    if (found)
+        reply_wrong_method(x, routes[i].how);
+    else if (!model_asked_for(x))
+        fm__reply_error(x, 404, "there is nothing at this path");
+    else
+        return 0;
+    return 1;
 }
 
 void fm__serve_handle(void *ctx, fm_exchange *x)
 {
-    static const char models[] = "/v1/models/";
-    fm_serve         *s        = ctx;
-    const int         how      = method_of(x->method);
-    int               i        = 0;
-    if (fm__cors_handle(&s->cors, x)) return;
-    while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
-    const int found = i < N_ROUTE;
-    if (!(found && routes[i].how & OPEN) && !is_allowed(s, x))
-        fm__reply_error(x, 401, "a valid API key is needed");
-    else if (found && !(routes[i].how & how))
-        reply_wrong_method(x, routes[i].how);
-    else if (found) run_route(s, x, i);
-    else if (!strncmp(x->path, models, strlen(models)) && how == GET)
-        fm__reply_one_model(s, x, x->path + strlen(models));
-    else fm__reply_error(x, 404, "there is nothing at this path");
+    fm_serve *s = ctx;
+    if (fm__serve_admit(s, x)) return;
+    const char *model = model_asked_for(x);
+    if (model)
+        fm__reply_one_model(s, x, model);
+    else
+        run_route(s, x, find_route(x));
 }
 
 void fm__serve_gone(void *ctx, fm_exchange *x)

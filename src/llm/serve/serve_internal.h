@@ -44,12 +44,17 @@ struct fm_serve {
 };
 
 /* routes.c: the server's end of the HTTP room. */
+int  fm__serve_admit(void *ctx, fm_exchange *x);
 void fm__serve_handle(void *ctx, fm_exchange *x);
 void fm__serve_gone(void *ctx, fm_exchange *x);
 void fm__serve_ended(void *ctx, const fm_exchange *x);
 void fm__serve_refusal(void *ctx, int status, const char *why, fm_str *body);
 
 void fm__reply_error(fm_exchange *x, int status, const char *why);
+
+/* gate.c: what a request's head says about who sent it.  1: it is not let in, and was
+ * told so.  is_open: the path needs no key and is harmless. */
+int  fm__gate_refuses(const fm_serve *s, fm_exchange *x, int is_open);
 void fm__reply_json(fm_exchange *x, const fm_str *body);
 
 /* calls.c */

@@ -91,6 +91,7 @@ static const char *kind_of(int status)
 {
     switch (status) {
     case 401: return "authentication_error";
+    case 403: return "permission_error";
     case 404: return "not_found_error";
     case 408: return "timeout_error";
     case 413: return "request_too_large";
