@@ -138,6 +138,14 @@ static fm_status warm_up(fm_engine *e, const fm_dataset *rows)
     return rc;
 }
 
+/* Numbers of a run in which requests failed are no result. */
+static fm_status verdict(const fm_answers *b)
+{
+    if (!b->n_failed) return FM_OK;
+    return fm_fail(FM_E_FORMAT, "%d of %d requests failed: %s", b->n_failed, b->n_row * b->n_sample,
+                   fm_finish_why(FM_FINISH_ERROR));
+}
+
 /* What was measured is printed whatever becomes of the files, and one file is
  * written whatever becomes of the other. */
 static fm_status report(const fm_bench_result *r, const fm_bench_options *b)
@@ -148,7 +156,8 @@ static fm_status report(const fm_bench_result *r, const fm_bench_options *b)
         line = fm_bench_append("result-filename", b->result_filename, fm_bench_json(r, b));
     if (b->output_details && *b->output_details)
         details = fm_bench_write_details(b->output_details, r->rows, r->batch);
-    return line == FM_OK ? details : line;
+    if (line != FM_OK || details != FM_OK) return line == FM_OK ? details : line;
+    return verdict(r->batch);
 }
 
 static fm_status run_offline(const command *c, fm_engine *e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --output-details: one line per answer in request order, the same bytes for
  * the same answers, so that two runs are compared with cmp. */
+#include <math.h>
 #include <stdio.h>
 
 #include "bench.h"
@@ -13,11 +14,18 @@ static void write_ids(FILE *f, const char *key, const int32_t *id, int n)
     fputc(']', f);
 }
 
-/* Nine digits bring a float back to the same bits. */
+/* Nine digits bring a float back to the same bits.  JSON has no infinity, which is
+ * the logarithm of an impossible token: null. */
 static void write_logprobs(FILE *f, const char *key, const float *x, int n)
 {
     fprintf(f, ", \"%s\": [", key);
-    for (int i = 0; i < n; i++) fprintf(f, "%s%.9g", i ? ", " : "", (double)x[i]);
+    for (int i = 0; i < n; i++) {
+        if (i) fputs(", ", f);
+        if (isfinite(x[i]))
+            fprintf(f, "%.9g", (double)x[i]);
+        else
+            fputs("null", f);
+    }
     fputc(']', f);
 }
 

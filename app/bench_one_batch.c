@@ -80,24 +80,30 @@ static fm_status submit(fm_engine *e, const measure *m, const int32_t *token, in
     return FM_OK;
 }
 
-static int drain(fm_engine *e) /* tokens that came out of the last step */
+/* Counts the tokens that came out of the last step. */
+static fm_status drain(fm_engine *e, int *n_token)
 {
-    fm_event ev;
-    int      n = 0;
-    while (fm_engine_poll(e, &ev)) n += ev.token >= 0;
-    return n;
+    fm_event  ev;
+    fm_status rc = FM_OK;
+    *n_token     = 0;
+    while (fm_engine_poll(e, &ev)) {
+        *n_token += ev.token >= 0;
+        if (ev.finish == FM_FINISH_ERROR) rc = fm_fail(FM_E_FORMAT, "%s", fm_finish_why(ev.finish));
+    }
+    return rc;
 }
 
 static fm_status time_prefill(fm_engine *e, measure *m, const int32_t *token, uint64_t *id,
                               int *n_step)
 {
     const double began = fm_now();
-    *n_step            = 0;
+    int          n_token;
+    *n_step = 0;
     FM_TRY(submit(e, m, token, 1, id));
     while (fm_engine_busy(e)) {
         FM_TRY(fm_engine_step(e));
         (*n_step)++;
-        drain(e);
+        FM_TRY(drain(e, &n_token));
     }
     m->prefill = fm_now() - began;
     return FM_OK;
@@ -144,9 +150,10 @@ static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uin
     while (rc == FM_OK && n < want && fm_engine_busy(e)) {
         const fm_engine_info before = fm_engine_get_info(e);
         const double         began  = fm_now();
+        int                  n_token = 0;
         rc                          = fm_engine_step(e);
         const double took           = fm_now() - began;
-        const int    n_token        = drain(e);
+        if (rc == FM_OK) rc = drain(e, &n_token);
         if (fm_engine_get_info(e).sched.n_prefill_row != before.sched.n_prefill_row) {
             r = (round_time){0};
         } else if (ends_round(&r, m, took, n_token, before.steps_per_round)) {
@@ -156,7 +163,7 @@ static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uin
     }
     for (int i = 0; i < m->batch; i++) fm_engine_cancel(e, id[i]);
     while (rc == FM_OK && fm_engine_busy(e)) rc = fm_engine_step(e);
-    drain(e);
+    if (rc == FM_OK) rc = drain(e, &r.n_token);
 
     if (rc == FM_OK && n < want)
         rc = fm_fail(FM_E_FULL,

@@ -49,6 +49,7 @@ void fm_bench_print(const fm_bench_result *r)
     printf("\n====== Offline Throughput Benchmark Result =======\n");
     printf("%-40s %-10s\n", "Backend:", "engine");
     print_count("Successful requests:", r->batch->n_finished);
+    if (r->batch->n_failed) print_count("Failed requests:", r->batch->n_failed);
     print_real("Benchmark duration (s):", r->batch->seconds);
     print_count("Total input tokens:", n_in);
     print_count("Total generated tokens:", n_out);
@@ -113,6 +114,7 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
     FM_BUG_UNLESS(o && own);
     json_object_update(o, own);
     json_decref(own);
+    json_object_set_new(o, "failed_requests", json_integer(r->batch->n_failed));
     fm_bench_describe(o, r->engine, &r->info);
     return o;
 }

@@ -114,6 +114,9 @@ static fm_status answer_all(command *c, fm_engine *e)
         collect(e, &c->set);
     }
     collect(e, &c->set);
+    for (int i = 0; rc == FM_OK && i < c->set.n; i++)
+        if (c->set.item[i].finish == FM_FINISH_ERROR)
+            rc = fm_fail(FM_E_FORMAT, "question %d: %s", i, fm_finish_why(FM_FINISH_ERROR));
     fm_tokenizer_scratch_destroy(scratch);
     c->seconds = fm_now() - began;
     return rc;

@@ -97,6 +97,7 @@ static fm_status take_event(progress *p, const fm_event *ev)
     }
     a->finish = ev->finish;
     p->batch->n_finished += ev->finish == FM_FINISH_STOP || ev->finish == FM_FINISH_LENGTH;
+    p->batch->n_failed += ev->finish == FM_FINISH_ERROR;
     return FM_OK;
 }
 

@@ -23,6 +23,7 @@ typedef struct {
     double     seconds;
     int64_t    n_output;   /* tokens of all answers */
     int        n_finished; /* answers that ended by themselves */
+    int        n_failed;   /* answers that ended with FM_FINISH_ERROR */
 } fm_answers;
 
 /* How every row of a batch is asked. */

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "commands.h"
 
 static const struct {
@@ -44,7 +46,10 @@ int fm_complain(const char *command, fm_status why)
     fflush(stdout);
     /* Rank 0 says it for all; a launcher would end it at another's failure, before it has. */
     if (!*fm_why()) return FM_EXIT_OK;
-    fprintf(stderr, "fathom %s: %s\n", command, fm_why());
+    fm_str line = {0};
+    fm_str_printf(&line, "fathom %s: %s\n", command, fm_why());
+    fm_log_lines(line.text);
+    fm_str_fini(&line);
     return exit_status(why);
 }
 

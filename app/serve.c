@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "base/log.h"
+#include "base/str.h"
 #include "commands.h"
 #include "default_model.h"
 #include "llm/serve/serve.h"
@@ -14,11 +16,12 @@
 
 enum { EXIT_TOLD_TWICE = 128 + 15 };
 
-static const char about[] = "Serves a model over HTTP with OpenAI's API (/v1/chat/completions, "
-                            "/v1/completions, /v1/models), SGLang's "
-                            "(/generate), Anthropic's (/v1/messages), Prometheus metrics at "
-                            "/metrics and a page to chat on at /.  SIGTERM "
-                            "lets what is under way end; a second one does not.";
+static const char about[] =
+    "Serves a model over HTTP with OpenAI's API (/v1/chat/completions, "
+    "/v1/completions, /v1/models), SGLang's "
+    "(/generate), Anthropic's (/v1/messages), Prometheus metrics at "
+    "/metrics and a page to chat on at /.  SIGTERM, SIGINT and "
+    "SIGHUP let what is under way end; a second SIGTERM or SIGINT does not.";
 
 typedef struct {
     fm_options      *engine;
@@ -53,19 +56,16 @@ static void raise_file_limit(void)
 static void say_ready(void *ctx, const char *url)
 {
     (void)ctx;
-    fprintf(stderr, "fathom serve: listening on %s\n", url);
+    fm_str line = {0};
+    fm_str_printf(&line, "fathom serve: listening on %s\n", url);
+    fm_log_lines(line.text);
+    fm_str_fini(&line);
 }
 
-static void log_access(void *ctx, const char *line)
+static void say_lines(void *ctx, const char *lines)
 {
     (void)ctx;
-    fprintf(stderr, "%s\n", line);
-}
-
-static void log_batch(void *ctx, const char *lines)
-{
-    (void)ctx;
-    fputs(lines, stderr);
+    fm_log_lines(lines);
 }
 
 /* A signal to all ranks: the leader lets what is under way end, and says so. */
@@ -73,18 +73,25 @@ static fm_status follow(fm_engine *e)
 {
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     return fm_engine_follow(e);
 }
 
 static fm_status run(command *c, fm_serve **s, fm_engine **e)
 {
-    const fm_serve_hooks hooks = {say_ready, log_access, c->engine->quiet ? NULL : log_batch, NULL};
+    const fm_serve_hooks hooks = {.ready  = say_ready,
+                                  .access = say_lines,
+                                  .batch  = c->engine->quiet ? NULL : say_lines,
+                                  .ending = say_lines};
     raise_file_limit();
     FM_TRY(fm_default_model(c->engine));
     FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
     if (!fm_engine_is_leader(*e)) return follow(*e);
-    return fm_serve_run(*s, *e);
+    fm_log_start_writer();
+    const fm_status rc = fm_serve_run(*s, *e);
+    fm_log_stop_writer();
+    return rc;
 }
 
 int fm_cmd_serve(int argc, char **argv)

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/log.h"
 #include "model_facts.h"
 
 static void show_plan(const fm_plan *plan, int n_plan, const char *model, const char *ranks)
@@ -15,7 +16,7 @@ static void show_plan(const fm_plan *plan, int n_plan, const char *model, const 
 
 static void print_report(const char *text)
 {
-    fputs(text, stderr);
+    fm_log_lines(text); /* at the end, when nobody may read any more */
 }
 
 fm_status fm_start_engine(fm_engine **out, fm_options *o, fm_args *a)

@@ -103,10 +103,11 @@ static fm_prompt ask(const fm_talk *t)
 /* Streams one answer to stdout and into *answer. */
 static fm_status stream(fm_engine *e, const fm_prompt *p, fm_str *answer)
 {
-    uint64_t id;
-    int      stopped = 0;
-    fm_event ev;
-    interrupted = 0;
+    uint64_t  id;
+    int       stopped = 0;
+    fm_event  ev;
+    fm_finish why = FM_FINISH_NONE;
+    interrupted   = 0;
     FM_TRY(fm_engine_submit(e, p, &id));
     do {
         if (interrupted && !stopped) {
@@ -116,6 +117,7 @@ static fm_status stream(fm_engine *e, const fm_prompt *p, fm_str *answer)
             FM_TRY(fm_engine_step(e));
         }
         while (fm_engine_poll(e, &ev)) {
+            if (ev.finish == FM_FINISH_ERROR) why = ev.finish;
             fwrite(ev.text, 1, ev.text_len, stdout);
             fm_str_add(answer, ev.text, ev.text_len);
         }
@@ -124,6 +126,7 @@ static fm_status stream(fm_engine *e, const fm_prompt *p, fm_str *answer)
     while (fm_engine_poll(e, &ev)) continue; /* the end of a cancelled answer */
     putchar('\n');
     fflush(stdout);
+    if (why == FM_FINISH_ERROR) return fm_fail(FM_E_FORMAT, "%s", fm_finish_why(why));
     return stopped ? fm_fail(FM_E_CANCELLED, "stopped") : FM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "verify.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static int is_exact(const fm_options *o)
 
 static void print_table(const command *c, const fm_golden *g, const fm_verify_case *v)
 {
-    int n_tie = 0, n_fail = 0, n_flip = 0, n_close = 0;
+    int n_tie = 0, n_fail = 0, n_flip = 0, n_close = 0, n_odd = 0;
     printf("model %s, dtype %s, isa %s, fathom %s\n", c->engine->model_path, c->engine->dtype,
            fm_isa_name(fm_cpu_isa()), FM_VERSION);
     printf("%4s %7s %10s %10s %10s %8s %8s  %s\n", "case", "prompt", "err first", "err last",
@@ -78,15 +79,20 @@ static void print_table(const command *c, const fm_golden *g, const fm_verify_ca
                verdict_name[v[i].verdict]);
         n_flip += n - v[i].n_argmax;
         n_close += v[i].n_close;
+        n_odd += !v[i].is_finite;
         n_tie += v[i].verdict == FM_VERDICT_NEAR_TIE;
         n_fail += v[i].verdict == FM_VERDICT_FAIL;
     }
     if (n_flip)
         printf("argmax mismatches: %d, of these %d with a margin below twice the logit error\n",
                n_flip, n_close);
+    if (n_odd) printf("cases with logits that are NaN or infinite: %d\n", n_odd);
     printf("verdict: %s (%d of %d within tolerance, %d of these router near-ties)\n",
            n_fail ? "fail" : "pass", g->n - n_fail, g->n, n_tie);
 }
+
+/* JSON has no NaN: the error of logits that are not finite is null. */
+static json_t *error_json(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static void print_json(const command *c, const fm_golden *g, const fm_verify_case *v)
 {
@@ -95,9 +101,10 @@ static void print_json(const command *c, const fm_golden *g, const fm_verify_cas
     for (int i = 0; i < g->n; i++) {
         n_fail += v[i].verdict == FM_VERDICT_FAIL;
         json_array_append_new(
-            cases, json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:i, s:s}", "index", i,
-                             "prompt_tokens", g->item[i].n_prompt, "rel_err_first", v[i].err_first,
-                             "rel_err_last", v[i].err_last, "bound", v[i].bound, "tokens",
+            cases, json_pack("{s:i, s:i, s:o, s:o, s:b, s:f, s:i, s:i, s:i, s:i, s:i, s:s}",
+                             "index", i, "prompt_tokens", g->item[i].n_prompt, "rel_err_first",
+                             error_json(v[i].err_first), "rel_err_last", error_json(v[i].err_last),
+                             "finite", v[i].is_finite, "bound", v[i].bound, "tokens",
                              g->item[i].n_greedy, "argmax_match", v[i].n_argmax, "argmax_needed",
                              v[i].need_argmax, "argmax_close_mismatch", v[i].n_close,
                              "greedy_match", v[i].n_greedy, "verdict", verdict_name[v[i].verdict]));

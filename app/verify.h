@@ -25,6 +25,7 @@ typedef struct {
     int        n_argmax, need_argmax;
     int        n_close;  /* argmax mismatches with a margin below 2 * max_abs_err */
     int        n_greedy; /* leading tokens of the free run that are equal */
+    int        is_finite; /* no logit is NaN or infinite */
     fm_verdict verdict;
 } fm_verify_case;
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/finite.h"
 #include "generate.h"
 
 /* FP32 arithmetic from the same weights; what remains is the order of sums. */
@@ -43,6 +44,7 @@ static void compare(fm_verify_case *v, const fm_golden_case *c, const float *log
 {
     const int    V    = c->n_logit;
     const float *last = logits + (size_t)(c->n_greedy - 1) * (size_t)V;
+    v->is_finite      = fm_all_finite(logits, c->n_greedy * V);
     v->err_first      = relative_error(logits, c->first, V);
     v->err_last       = relative_error(last, c->last, V);
     v->max_abs_err    = fmax(largest_error(logits, c->first, V), largest_error(last, c->last, V));
@@ -100,7 +102,7 @@ static fm_status run_free(fm_engine *e, const fm_golden *g, fm_verify_case *v)
 
 static fm_verdict judge_exact(const fm_verify_case *v, const fm_golden_case *c)
 {
-    const int ok = v->err_first <= v->bound && v->err_last <= v->bound &&
+    const int ok = v->is_finite && v->err_first <= v->bound && v->err_last <= v->bound &&
                    v->n_argmax >= v->need_argmax && v->n_greedy == c->n_greedy;
     return ok ? FM_VERDICT_OK : FM_VERDICT_FAIL;
 }
@@ -110,7 +112,7 @@ static fm_verdict judge_exact(const fm_verify_case *v, const fm_golden_case *c)
 static fm_verdict judge(const fm_verify_case *v, const fm_golden_case *c)
 {
     const int first = v->err_first <= v->bound, last = v->err_last <= v->bound;
-    if (v->n_argmax < v->need_argmax) return FM_VERDICT_FAIL;
+    if (!v->is_finite || v->n_argmax < v->need_argmax) return FM_VERDICT_FAIL;
     if (first && last) return FM_VERDICT_OK;
     return first || last || c->bf16_rel_err > near_tie_error ? FM_VERDICT_NEAR_TIE
                                                              : FM_VERDICT_FAIL;

@@ -50,9 +50,11 @@ typedef enum {
     FM_FINISH_STOP,   /* end of text, a stop id or a stop string */
     FM_FINISH_LENGTH, /* max_new_tokens */
     FM_FINISH_ABORT,  /* cancelled */
+    FM_FINISH_ERROR,  /* the logits were NaN or infinite: no token can be chosen from them */
 } fm_finish;
 
-FM_API const char *fm_finish_name(fm_finish f); /* "stop", "length", "abort" */
+FM_API const char *fm_finish_name(fm_finish f); /* "stop", "length", "abort", "error" */
+FM_API const char *fm_finish_why(fm_finish f);  /* a sentence for FM_FINISH_ERROR, else "" */
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log_writer.h"
 
 static const char *const level_name[] = {"error", "warn", "info", "debug"};
 
@@ -62,5 +63,10 @@ void fm_log(fm_log_level level, const char *room, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "%10.3f %s %s: %s\n", fm_now() - fm_start_time(), level_name[level], room, line);
+    char      whole[sizeof line + 64];
+    const int n = snprintf(whole, sizeof whole, "%10.3f %s %.20s: %s\n", fm_now() - fm_start_time(),
+                           level_name[level], room, line);
+    if (n > 0) fm__log_write(whole, (size_t)n);
 }
+
+void fm_log_lines(const char *lines) { fm__log_write(lines, strlen(lines)); }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json/read.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/mapped_file.h"
 
 /* jansson recurses; count nesting first so that hostile input cannot. */
@@ -21,11 +24,57 @@ static fm_status check_depth(const char *text, size_t len, const char *name)
     return FM_OK;
 }
 
+/* Digits from here on, and whether they are a whole number. */
+static size_t number_len(const char *text, size_t len, int *is_integer)
+{
+    size_t n    = 0;
+    *is_integer = 1;
+    for (; n < len && text[n] && strchr("0123456789.eE+-", text[n]); n++)
+        if (strchr(".eE", text[n])) *is_integer = 0;
+    return n;
+}
+
+/* Copies the text; integers that 64 bits may not hold get an exponent, which makes
+ * them real numbers for jansson. */
+static char *widen_integers(const char *text, size_t len, size_t *wide_len)
+{
+    enum { SURE = 18 }; /* digits that always fit */
+    char  *wide      = malloc(2 * len + 1);
+    size_t n         = 0;
+    int    in_string = 0, is_integer;
+    for (size_t i = 0; wide && i < len;) {
+        const size_t digits = in_string ? 0 : number_len(text + i, len - i, &is_integer);
+        const size_t take   = digits ? digits : in_string && text[i] == '\\' && i + 1 < len ? 2 : 1;
+        if (text[i] == '"') in_string = !in_string;
+        memcpy(wide + n, text + i, take);
+        n += take;
+        i += take;
+        if (digits > SURE && is_integer) {
+            memcpy(wide + n, "e0", 2);
+            n += 2;
+        }
+    }
+    *wide_len = n;
+    return wide;
+}
+
+static json_t *parse(const char *text, size_t len, json_error_t *err)
+{
+    const size_t how = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+    json_t      *v   = json_loadb(len ? text : "", len, how, err);
+    size_t       n   = 0;
+    if (v || json_error_code(err) != json_error_numeric_overflow) return v;
+    char *wide = widen_integers(text, len, &n);
+    if (wide) v = json_loadb(wide, n, how, err);
+    free(wide);
+    return v;
+}
+
 fm_status fm_json_parse(json_t **out, const char *text, size_t len, const char *name)
 {
     FM_TRY(check_depth(text, len, name));
     json_error_t err;
-    json_t      *v = json_loadb(len ? text : "", len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &err);
+    json_t      *v = parse(text, len, &err);
     if (!v)
         return fm_fail(FM_E_FORMAT, "%s: line %d: not valid JSON: %s", name, err.line, err.text);
     *out = v;
@@ -74,6 +123,9 @@ fm_status fm_json_int(int64_t *out, const json_t *obj, const char *key, int64_t 
     } else if (json_is_real(v) && json_real_value(v) > -1e15 && json_real_value(v) < 1e15 &&
                (double)(json_int_t)json_real_value(v) == json_real_value(v)) {
         i = (json_int_t)json_real_value(v); /* 40.0 where 40 was meant */
+    } else if (json_is_real(v) && (json_real_value(v) >= 0x1p63 || json_real_value(v) < -0x1p63)) {
+        return fm_fail(FM_E_FORMAT, "%s: %s%s is %.0f, must be between %lld and %lld", at.file,
+                       at.scope, key, json_real_value(v), (long long)lo, (long long)hi);
     } else {
         return wrong(v, key, "an integer", at);
     }

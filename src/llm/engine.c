@@ -15,6 +15,7 @@
 
 #include "base/alloc_guard.h"
 #include "base/clock.h"
+#include "base/finite.h"
 #include "llm/engine/engine_internal.h"
 #include "llm/engine/replicas.h"
 
@@ -99,6 +100,10 @@ static void sample_row(fm_engine *e, const fm_out *o, float *logits, fm_sampled 
     const fm_request      *r = o->r;
 
     if (!r || r->finish != FM_FINISH_NONE) return; /* it gets no more tokens */
+    if (!fm_all_finite(logits, c->vocab)) {
+        *out = (fm_sampled){.id = FM_NO_TOKEN};
+        return;
+    }
     if (o->is_score) {
         fm_score(s, logits, r->token[o->pos + 1], r->sampling.top_logprobs, out);
         return;

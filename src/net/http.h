@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An HTTP/1.1 server on a loop, made for long streamed replies.
  *
- *     accept ──> read head ──> read body ──handle()──> reply or stream ──┐
- *                   ^                                                    │
- *                   └───────────────── keep-alive ───────────────────────┘
+ *     accept ──> read head ──admit()──> read body ──handle()──> reply or stream ──┐
+ *                   ^                                                             │
+ *                   └───────────────────────── keep-alive ────────────────────────┘
  *
  * libevent's own evhttp stops reading while a reply is made and so cannot see
  * the client leave, bounds neither the time of a whole request nor the unread
@@ -28,9 +28,11 @@ typedef struct {
     const char *method, *path, *query, *peer; /* borrowed; path is percent-decoded */
     const char *body;                         /* [body_len] and a NUL */
     size_t      body_len;
-    double      began;      /* fm_now() when its head was complete */
+    double      began;      /* fm_now() when its head was complete, */
+    double      received;   /* and its body */
     int         status;     /* of the reply, 0 before it begins */
     size_t      sent_bytes; /* of the reply's body */
+    char        request_id[129]; /* the handler's; not "": the reply carries it as x-request-id */
     const char *always;     /* header lines of its reply, whatever it is; the handler's, or NULL */
     void       *user;       /* the handler's */
 } fm_exchange;
@@ -48,11 +50,15 @@ typedef struct {
     double      body_seconds;     /* to send a body, plus a second per 64 KiB */
     double      stall_seconds;    /* without the client reading anything */
 
+    /* A request that has a body, before any of it is read or "100 Continue" is sent; or
+     * NULL.  1: refused, and replied to; the connection closes when the client has had
+     * time to read the reply. */
+    int (*admit)(void *ctx, fm_exchange *x);
     void (*handle)(void *ctx, fm_exchange *x);
     void (*gone)(void *ctx, fm_exchange *x);  /* the client left before the reply ended */
     void (*ended)(void *ctx, const fm_exchange *x); /* after every exchange, for logs; or NULL */
     /* The body of a refusal made here (bad syntax, too large, too slow). */
-    void (*refusal)(void *ctx, int status, const char *why, fm_str *body);
+    void (*refusal)(void *ctx, const fm_exchange *x, int status, const char *why, fm_str *body);
     void *ctx;
 } fm_http_options;
 

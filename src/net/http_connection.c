@@ -13,7 +13,7 @@
 #include "net/http_internal.h"
 
 enum { READ_AHEAD = 256 << 10 };
-static const double linger_seconds   = 2;
+static const double linger_seconds = 2, linger_most = 30; /* after the last byte; in all */
 static const double bytes_per_second = 65536; /* the slowest upload that is let through */
 
 void fm__conn_set_deadline(fm__conn *c, double seconds)
@@ -69,7 +69,8 @@ static void tell_gone(fm__conn *c)
 void fm__conn_refuse(fm__conn *c, int status, const char *why)
 {
     fm_str body = {0};
-    if (c->http->opt.refusal) c->http->opt.refusal(c->http->opt.ctx, status, why, &body);
+    if (c->http->opt.refusal)
+        c->http->opt.refusal(c->http->opt.ctx, &c->x, status, why, &body);
     else fm_str_printf(&body, "{\"error\":\"%s\"}", why);
     c->head.keep_alive = 0;
     c->linger          = 1;
@@ -107,6 +108,26 @@ static void begin_body(fm__conn *c)
         bufferevent_write(c->bev, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 }
 
+static int has_body(const fm__conn *c) { return c->head.chunked || c->head.content_length > 0; }
+
+/* 1: the handler wants none of it. */
+static int is_refused(fm__conn *c)
+{
+    fm_http  *h    = c->http;
+    const int keep = c->head.keep_alive;
+    if (!h->opt.admit || !has_body(c)) return 0;
+    c->head.keep_alive = 0; /* what follows may be the body */
+    c->linger          = 1;
+    c->phase           = FM__HANDLING;
+    h->n_exchange++;
+    if (h->opt.admit(h->opt.ctx, &c->x)) return 1;
+    h->n_exchange--;
+    c->phase           = FM__READ_HEAD;
+    c->linger          = 0;
+    c->head.keep_alive = keep;
+    return 0;
+}
+
 /* 1: there may be more to do at once. */
 static int read_head(fm__conn *c)
 {
@@ -141,6 +162,7 @@ static int read_head(fm__conn *c)
     c->x.method = c->head.method;
     c->x.path   = c->head.path;
     c->x.query  = c->head.query;
+    if (is_refused(c)) return 0;
     begin_body(c);
     return c->phase == FM__READ_BODY;
 }
@@ -178,7 +200,8 @@ static int read_body(fm__conn *c)
     if (!status) return 0;
     gather_body(c);
     fm__conn_set_deadline(c, 0);
-    c->phase = FM__HANDLING;
+    c->x.received = fm_now();
+    c->phase      = FM__HANDLING;
     h->n_exchange++;
     h->opt.handle(h->opt.ctx, &c->x);
     return 1;
@@ -188,6 +211,8 @@ static void swallow(fm__conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     evbuffer_drain(in, evbuffer_get_length(in));
+    if (c->phase == FM__LINGERING && fm_now() - c->lingers_since < linger_most)
+        fm__conn_set_deadline(c, linger_seconds); /* it is still sending, and will read then */
 }
 
 void fm__conn_advance(fm__conn *c)
@@ -223,7 +248,8 @@ static void on_drained(struct bufferevent *bev, void *arg)
         fm__conn_cut(c);
         return;
     }
-    c->phase = FM__LINGERING;
+    c->phase         = FM__LINGERING;
+    c->lingers_since = fm_now();
     if (!c->http->tls) shutdown(bufferevent_getfd(bev), SHUT_WR);
     fm__conn_set_deadline(c, linger_seconds);
 }

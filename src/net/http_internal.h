@@ -38,6 +38,7 @@ typedef struct fm__conn {
     size_t              scanned;   /* of the input: no empty line up to here */
     int                 timing;    /* the head has begun to arrive */
     int                 linger;
+    double              lingers_since; /* fm_now() */
     int                 working; /* inside fm__conn_advance */
     char                peer[64];
     struct fm__conn    *prev, *next;

@@ -2,7 +2,11 @@
 /* The whole engine on the GPU back end: batching, chunks, the prefix cache,
  * preemption and padding move no token, and the CPU says nearly the same. */
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "check.h"
@@ -71,6 +75,52 @@ static void compare(const char *name)
 FM_TEST(engine_v3)
 {
     compare("v3");
+}
+
+static std::string read_file(const std::string &path)
+{
+    std::ifstream f(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(f), std::istreambuf_iterator<char>()};
+}
+
+/* A copy of the model in which the embedding of one token has a NaN. */
+static std::string spoil_token(const std::string &model, int token)
+{
+    char        dir[] = "/tmp/fathom-spoilt-XXXXXX";
+    std::string all   = read_file(model + "/model.safetensors");
+    uint64_t    n_header;
+    long        begin = 0, rows = 0, width = 0;
+    memcpy(&n_header, all.data(), sizeof n_header);
+    const size_t at = all.find("model.embed_tokens.weight");
+    FM_CHECK(at < n_header && mkdtemp(dir) != NULL);
+    FM_CHECK(sscanf(all.c_str() + all.find("[", at), "[%ld,%ld]", &rows, &width) == 2);
+    FM_CHECK(sscanf(all.c_str() + all.find("data_offsets", at), "data_offsets\":[%ld", &begin) == 1);
+    all[8 + n_header + (size_t)begin + 2 * (size_t)(token * width)]     = (char)0xc0;
+    all[8 + n_header + (size_t)begin + 2 * (size_t)(token * width) + 1] = (char)0x7f;
+    std::ofstream(std::string(dir) + "/model.safetensors", std::ios::binary) << all;
+    std::ofstream(std::string(dir) + "/config.json") << read_file(model + "/config.json");
+    return dir;
+}
+
+/* Token 68 is in the third prompt alone.  Its request fails, also where the step after
+ * it was launched before that was known, and the others say what they always say. */
+FM_TEST(a_request_whose_logits_are_not_finite_fails_alone)
+{
+    const std::string     good = data("v3"), bad = spoil_token(good, 68);
+    const fm_engine_asked whole = {good.c_str(), "cuda", "16", "64", "2048", 0, 0};
+    const fm_answers_of   want  = ask(whole);
+    for (const char *device : {"cuda", "cpu"}) {
+        const fm_engine_asked spoilt = {bad.c_str(), device, "16", "64", "2048", 0, 0};
+        const fm_answers_of   got    = ask(spoilt);
+        for (int i = 0; i < FM_N_ASKED; i++) {
+            FM_CHECK(!want.failed[i] && got.failed[i] == (i == 2));
+            const int n_equal = i == 2 ? 0 : device == std::string("cuda") ? FM_N_ANSWER : 1;
+            for (int k = 0; k < n_equal; k++) FM_CHECK(got.token[i][k] == want.token[i][k]);
+        }
+    }
+    (void)remove((bad + "/model.safetensors").c_str());
+    (void)remove((bad + "/config.json").c_str());
+    (void)rmdir(bad.c_str());
 }
 
 static std::string transcript_of(const fm_workload &w)

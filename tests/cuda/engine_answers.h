@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     int32_t     token[FM_N_ASKED][FM_N_ANSWER];
+    int         failed[FM_N_ASKED]; /* it ended with FM_FINISH_ERROR */
     const char *why; /* of a failure */
 } fm_answers_of;
 

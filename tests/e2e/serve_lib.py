@@ -32,7 +32,7 @@ class Server:
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.log = []
         for line in self.process.stderr:
-            found = re.search(r"listening on (https?)://127\.0\.0\.1:(\d+)", line)
+            found = re.search(r"listening on (https?)://[\d.]+:(\d+)", line)
             if found:
                 self.port = int(found[2])
                 break

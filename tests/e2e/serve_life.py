@@ -274,19 +274,32 @@ def test_cors():
     with Server("--cors-origins", "https://a.example,https://b.example", "--api-key", "k") as s:
         status, h, _ = s.ask("OPTIONS", "/v1/chat/completions", headers=ask)
         same((status, h["Access-Control-Allow-Origin"], h["Vary"]), (200, "https://a.example", "Origin"))
-        assert "Authorization" in h["Access-Control-Allow-Headers"]
+        same(h["Access-Control-Allow-Headers"], None)
+        # what the JavaScript packages openai and @anthropic-ai/sdk send
+        names = ("authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,"
+                 "x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout,"
+                 "anthropic-version,anthropic-beta,anthropic-dangerous-direct-browser-access,x-api-key,openai-organization,"
+                 "openai-project,idempotency-key,x-request-id")
+        more = {"Access-Control-Request-Headers": names, "Access-Control-Request-Private-Network": "true"}
+        for path in ("/v1/chat/completions", "/v1/messages", "/v1/models"):
+            status, h, _ = s.ask("OPTIONS", path, headers=dict(ask, **more))
+            same((status, h["Access-Control-Allow-Headers"]), (200, names))
+            same(h["Access-Control-Allow-Private-Network"], "true")
+        same(s.ask("OPTIONS", path, headers=dict(ask, Origin="https://c.example", **more))[1]["Access-Control-Allow-Headers"], None)
         status, h, _ = s.ask("GET", "/v1/models", headers={"Origin": "https://b.example"})
         same((status, h["Access-Control-Allow-Origin"]), (401, "https://b.example")) # errors can be read, too
         status, h, _ = s.ask("OPTIONS", "/v1/models", headers=dict(ask, Origin="https://c.example"))
-        same((status, h["Access-Control-Allow-Origin"]), (401, None))
+        same((status, h["Access-Control-Allow-Origin"]), (403, None))
         body = {"prompt": "a", "max_tokens": 2, "stream": True}
         status, h, _ = s.ask("POST", "/v1/completions", body, {"Origin": "https://a.example", "Authorization": "Bearer k"})
         same((status, h["Access-Control-Allow-Origin"]), (200, "https://a.example"))
+        assert "x-request-id" in h["Access-Control-Expose-Headers"]
     with Server("--cors-origins", "*") as s:
         same(s.ask("GET", "/v1/models", headers={"Origin": "null"})[1]["Access-Control-Allow-Origin"], "*")
     with Server() as s:
         same(s.ask("GET", "/v1/models", headers={"Origin": "https://a.example"})[1]["Access-Control-Allow-Origin"], None)
-        same(s.ask("OPTIONS", "/v1/models", headers=ask)[0], 405)
+        same(s.ask("OPTIONS", "/v1/models", headers=ask)[0], 403)
+        same(s.ask("OPTIONS", "/v1/models")[0], 405)
 
 
 def test_batch_log():

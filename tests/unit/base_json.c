@@ -133,12 +133,38 @@ static void members_of_something_else(void **state)
     json_decref(v);
 }
 
+static void integers_that_64_bits_do_not_hold(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a\": 18446744073709551615, \"b\": -99999999999999999999, \"c\": 7,"
+        " \"d\": \"99999999999999999999 \\\" 99999999999999999999\","
+        " \"e\": [9223372036854775807, 9223372036854775808, 1.5e3]}";
+    json_t *v = NULL;
+    int64_t i = 0;
+    assert_int_equal(fm_json_parse(&v, text, strlen(text), "t"), FM_OK);
+    assert_true(json_number_value(json_object_get(v, "a")) == 0x1p64);
+    assert_string_equal(json_string_value(json_object_get(v, "d")),
+                        "99999999999999999999 \" 99999999999999999999");
+    assert_true(json_number_value(json_array_get(json_object_get(v, "e"), 1)) == 0x1p63);
+    assert_int_equal(fm_json_int(&i, v, "c", 0, 9, (fm_json_at){"t", ""}), FM_OK);
+    assert_int_equal(i, 7); /* those beside them stay integers */
+    assert_int_equal(fm_json_int(&i, v, "b", 0, 9, (fm_json_at){"t", ""}), FM_E_FORMAT);
+    assert_non_null(strstr(fm_why(), "t: b is -100000000000000000000, must be between 0 and 9"));
+    json_decref(v);
+    assert_int_equal(fm_json_parse(&v, "[99999999999999999999", 21, "t"), FM_E_FORMAT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(broken_text), cmocka_unit_test(nesting_is_bounded),
-        cmocka_unit_test(files),       cmocka_unit_test(integers),
-        cmocka_unit_test(other_kinds), cmocka_unit_test(members_of_something_else),
+        cmocka_unit_test(broken_text),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(files),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(other_kinds),
+        cmocka_unit_test(members_of_something_else),
+        cmocka_unit_test(integers_that_64_bits_do_not_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

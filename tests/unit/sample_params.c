@@ -141,6 +141,9 @@ static void finish_names(void **state)
     assert_string_equal(fm_finish_name(FM_FINISH_STOP), "stop");
     assert_string_equal(fm_finish_name(FM_FINISH_LENGTH), "length");
     assert_string_equal(fm_finish_name(FM_FINISH_ABORT), "abort");
+    assert_string_equal(fm_finish_name(FM_FINISH_ERROR), "error");
+    assert_string_equal(fm_finish_why(FM_FINISH_LENGTH), "");
+    assert_non_null(strstr(fm_finish_why(FM_FINISH_ERROR), "not finite"));
 }
 
 int main(void)

@@ -123,6 +123,23 @@ static void a_row_too_many_is_nobodys(void **state)
     assert_int_equal(fm_request_n_output(q), 2);
 }
 
+static void logits_that_are_not_finite_end_one_request(void **state)
+{
+    (void)state;
+    fm_request *r = submit(0, 9), *q = submit(1, 9);
+    launch();
+    const fm_batch *b = launch(); /* started from a choice that turns out to be none */
+    commit(FM_NO_TOKEN, WORD);
+    assert_int_equal(r->state, FM_REQ_DONE);
+    assert_int_equal(r->finish, FM_FINISH_ERROR);
+    assert_int_equal(fm_request_n_output(r), 0);
+    assert_null(fm_sched_out(s, b, 0)->r);
+    commit(WORD, FM_NO_TOKEN);
+    assert_int_equal(q->finish, FM_FINISH_ERROR);
+    assert_int_equal(fm_request_n_output(q), 1); /* what it had stays */
+    assert_int_equal(fm_sched_get_stats(s).n_output, 1);
+}
+
 static void ends_from_outside_at_the_next_commit(void **state)
 {
     (void)state;
@@ -202,6 +219,7 @@ int main(void)
         WIDE(rows_start_from_choices),
         WIDE(an_end_by_length_is_known_ahead),
         WIDE(a_row_too_many_is_nobodys),
+        WIDE(logits_that_are_not_finite_end_one_request),
         WIDE(ends_from_outside_at_the_next_commit),
         cmocka_unit_test(nobody_is_preempted_ahead),
         WIDE(a_prefix_is_shared_while_it_is_computed),

@@ -110,7 +110,13 @@ static void test_unfinished(void **state)
     (void)state;
     check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\n```json\n{\"a\": \"long",
           "[0# f:{\"a\": \"long");
-    check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\n``", BEGIN "function" SEP "f\n``");
+    check(FM_TOOLS_V3, BEGINS BEGIN "function" SEP "f\n``", "");
+    check(FM_TOOLS_V3, "Let me see." BEGINS BEGIN "function" SEP "get_wea", "Let me see.");
+    check(FM_TOOLS_V3, BEGINS BEGIN "func", "");
+    check(FM_TOOLS_V3, BEGINS V3("f", "{}") "\n<｜tool▁call▁be", "[0# f:{}");
+    check(FM_TOOLS_V31, BEGINS BEGIN "get_wea", "");
+    check(FM_TOOLS_V31, BEGINS BEGIN "f" SEP "{\"a\": 1}<｜tool▁call▁e", "[0# f:{\"a\": 1}");
+    check(FM_TOOLS_KIMI, "hi" K_BEGINS "<|tool_call_begin|>functions.get", "hi");
     check(FM_TOOLS_V3, "x <｜tool▁calls", "x <｜tool▁calls");
     check(FM_TOOLS_V3, "x \n\n", "x \n\n");
     check(FM_TOOLS_V3, BEGINS, "");

@@ -95,7 +95,8 @@ void fm__post_step(fm_engine *e, const fm_step *s)
         if (!o->is_taken) continue;
         fm_job *j = o->r->user;
         if (j->reported) continue;
-        if (o->is_score) post_score(e, j, o, &e->sampled[i]);
+        if (e->sampled[i].id == FM_NO_TOKEN) finish(j, FM_FINISH_ERROR);
+        else if (o->is_score) post_score(e, j, o, &e->sampled[i]);
         else post_token(e, j, o->pos + 2 - j->request.n_prompt, &e->sampled[i]);
     }
 }

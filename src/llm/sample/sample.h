@@ -17,10 +17,14 @@
 /* One sentence naming the field that is out of range. */
 fm_status fm_sampling_check(const fm_sampling *p, int vocab);
 
+/* In place of a token where some logit of the row, before any mask or penalty, is
+ * NaN or infinite. */
+enum { FM_NO_TOKEN = -1 };
+
 /* Log-probabilities are taken after penalties and temperature (greedy: 1) and
  * before the filters; 0 and none unless the parameters ask for them. */
 typedef struct {
-    int32_t        id;
+    int32_t        id; /* FM_NO_TOKEN: the logits were not finite */
     float          logprob;
     int            n_top; /* fewer than asked when fewer tokens are possible */
     fm_top_logprob top[FM_MAX_TOP_LOGPROBS]; /* best first, ties by lower id */
@@ -35,7 +39,8 @@ size_t    fm_sampler_bytes(int vocab);
 /* Changes `logits` [vocab] in place.  output[0..n_output) are the tokens
  * generated so far; eos[0..n_eos) and the request's stop ids are masked until
  * min_new_tokens.  A logit of NaN counts as -inf; if nothing is possible the
- * answer is token 0 with log-probability -inf. */
+ * answer is token 0 with log-probability -inf.  Whoever has the logits of a model
+ * asks fm_all_finite() first: masks put infinities there that mean no harm. */
 void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t *output,
                int n_output, const int32_t *eos, int n_eos, fm_sampled *out);
 

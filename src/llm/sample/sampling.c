@@ -23,8 +23,17 @@ const char *fm_finish_name(fm_finish f)
     case FM_FINISH_STOP: return "stop";
     case FM_FINISH_LENGTH: return "length";
     case FM_FINISH_ABORT: return "abort";
+    case FM_FINISH_ERROR: return "error";
     }
     return "unknown";
+}
+
+const char *fm_finish_why(fm_finish f)
+{
+    if (f != FM_FINISH_ERROR) return "";
+    return "the model's logits are not finite (NaN or infinity), so no token can be chosen: a "
+           "weight "
+           "of the checkpoint is damaged, or the arithmetic overflowed";
 }
 
 /* Written so that NaN is outside every range. */

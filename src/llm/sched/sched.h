@@ -124,8 +124,8 @@ typedef struct {
 const fm_out *fm_sched_out(const fm_sched *s, const fm_batch *b, int i); /* of a valid batch */
 
 /* The oldest step ran and its out row i gave token[i]: append, publish, finish
- * by eos, stop ids or length, release.  token[i] of a row that is a score or is
- * dropped is not read. */
+ * by eos, stop ids or length, release.  FM_NO_TOKEN ends the request with
+ * FM_FINISH_ERROR.  token[i] of a row that is a score or is dropped is not read. */
 void fm_sched_commit(fm_sched *s, const int32_t *token);
 
 /* The planned step did not run, or failed: its rows are planned again.  A new

@@ -97,6 +97,10 @@ static void commit_samples(fm_sched *s, fm__step *t, const fm__slot *slot, const
     fm_request   *r   = slot->r;
     const int32_t out = slot->out0 + slot->n_score;
 
+    if (token[out] == FM_NO_TOKEN) {
+        r->finish = FM_FINISH_ERROR;
+        return;
+    }
     take_token(s, r, token[out]);
     t->out[out].is_taken = 1;
     for (int32_t i = out + 1; i < out + slot->n_sample; i++) {

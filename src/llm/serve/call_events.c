@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the engine's events to bytes on the wire. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 
@@ -29,6 +30,7 @@ static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm__eve
         m->n_cached_token += a->n_cached;
     }
     if (ev->finish == FM_FINISH_ABORT) m->n_aborted++;
+    if (ev->finish == FM_FINISH_ERROR) m->n_nonfinite++;
     m->n_request++;
 }
 
@@ -61,6 +63,16 @@ static void end_flush(fm_serve *s, fm__call *c, const fm__event *ev, const char 
     fm__call_drop(s, c);
 }
 
+/* No token could be chosen for one of its answers: the request as a whole has failed. */
+static void end_in_error(fm_serve *s, fm__call *c, const char *why)
+{
+    FM_WARN("serve", "request %s failed: %s", c->name, why);
+    if (c->probe)
+        fm__probes_end(s, why);
+    else
+        fm__call_fail(s, c, 500, why);
+}
+
 void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
 {
     const char *text = s->events.text.text ? s->events.text.text + ev->text_at : "";
@@ -80,10 +92,15 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
     fm__answer_add(a, ev, &s->events);
     measure(s, c, a, ev);
     c->n_ended += ev->finish != FM_FINISH_NONE;
+    if (ev->finish == FM_FINISH_ERROR) {
+        end_in_error(s, c, fm_finish_why(ev->finish));
+        return;
+    }
     if (c->ask->stream) {
         if (ev->prompt_at < 0) note_news(s, c, a); /* the prompt's logprobs come with the answer */
     } else if (c->n_ended == c->n_answer) {
-        if (c->probe) fm__probes_end(s);
+        if (c->probe)
+            fm__probes_end(s, NULL);
         else send_whole(s, c);
     }
 }

@@ -30,7 +30,8 @@ static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
     c->x           = x;
     c->dialect     = d;
     c->tokenizer   = s->facts.tokenizer;
-    c->began       = x->began;
+    c->responses   = s->responses;
+    c->began       = x->received; /* how long the upload took is the client's affair */
     c->created     = (int64_t)time(NULL);
     c->incremental = s->opt->incremental_streaming_output;
     c->load        = 1;
@@ -99,7 +100,8 @@ void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why)
         if (fm_exchange_write(x, body.text, body.len) == FM_OK) fm_exchange_end(x);
     } else {
         if (c->dialect) c->dialect->error(&body, status, why);
-        else fm__put_error(&body, status, why);
+        else
+            fm__put_error_at(&body, x->path, status, why);
         fm_exchange_reply(x, status, "application/json",
                           status == 429 ? "Retry-After: 1\r\n" : NULL, body.text, body.len);
     }
@@ -117,16 +119,13 @@ static int has_room(const fm_serve *s, int others, int more)
 
 static int refuse_now(fm_serve *s, fm_exchange *x)
 {
-    fm_str body = {0};
     if (s->draining) {
         fm__reply_error(x, 503, "the server is shutting down");
         return 1;
     }
     if (has_room(s, s->load, 1)) return 0;
     s->metrics.n_refused++;
-    fm__put_error(&body, 429, "the queue is full; try again later");
-    fm_exchange_reply(x, 429, "application/json", "Retry-After: 1\r\n", body.text, body.len);
-    fm_str_fini(&body);
+    fm__reply_error(x, 429, "the queue is full; try again later");
     return 1;
 }
 
@@ -217,13 +216,16 @@ void fm__call_begin_probe(fm_serve *s, fm_exchange *x)
     if (!s->probe) run_probe(s, c);
 }
 
-void fm__probes_end(fm_serve *s)
+void fm__probes_end(fm_serve *s, const char *why)
 {
     s->probe = NULL;
     for (fm__call *c = s->calls, *next; c; c = next) {
         next = c->next;
         if (!c->probe) continue;
-        fm_exchange_reply(c->x, 200, "text/plain", NULL, "", 0);
+        if (why)
+            fm__reply_error(c->x, 503, why);
+        else
+            fm_exchange_reply(c->x, 200, "text/plain", NULL, "", 0);
         fm__call_drop(s, c);
     }
 }

@@ -8,7 +8,10 @@
 static char *lines_for(const char *origin)
 {
     fm_str s = {0};
-    fm_str_printf(&s, "Access-Control-Allow-Origin: %s\r\n", origin);
+    fm_str_printf(&s,
+                  "Access-Control-Allow-Origin: %s\r\n"
+                  "Access-Control-Expose-Headers: x-request-id, Retry-After\r\n",
+                  origin);
     if (strcmp(origin, "*")) fm_str_puts(&s, "Vary: Origin\r\n");
     return s.text;
 }
@@ -47,6 +50,28 @@ void fm__cors_fini(fm__cors *c)
     *c = (fm__cors){0};
 }
 
+int fm__cors_allows(const fm__cors *c, const char *origin)
+{
+    for (int i = 0; i < c->n; i++)
+        if (!strcmp(c->origin[i], "*") || !strcmp(c->origin[i], origin)) return 1;
+    return 0;
+}
+
+/* Whatever headers the page wants to send: which ones a client library has changes
+ * with its version, and none of them lets a page in that is not listed. */
+static void reply_preflight(fm_exchange *x)
+{
+    const char *headers = fm_exchange_header(x, "Access-Control-Request-Headers");
+    fm_str      more    = {0};
+    fm_str_puts(&more, "Access-Control-Allow-Methods: GET, POST, PUT, DELETE\r\n"
+                       "Access-Control-Max-Age: 600\r\n");
+    if (headers && *headers) fm_str_printf(&more, "Access-Control-Allow-Headers: %s\r\n", headers);
+    if (fm_exchange_header(x, "Access-Control-Request-Private-Network"))
+        fm_str_puts(&more, "Access-Control-Allow-Private-Network: true\r\n");
+    fm_exchange_reply(x, 200, "text/plain", more.text, "", 0);
+    fm_str_fini(&more);
+}
+
 int fm__cors_handle(const fm__cors *c, fm_exchange *x)
 {
     const char *origin = c->n ? fm_exchange_header(x, "Origin") : NULL;
@@ -55,10 +80,6 @@ int fm__cors_handle(const fm__cors *c, fm_exchange *x)
     if (!x->always || strcmp(x->method, "OPTIONS") ||
         !fm_exchange_header(x, "Access-Control-Request-Method"))
         return 0;
-    fm_exchange_reply(x, 200, "text/plain",
-                      "Access-Control-Allow-Methods: GET, POST, PUT\r\n"
-                      "Access-Control-Allow-Headers: Authorization, Content-Type, x-api-key, "
-                      "anthropic-version\r\nAccess-Control-Max-Age: 600\r\n",
-                      "", 0);
+    reply_preflight(x);
     return 1;
 }

@@ -17,6 +17,9 @@ typedef struct {
 fm_status fm__cors_init(fm__cors *c, const char *list);
 void      fm__cors_fini(fm__cors *c);
 
+/* Is it one of the list? */
+int fm__cors_allows(const fm__cors *c, const char *origin);
+
 /* Gives the exchange its header lines.  1: it was the browser's question
  * beforehand, and is answered. */
 int fm__cors_handle(const fm__cors *c, fm_exchange *x);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 /* Seconds, finer at the low end than SGLang's: small models are quick. */
 static const double ttft_bound[] = {0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1,   2,
@@ -124,6 +125,9 @@ static void put_counters(page *p, const fm__metrics *m, const fm_engine_info *e)
               (double)m->n_aborted);
     put_value(p, "counter", "num_refused_requests_total",
               "Requests refused because the queue was full.", (double)m->n_refused);
+    put_value(p, "counter", "nonfinite_logits_total",
+              "Answers that failed because their logits were NaN or infinite.",
+              (double)m->n_nonfinite);
     put_value(p, "counter", "num_retracted_requests_total", "Sequences sent back to the queue.",
               (double)e->sched.n_preemption);
     put_value(p, "counter", "evicted_tokens_total", "Cached tokens that made room.",
@@ -131,6 +135,8 @@ static void put_counters(page *p, const fm__metrics *m, const fm_engine_info *e)
     put_value(p, "counter", "forward_execution_seconds_total", "Time in forward passes.",
               e->forward_seconds);
     put_value(p, "counter", "num_steps_total", "Forward passes.", (double)e->sched.n_step);
+    put_value(p, "counter", "log_lines_dropped_total",
+              "Log lines dropped because standard error was not read.", (double)fm_log_n_dropped());
     put_value(p, "counter", "http_2xx_total", "Replies with success.", (double)m->n_status[2]);
     put_value(p, "counter", "http_4xx_total", "Replies that blame the request.",
               (double)m->n_status[4]);

@@ -19,6 +19,7 @@ typedef struct {
     fm__histogram prompt_tokens, generation_tokens; /* tokens */
     int64_t       n_prompt_token, n_output_token, n_cached_token;
     int64_t       n_request, n_aborted, n_refused; /* refused: 429 */
+    int64_t       n_nonfinite; /* answers that failed: their logits were NaN or infinite */
     int64_t       n_status[6];                     /* replies by hundred */
     int           n_connection;
     int           n_waiting; /* calls not yet handed to the engine */

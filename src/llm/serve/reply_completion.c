@@ -31,14 +31,19 @@ static void put_top(fm_str *out, const fm__call *c, const fm__answer *a, const f
     fm_str_puts(out, "}");
 }
 
+/* Is it left out of the text, as special tokens are? */
+static int is_hidden(const fm__call *c, const fm__answer *a, int32_t id)
+{
+    return c->tokenizer && fm_token_is_special(c->tokenizer, id) &&
+           !fm__ask_params(a->ask, a->prompt)->keep_special;
+}
+
 /* Characters a token adds to the text. */
 static size_t n_char(const fm__call *c, const fm__answer *a, int32_t id)
 {
     size_t      n = 0, chars = 0;
     const char *text = c->tokenizer ? fm_token_bytes(c->tokenizer, id, &n) : "";
-    if (n && fm_token_is_special(c->tokenizer, id) &&
-        !fm__ask_params(a->ask, a->prompt)->keep_special)
-        return 0;
+    if (is_hidden(c, a, id)) return 0;
     for (size_t i = 0; i < n; i++) chars += ((unsigned char)text[i] & 0xc0) != 0x80;
     return chars;
 }
@@ -52,7 +57,10 @@ static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
     fm_str_puts(out, "{\"tokens\":[");
     for (size_t i = 0; i < a->n_lp; i++) {
         if (i) fm_str_puts(out, ",");
-        put_key(out, c, a->lp[i].id);
+        if (is_hidden(c, a, a->lp[i].id))
+            fm_str_puts(out, "\"\""); /* joined, they are the text */
+        else
+            put_key(out, c, a->lp[i].id);
     }
     fm_str_puts(out, "],\"token_logprobs\":[");
     for (size_t i = 0; i < a->n_lp; i++) {

@@ -7,22 +7,33 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "llm/serve/page/page.h"
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 
+void fm__put_error_at(fm_str *out, const char *path, int status, const char *why)
+{
+    if (!strncmp(path, "/v1/messages", 12))
+        fm__put_messages_error(out, status, why);
+    else
+        fm__put_error(out, status, why);
+}
+
 static void reply_error_with(fm_exchange *x, int status, const char *why, const char *header)
 {
     fm_str body = {0};
-    if (!strncmp(x->path, "/v1/messages", 12)) fm__put_messages_error(&body, status, why);
-    else fm__put_error(&body, status, why);
+    fm__put_error_at(&body, x->path, status, why);
     fm_exchange_reply(x, status, "application/json", header, body.text, body.len);
     fm_str_fini(&body);
 }
 
 void fm__reply_error(fm_exchange *x, int status, const char *why)
 {
-    reply_error_with(x, status, why, status == 401 ? "WWW-Authenticate: Bearer\r\n" : NULL);
+    reply_error_with(x, status, why,
+                     status == 401   ? "WWW-Authenticate: Bearer\r\n"
+                     : status == 429 ? "Retry-After: 1\r\n"
+                                     : NULL);
 }
 
 void fm__reply_json(fm_exchange *x, const fm_str *body)
@@ -88,6 +99,7 @@ static const struct {
     {"/v1/chat/completions",      POST,       .dialect = &fm__dialect_chat},
     {"/v1/completions",           POST,       .dialect = &fm__dialect_completion},
     {"/v1/messages",              POST,       .dialect = &fm__dialect_messages},
+    {"/v1/responses",             POST,       .dialect = &fm__dialect_responses},
     {"/generate",                 POST | PUT, .dialect = &fm__dialect_generate},
     {"/v1/messages/count_tokens", POST,       .text = fm__count_tokens},
     {"/v1/tokenize",              POST,       .text = fm__tokenize},
@@ -135,50 +147,83 @@ static void reply_wrong_method(fm_exchange *x, int how)
     fm_str_fini(&allow);
 }
 
-/* Compares every byte, so that the time tells nothing about the key. */
-static int same_key(const char *given, const char *key)
-{
-    const size_t n = strlen(key), m = strlen(given);
-    unsigned     differ = (unsigned)(n ^ m);
-    for (size_t i = 0; i < m; i++)
-        differ |= (unsigned char)given[i] ^ (unsigned char)key[n ? i % n : 0];
-    return n == m && differ == 0;
-}
-
-static int is_allowed(const fm_serve *s, const fm_exchange *x)
-{
-    if (!s->opt->api_key) return 1;
-    const char *bearer = fm_exchange_header(x, "Authorization"),
-               *plain  = fm_exchange_header(x, "x-api-key");
-    if (bearer && !strncasecmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key))
-        return 1;
-    return plain && same_key(plain, s->opt->api_key);
-}
-
 static void run_route(fm_serve *s, fm_exchange *x, int i)
 {
-    if (routes[i].dialect) fm__call_begin(s, x, routes[i].dialect);
-    else if (routes[i].text) fm__call_begin_text(s, x, routes[i].text);
-    else routes[i].run(s, x);
+    if (routes[i].dialect)
+        fm__call_begin(s, x, routes[i].dialect);
+    else if (routes[i].text)
+        fm__call_begin_text(s, x, routes[i].text);
+    else
+        routes[i].run(s, x);
+}
+
+static int find_route(const fm_exchange *x)
+{
+    int i = 0;
+    while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
+    return i;
+}
+
+/* NULL: it does not ask for one model. */
+static const char *model_asked_for(const fm_exchange *x)
+{
+    static const char models[] = "/v1/models/";
+    const size_t      n        = strlen(models);
+    return method_of(x->method) == GET && !strncmp(x->path, models, n) ? x->path + n : NULL;
+}
+
+static int is_fit_for_header(const char *id)
+{
+    const size_t n = strlen(id);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)id[i] <= ' ' || (unsigned char)id[i] >= 0x7f) return 0;
+    return n > 0 && n < sizeof((fm_exchange *)0)->request_id;
+}
+
+/* The client's name for it, or one of ours; it is in the reply and in the access log. */
+static void name_request(fm_serve *s, fm_exchange *x)
+{
+    const char *given = fm_exchange_header(x, "x-request-id");
+    if (x->request_id[0]) return;
+    if (given && is_fit_for_header(given)) {
+        snprintf(x->request_id, sizeof x->request_id, "%s", given);
+        return;
+    }
+    const uint64_t n = s->n_named++;
+    snprintf(x->request_id, sizeof x->request_id, "req_%08x%08x%08x", fm_rng_u32(~s->key, n * 3),
+             fm_rng_u32(~s->key, n * 3 + 1), fm_rng_u32(~s->key, n * 3 + 2));
+}
+
+/* What is known from the head alone. */
+int fm__serve_admit(void *ctx, fm_exchange *x)
+{
+    const fm_serve *s     = ctx;
+    const int       i     = find_route(x);
+    const int       found = i < N_ROUTE;
+    name_request(ctx, x);
+    if (fm__cors_handle(&s->cors, x)) return 1;
+    if (fm__gate_refuses(s, x, found && routes[i].how & OPEN)) return 1;
+    if (found && routes[i].how & method_of(x->method)) return 0;
+    if (found)
+        reply_wrong_method(x, routes[i].how);
+    else if (!model_asked_for(x) && !fm__is_response_path(x))
+        fm__reply_error(x, 404, "there is nothing at this path");
+    else
+        return 0;
+    return 1;
 }
 
 void fm__serve_handle(void *ctx, fm_exchange *x)
 {
-    static const char models[] = "/v1/models/";
-    fm_serve         *s        = ctx;
-    const int         how      = method_of(x->method);
-    int               i        = 0;
-    if (fm__cors_handle(&s->cors, x)) return;
-    while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
-    const int found = i < N_ROUTE;
-    if (!(found && routes[i].how & OPEN) && !is_allowed(s, x))
-        fm__reply_error(x, 401, "a valid API key is needed");
-    else if (found && !(routes[i].how & how))
-        reply_wrong_method(x, routes[i].how);
-    else if (found) run_route(s, x, i);
-    else if (!strncmp(x->path, models, strlen(models)) && how == GET)
-        fm__reply_one_model(s, x, x->path + strlen(models));
-    else fm__reply_error(x, 404, "there is nothing at this path");
+    fm_serve *s = ctx;
+    if (fm__serve_admit(s, x)) return;
+    const char *model = model_asked_for(x);
+    if (model)
+        fm__reply_one_model(s, x, model);
+    else if (fm__is_response_path(x))
+        fm__handle_response(s, x);
+    else
+        run_route(s, x, find_route(x));
 }
 
 void fm__serve_gone(void *ctx, fm_exchange *x)
@@ -201,6 +246,8 @@ static void write_access_line(fm_serve *s, const fm_exchange *x)
     fm__put_word(&line, x->method);
     fm_str_puts(&line, ",\"path\":");
     fm__put_word(&line, x->path);
+    fm_str_puts(&line, ",\"request_id\":");
+    fm__put_word(&line, x->request_id);
     fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu",
                   x->status, fm_now() - x->began, x->body_len, x->sent_bytes);
     if (c && c->ask) {
@@ -213,7 +260,7 @@ static void write_access_line(fm_serve *s, const fm_exchange *x)
             c->ask->stream ? "true" : "false", (long long)u.prompt, (long long)u.cached,
             (long long)u.output);
     }
-    fm_str_puts(&line, "}");
+    fm_str_puts(&line, "}\n");
     s->hooks.access(s->hooks.ctx, line.text);
     fm_str_fini(&line);
 }
@@ -225,8 +272,8 @@ void fm__serve_ended(void *ctx, const fm_exchange *x)
     if (s->opt->log_requests && s->hooks.access) write_access_line(s, x);
 }
 
-void fm__serve_refusal(void *ctx, int status, const char *why, fm_str *body)
+void fm__serve_refusal(void *ctx, const fm_exchange *x, int status, const char *why, fm_str *body)
 {
     (void)ctx;
-    fm__put_error(body, status, why);
+    fm__put_error_at(body, x->path, status, why);
 }

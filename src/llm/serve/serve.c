@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "llm/serve/responses_store.h"
 #include "llm/serve/serve_internal.h"
 
 static const double tick_seconds = 0.05, flush_seconds = 5;
@@ -25,6 +26,7 @@ static fm_http_options http_options(fm_serve *s)
     h.max_connections = (int)s->opt->max_connections;
     h.max_body_bytes  = (size_t)s->opt->max_body_mb << 20;
     if (h.max_held_bytes < 4 * h.max_body_bytes) h.max_held_bytes = 4 * h.max_body_bytes;
+    h.admit   = fm__serve_admit;
     h.handle  = fm__serve_handle;
     h.gone    = fm__serve_gone;
     h.ended   = fm__serve_ended;
@@ -52,6 +54,7 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
     const fm_http_options h  = http_options(s);
     fm_status             rc = fm_loop_create(&s->loop);
     if (rc == FM_OK) rc = fm__cors_init(&s->cors, opt->cors_origins);
+    if (rc == FM_OK) rc = fm__responses_create(&s->responses);
     if (rc == FM_OK) rc = fm_http_create(&s->http, s->loop, &h);
     if (rc != FM_OK) {
         fm_serve_destroy(s);
@@ -61,18 +64,45 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
     return FM_OK;
 }
 
-/* The first signal: no more requests; those under way end. */
-static void on_signal(void *ctx)
+static void say_ending(const fm_serve *s, const char *words, int64_t n, const char *of_what)
 {
-    fm_serve *s = ctx;
-    if (s->draining) {
-        s->result = fm_fail(FM_E_CANCELLED, "told twice to stop");
-        fm_loop_stop(s->loop);
-        return;
-    }
+    char line[160];
+    snprintf(line, sizeof line, "fathom serve: %s; %lld %s\n", words, (long long)n, of_what);
+    if (s->hooks.ending) s->hooks.ending(s->hooks.ctx, line);
+}
+
+/* No more requests; those under way end. */
+static void drain(fm_serve *s, const char *why)
+{
+    say_ending(s, why, fm_http_n_exchange(s->http), "requests under way end first");
     s->draining    = 1;
     s->drain_began = fm_now();
     fm_http_drain(s->http);
+}
+
+static void on_signal(void *ctx)
+{
+    fm_serve *s = ctx;
+    if (!s->draining) {
+        drain(s, "told to stop");
+        return;
+    }
+    s->result = fm_fail(FM_E_CANCELLED, "told twice to stop");
+    fm_loop_stop(s->loop);
+}
+
+/* A shell and the kernel both send it, so a second one means nothing. */
+static void on_hangup(void *ctx)
+{
+    fm_serve *s = ctx;
+    if (!s->draining) drain(s, "the terminal is gone, stopping");
+}
+
+static fm_status watch_hangup(fm_serve *s)
+{
+    struct sigaction now;
+    if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN) return FM_OK; /* nohup */
+    return fm_loop_signal(&s->hangup, s->loop, SIGHUP, on_hangup, s);
 }
 
 static void on_tick(void *ctx)
@@ -109,6 +139,7 @@ static fm_status start(fm_serve *s)
     FM_TRY(fm_loop_timer(&s->tick, s->loop, tick_seconds, on_tick, s));
     FM_TRY(fm_loop_signal(&s->terminate, s->loop, SIGTERM, on_signal, s));
     FM_TRY(fm_loop_signal(&s->interrupt, s->loop, SIGINT, on_signal, s));
+    FM_TRY(watch_hangup(s));
     FM_TRY(fm__workers_start(&s->workers, (int)s->opt->tokenizer_worker_num, &s->facts, s->bell));
     FM_TRY(fm__engine_start(&s->engine_thread, s->engine, s->bell,
                             s->hooks.batch ? (int)s->opt->decode_log_interval : 0));
@@ -139,6 +170,7 @@ fm_status fm_serve_run(fm_serve *s, fm_engine *e)
         if (rc == FM_E_CANCELLED) return rc; /* threads may be deep in a step */
     }
     stop(s);
+    if (rc == FM_OK) say_ending(s, "stopped", s->metrics.n_request, "answers were given");
     return rc;
 }
 
@@ -150,8 +182,10 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_event_destroy(s->tick);
     fm_loop_event_destroy(s->terminate);
     fm_loop_event_destroy(s->interrupt);
+    fm_loop_event_destroy(s->hangup);
     fm_loop_destroy(s->loop);
     fm__cors_fini(&s->cors);
+    fm__responses_destroy(s->responses);
     fm__events_fini(&s->events);
     free(s);
 }

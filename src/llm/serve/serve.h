@@ -37,6 +37,7 @@ typedef struct fm_serve fm_serve;
 typedef struct {
     void (*ready)(void *ctx, const char *url);   /* it listens; or NULL */
     void (*access)(void *ctx, const char *line); /* one JSON line per request; or NULL */
+    void (*ending)(void *ctx, const char *line); /* it was told to stop, it has stopped; or NULL */
     void (*batch)(void *ctx, const char *lines); /* what the engine did; or NULL */
     void *ctx;
 } fm_serve_hooks;
@@ -46,9 +47,11 @@ typedef struct {
 fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_options *engine_opt,
                           const fm_serve_hooks *hooks);
 
-/* Serves until SIGTERM or SIGINT: then no new requests, those under way end,
- * FM_OK.  A second signal: FM_E_CANCELLED at once, with threads still at work;
- * the caller can only _exit().  The engine is the caller's again afterwards. */
+/* Serves until SIGTERM, SIGINT or SIGHUP: then no new requests, those under way end,
+ * FM_OK.  A second SIGTERM or SIGINT: FM_E_CANCELLED at once, with threads still at
+ * work; the caller can only _exit().  SIGHUP, the loss of the terminal, may come more
+ * than once and never cuts anything short; where it is ignored (nohup), it stays so.
+ * The engine is the caller's again afterwards. */
 fm_status fm_serve_run(fm_serve *s, fm_engine *e);
 void      fm_serve_destroy(fm_serve *s); /* NULL is fine */
 

@@ -245,12 +245,19 @@ void fm_tool_calls_push(fm_tool_calls *t, const char *text, size_t len)
         }
 }
 
+/* The text was cut off: what is held of a mark or of a call's head is nobody's. */
+static int is_cut_markup(const fm_tool_calls *t)
+{
+    return t->at == FM_TOOLS_IN_HEAD || t->at == FM_TOOLS_BETWEEN;
+}
+
 void fm_tool_calls_end(fm_tool_calls *t)
 {
-    if (t->at == FM_TOOLS_IN_HEAD) give_up_call(t);
     if (t->at == FM_TOOLS_IN_ARGUMENTS) {
-        emit(t, FM_TOOL_ARGUMENTS, trimmed(t->held.text, t->held.len, t->style == FM_TOOLS_V3));
-    } else if (t->held.len) {
+        const char   *end = marks[t->style][CALL_END];
+        const fm_mark hit = fm_mark_find(t->held.text ? t->held.text : "", t->held.len, &end, 1);
+        emit(t, FM_TOOL_ARGUMENTS, trimmed(t->held.text, hit.at, t->style == FM_TOOLS_V3));
+    } else if (t->held.len && !is_cut_markup(t)) {
         const int only_space = !trimmed(t->held.text, t->held.len, 0);
         if (!(only_space && t->n_call)) emit(t, FM_TOOL_TEXT, t->held.len);
     }

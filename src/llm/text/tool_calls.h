@@ -5,8 +5,9 @@
  *
  * How the text is cut into pushes changes nothing but where pieces are cut:
  * joined, they are the same.  White space before the first call and around
- * arguments is dropped.  A call whose head makes no sense is text; arguments
- * are passed on as they are, valid JSON or not. */
+ * arguments is dropped.  A call whose head makes no sense is text; one whose head is
+ * cut off by the end of the text is left out; arguments are passed on as they are,
+ * valid JSON or cut off or not. */
 #ifndef FM_LLM_TEXT_TOOL_CALLS_H
 #define FM_LLM_TEXT_TOOL_CALLS_H
 

@@ -54,6 +54,13 @@ static void check_top(const right_sampled &want, const int32_t *id, const float 
 
 typedef std::vector<uint32_t> words;
 
+static bool is_finite(const float *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
 /* logits [n, vocab], one row per request; allowed [n, words of a row] or none */
 static void check_sample(const floats &logits, const std::vector<request> &ask,
                          const std::vector<fm_cuda_logit_edit> &edit = {}, int n_eos = 0,
@@ -63,6 +70,7 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
     std::vector<fm_cuda_sampling> how;
     for (const request &q : ask) how.push_back(on_gpu(q));
     for (int i = 0; i < n && !allowed.empty(); i++) how[(size_t)i].mask = i + 1;
+    for (const fm_cuda_logit_edit &e : edit) how[(size_t)e.row].forbids |= (int16_t)e.forbid;
     fm_device<uint32_t>           d_allowed(allowed);
     fm_device<float>              x(logits), logprob((size_t)n), top_logprob((size_t)(n * TOP));
     fm_device<fm_cuda_sampling>   d_how(how);
@@ -82,7 +90,7 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
     fm_pinned<float>   told_logprob((size_t)n);
     a.told_id = told_id.data(), a.told_logprob = told_logprob.data();
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
-    FM_CHECK_EQUAL(told_id.host(), id.host());
+    const ints told = told_id.host();
     FM_CHECK_EQUAL(told_logprob.host(), logprob.host());
     const ints    got = id.host(), tops = top_id.host();
     const floats  got_logprob = logprob.host(), top_logprobs = top_logprob.host();
@@ -95,6 +103,8 @@ static void check_sample(const floats &logits, const std::vector<request> &ask,
                 row[(size_t)j] = -INFINITY;
         right_sample(&ask[(size_t)i].how, row.data(), vocab, ask[(size_t)i].output.data(),
                      (int)ask[(size_t)i].output.size(), eos, n_eos, &want);
+        FM_CHECK(told[(size_t)i] ==
+                 (is_finite(&logits[(size_t)(i * vocab)], vocab) ? got[(size_t)i] : -1));
         if (got[(size_t)i] != want.id || !near(got_logprob[(size_t)i], want.logprob))
             fm_check_failed(__FILE__, __LINE__, "row %d: token %d (%.9g), expected %d (%.9g)", i,
                             got[(size_t)i], got_logprob[(size_t)i], want.id, want.logprob);
@@ -189,6 +199,64 @@ FM_TEST(races_too_close_for_single_precision)
     x[(size_t)(3 * vocab + 5)] = INFINITY;
     x[(size_t)(3 * vocab + 7)] = INFINITY;
     check_sample(x, ask);
+}
+
+/* What the host is told of a row: its token, or -1 where a logit is not finite. */
+static ints told_of(const floats &x, int n, fm_cuda_sampling how, bool only_greedy,
+                    const std::vector<fm_cuda_logit_edit> &edit = {}, const words &allowed = {})
+{
+    const int                     vocab = (int)x.size() / n;
+    std::vector<fm_cuda_sampling> all((size_t)n, how);
+    fm_device<fm_cuda_sampling>   d_how(all);
+    fm_device<fm_cuda_logit_edit> d_edit(edit);
+    fm_device<uint32_t>           d_allowed(allowed);
+    fm_device<float>              d(x), logprob((size_t)n);
+    fm_device<int32_t>            id((size_t)n), n_edit(ints{(int)edit.size()});
+    fm_device<char>               scratch(fm_cuda_sample_bytes(n, vocab));
+    fm_pinned<int32_t>            told((size_t)n);
+    fm_pinned<float>              told_logprob((size_t)n);
+    fm_cuda_sample_args           a = {};
+    a.logits = d.data(), a.how = d_how.data(), a.n_row = n, a.vocab = vocab;
+    a.edit = edit.empty() ? NULL : d_edit.data(), a.n_edit = n_edit.data();
+    a.max_edit = (int)edit.size(), a.allowed = allowed.empty() ? NULL : d_allowed.data();
+    a.scratch = scratch.data(), a.id = id.data(), a.logprob = logprob.data();
+    a.told_id = told.data(), a.told_logprob = told_logprob.data(), a.only_greedy = only_greedy;
+    FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
+    for (const int32_t i : id.host()) FM_CHECK(i >= 0 && i < vocab); /* the next pass reads it */
+    return told.host();
+}
+
+FM_TEST(one_logit_that_is_not_finite_is_told)
+{
+    fm_cuda_sampling how[4] = {}; /* greedy, drawn, cut, with a log-probability */
+    how[1].temperature = how[2].temperature = 1, how[1].top_p = 1, how[2].top_p = 0.5f;
+    how[3].logprob = 1;
+    for (const int vocab : {4, 1027, 9000})
+        for (const float odd : {NAN, INFINITY, -INFINITY})
+            for (const int at : {0, vocab / 2, vocab - 1})
+                for (const fm_cuda_sampling &h : how) {
+                    floats x                = normal_logits(3 * vocab, 2, 5);
+                    x[(size_t)(vocab + at)] = odd;
+                    const ints told         = told_of(x, 3, h, &h == how);
+                    FM_CHECK(told[0] >= 0 && told[1] == -1 && told[2] >= 0);
+                }
+}
+
+FM_TEST(what_is_forbidden_is_no_fault)
+{
+    const int        vocab = 96;
+    fm_cuda_sampling how   = {};
+    how.forbids            = 1;
+    floats x               = normal_logits(vocab, 2, 5);
+    FM_CHECK(told_of(x, 1, how, true, {{0, 7, 0, 1, 0, 1}})[0] >= 0);
+    how.mask = 1;
+    FM_CHECK(told_of(x, 1, how, true, {}, words{1u << 9, 0, 0})[0] == 9);
+    x[7] = NAN; /* forbidden or not, allowed or not, the row is spoilt */
+    FM_CHECK(told_of(x, 1, how, true, {}, words{1u << 9, 0, 0})[0] == -1);
+    how.mask = 0;
+    FM_CHECK(told_of(x, 1, how, true, {{0, 7, 0, 1, 0, 1}})[0] == -1);
+    x[7] = INFINITY;
+    FM_CHECK(told_of(x, 1, how, true, {{0, 7, 0, 1, 0, 1}})[0] == -1);
 }
 
 FM_TEST(masks_leave_the_allowed_tokens)

@@ -67,7 +67,7 @@ typedef struct {
     int32_t            *n_edit;
     fm_cuda_logit_edit *edit; /* [FM_CUDA_EDITS] behind their number */
     uint32_t           *allowed; /* [max_out of all groups, words of V bits], first come first */
-    int32_t            *id, *top_id;           /* what comes back, [] and [, 20] */
+    int32_t            *id, *top_id; /* what comes back, [] and [, 20]; FM_NO_TOKEN */
     float              *logprob, *top_logprob;
 } fm_cuda_choice;
 

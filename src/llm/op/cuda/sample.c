@@ -73,7 +73,10 @@ static int list_edits(fm_cuda_run *g, fm_cuda_choice *c, const fm_draw *d,
     list_forbidden(&e, d, config);
     for (int i = 0; i < d->how->n_bias; i++)
         edit_of(&e, d->how->bias[i].id)->bias += d->how->bias[i].bias;
-    for (int i = e.first; i < *c->n_edit; i++) e.at[c->edit[i].id] = 0;
+    for (int i = e.first; i < *c->n_edit; i++) {
+        e.at[c->edit[i].id] = 0;
+        c->how[row].forbids |= (int16_t)c->edit[i].forbid;
+    }
     return !e.is_full;
 }
 

@@ -4,6 +4,7 @@
  * here every other row is greedy and the rest drawn. */
 #include <string.h>
 
+#include "base/finite.h"
 #include "llm/op/shadow/shadow_internal.h"
 
 static int32_t choose_here(fm_run *r, const fm_sampling *how, const float *logits)
@@ -12,6 +13,7 @@ static int32_t choose_here(fm_run *r, const fm_sampling *how, const float *logit
     const fm_model_config *c   = r->config;
     float                 *row = (float *)s->room; /* sampling overwrites it */
     fm_sampled             out;
+    if (!fm_all_finite(logits, c->vocab)) return FM_NO_TOKEN;
     memcpy(row, logits, (size_t)c->vocab * sizeof *row);
     fm_sample(s->sampler, how, row, NULL, 0, c->eos, c->n_eos, &out);
     return out.id;
@@ -29,7 +31,7 @@ static fm_status compare_tokens(fm_run *r, const fm_batch *b, const float *logit
         count->n_value++;
         if (got == id) continue;
         count->n_swap++;
-        if (i % 2 && got >= 0 && got < r->config->vocab) continue;
+        if (i % 2 && id >= 0 && got >= 0 && got < r->config->vocab) continue;
         return fm_fail(FM_E_DEVICE,
                        "--shadow: sample, tensor logits, row %d: token %d on the CPU, %d on the GPU",
                        i, (int)id, (int)got);

@@ -27,6 +27,7 @@ typedef struct {
 /* Scratch of one call. */
 typedef struct {
     fm__u64   *best;     /* [n_row, n_part] key of the largest logit */
+    int32_t   *odd;      /* [n_row, n_part] not 0: some logit is NaN or infinite */
     float     *score;    /* [n_row, n_part] of the best runner, nearly: see scan.cu */
     int32_t   *n_runner; /* [n_row, n_part]; more than FM__RUNNERS: too many to list */
     int32_t   *runner;   /* [n_row, n_part, FM__RUNNERS] ids */
@@ -108,6 +109,15 @@ FM_DEVICE fm__u64 fm__best_of_row(const fm__sample_scratch &s, int row)
     return best;
 }
 
+/* By a whole warp: is some logit NaN or infinite? */
+FM_DEVICE bool fm__is_odd_row(const fm__sample_scratch &s, int row)
+{
+    int odd = 0;
+    for (int i = (int)threadIdx.x % 32; i < s.n_part; i += 32)
+        odd |= s.odd[(size_t)row * (size_t)s.n_part + (size_t)i];
+    return __any_sync(FM_WARP, odd);
+}
+
 FM_DEVICE fm__rings fm__rings_of_warp(fm__rings r)
 {
     for (int lanes = 16; lanes; lanes /= 2) {
@@ -168,13 +178,14 @@ FM_DEVICE float fm__line_below(float best)
     return best - (2e-3f + 2e-6f * fabsf(best));
 }
 
-/* A row's token, by one thread. */
-FM_DEVICE void fm__answer(const fm_cuda_sample_args &a, int row, int id, float logprob)
+/* A row's token, by one thread.  The next pass starts from a.id, so that is a token
+ * whatever the logits are; the host is told if they are not finite. */
+FM_DEVICE void fm__answer(const fm_cuda_sample_args &a, int row, int id, float logprob, bool is_odd)
 {
     a.id[row]      = id;
     a.logprob[row] = logprob;
     if (!a.told_id) return;
-    fm_pinned_store((uint32_t *)&a.told_id[row], (uint32_t)id);
+    fm_pinned_store((uint32_t *)&a.told_id[row], is_odd ? (uint32_t)-1 : (uint32_t)id);
     fm_pinned_store((uint32_t *)&a.told_logprob[row], fm_bits_of_f32(logprob));
 }
 

@@ -31,7 +31,8 @@ typedef struct {
     float    top_p, min_p;
     int32_t  top_k;       /* below 1: all */
     int32_t  position;    /* tokens generated so far */
-    int32_t  logprob;     /* is the log-probability wanted? */
+    int16_t  logprob;     /* is the log-probability wanted? */
+    int16_t  forbids;     /* an edit forbids a token: its -inf is no fault of the model */
     int32_t  n_top;       /* best tokens to report, at most FM_MAX_TOP_LOGPROBS */
     int32_t  mask;        /* 1 + row of `allowed`; 0: every token is allowed */
     uint64_t seed;
@@ -60,7 +61,8 @@ typedef struct {
     float                    *logprob;      /* [n_row] out; 0 where not wanted */
     int32_t                  *top_id;       /* [n_row, FM_MAX_TOP_LOGPROBS] out, best first, */
     float                    *top_logprob;  /* then -1 and -inf */
-    int32_t                  *told_id;      /* pinned [n_row], for the host; NULL: it copies them */
+    int32_t                  *told_id;      /* pinned [n_row], for the host; NULL: it copies them.
+                                               -1: the row's logits are not finite */
     float                    *told_logprob;
 } fm_cuda_sample_args;
 

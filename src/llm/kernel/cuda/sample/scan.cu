@@ -22,7 +22,7 @@ FM_KERNEL(FM__ROW_THREADS) edit_logits(const fm_cuda_sample_args a)
     const fm_cuda_logit_edit e = a.edit[i];
     float *logit = a.logits + (size_t)e.row * (size_t)a.vocab + e.id, x = *logit - e.less;
     x      = x < 0 ? x * e.penalty : x / e.penalty;
-    *logit = (e.forbid ? -INFINITY : x) + e.bias;
+    *logit = (e.forbid && x - x == 0 ? -INFINITY : x) + e.bias; /* what is not finite stays to be seen */
 }
 
 /* --- a thread's share of a part ----------------------------------------------------- */
@@ -105,21 +105,37 @@ FM_DEVICE void forbid(float *logits, float4 *v, int i, int vocab, uint32_t allow
     }
 }
 
-FM_DEVICE float4 take_logits(const fm_cuda_sample_args &a, float *logits, int i,
-                             const uint32_t *allowed)
+/* Is one of the tokens i .. i+3 NaN or infinite?  -inf is fine where tokens are forbidden. */
+FM_DEVICE bool is_odd(float4 v, int i, int vocab, bool forbids)
 {
-    float4 v = fm__logits4(logits, i, a.vocab);
-    if (allowed && i < a.vocab) forbid(logits, &v, i, a.vocab, allowed[i / 32] >> i % 32);
+    const float x[4] = {v.x, v.y, v.z, v.w};
+    bool        odd  = false;
+#pragma unroll
+    for (int j = 0; j < 4; j++) odd |= i + j < vocab && !(x[j] - x[j] == 0 || (forbids && x[j] < 0));
+    return odd;
+}
+
+/* What a block reads of a row. */
+typedef struct {
+    float          *logits;
+    const uint32_t *allowed; /* NULL: all */
+    bool            forbids, odd;
+} reading;
+
+FM_DEVICE float4 take_logits(const fm_cuda_sample_args &a, reading *r, int i)
+{
+    float4 v = fm__logits4(r->logits, i, a.vocab);
+    r->odd |= is_odd(v, i, a.vocab, r->forbids);
+    if (r->allowed && i < a.vocab) forbid(r->logits, &v, i, a.vocab, r->allowed[i / 32] >> i % 32);
     return v;
 }
 
-FM_DEVICE largest read_part(const fm_cuda_sample_args &a, float *logits, int begin, int end,
-                            const uint32_t *allowed)
+FM_DEVICE largest read_part(const fm_cuda_sample_args &a, reading *in, int begin, int end)
 {
     largest l = {-INFINITY, 0};
     for (int first = begin; first < end; first += STEP) {
         const int    i = first + 4 * (int)threadIdx.x;
-        const float4 v = take_logits(a, logits, i, allowed);
+        const float4 v = take_logits(a, in, i);
         take_largest(&l, v.x, i);
         take_largest(&l, v.y, i + 1);
         take_largest(&l, v.z, i + 2);
@@ -130,19 +146,18 @@ FM_DEVICE largest read_part(const fm_cuda_sample_args &a, float *logits, int beg
 
 /* One token of each thread shows how good a score must be; then all run.  Whose
  * the largest logit is does not matter here. */
-FM_DEVICE largest race_part(const fm_cuda_sample_args &a, float *logits, int begin, int end,
-                            const uint32_t *allowed, racer *r)
+FM_DEVICE largest race_part(const fm_cuda_sample_args &a, reading *in, int begin, int end, racer *r)
 {
     __shared__ float part[FM__ROW_WARPS];
     const int        seen   = begin + 4 * (int)threadIdx.x;
-    float4           v      = take_logits(a, logits, seen, allowed);
+    float4           v      = take_logits(a, in, seen);
     const uint32_t   number = fm_rng_u32(r->stream, (uint64_t)seen);
     const float      shown  = fm__block_max(score_at_least(v.x * r->scale, number), part);
     largest          l      = {-INFINITY, 0};
     r->line                 = fm__line_below(shown);
     for (int first = begin; first < end; first += STEP) {
         const int i = first + 4 * (int)threadIdx.x;
-        if (first > begin) v = take_logits(a, logits, i, allowed);
+        if (first > begin) v = take_logits(a, in, i);
         l.x = fmaxf(l.x, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
         run(r, v, i);
     }
@@ -186,18 +201,17 @@ scan_parts(const fm_cuda_sample_args a, const fm__sample_scratch s)
     const int row = (int)blockIdx.y, begin = (int)blockIdx.x * s.part,
               end                  = min(begin + s.part, a.vocab);
     const fm_cuda_sampling h       = a.how[row];
-    const uint32_t        *allowed = NULL;
-    float                 *logits  = a.logits + (size_t)row * (size_t)a.vocab;
     const size_t           at      = (size_t)row * (size_t)s.n_part + blockIdx.x;
+    reading                in      = {a.logits + (size_t)row * (size_t)a.vocab, NULL, h.forbids != 0, false};
     const bool             races   = !a.only_greedy && fm__races_at_once(h, a.vocab);
     racer                  r = {1.44269504f / h.temperature, 0, -INFINITY, -INFINITY, -INFINITY, 0};
     if (a.allowed && h.mask > 0)
-        allowed = a.allowed + (size_t)(h.mask - 1) * (size_t)((a.vocab + 31) / 32);
+        in.allowed = a.allowed + (size_t)(h.mask - 1) * (size_t)((a.vocab + 31) / 32);
     if (races) r.stream = fm__stream(h.seed, h.position);
-    const largest l    = races ? race_part(a, logits, begin, end, allowed, &r)
-                               : read_part(a, logits, begin, end, allowed);
+    const largest l    = races ? race_part(a, &in, begin, end, &r) : read_part(a, &in, begin, end);
     const fm__u64 best = block_max(fm__logit_key(l.x, l.id), part);
-    if (threadIdx.x == 0) s.best[at] = best;
+    const int     odd  = __syncthreads_or(in.odd);
+    if (threadIdx.x == 0) s.best[at] = best, s.odd[at] = odd;
     if (races) list_runners(s, at, &r);
 }
 
