@@ -101,7 +101,8 @@ static void eri(int is_pure, const double *golden)
     open_stand(&s, is_pure, NULL, NULL);
     for (int i = 0, at = 0; i < s.b.n_shell; i++)
         for (int j = 0; j <= i; j++, at++) {
-            /* PySCF's (dg|gg) is off by 4e-12, as the same sum in extended precision shows */
+            /* classes of g shells: PySCF itself is off by some 1e-12, as extended precision shows
+             */
             const double bound = s.b.shell[i].l == 4 || s.b.shell[j].l == 4 ? 1e-11 : 1e-12;
             double       size;
             const double print = print_of_bra(&s.b, i, j, &size);
