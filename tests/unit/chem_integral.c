@@ -52,7 +52,7 @@ static void one_electron(int is_pure, const double *golden)
     fm_attraction(M + 2 * nn, &s.b, &s.m);
     fm_dipole(M + 3 * nn, M + 4 * nn, M + 5 * nn, &s.b);
     for (int i = 0; i < 6 * n; i++)
-        near(print_of(M + (size_t)i * (size_t)n, (size_t)n), golden[i], 2e-12, "row", i);
+        near(print_of(M + (size_t)i * (size_t)n, (size_t)n), golden[i], 1e-11, "row", i);
     for (int i = 0; i < n; i++)
         if (is_pure) near(M[(size_t)i * (size_t)(n + 1)], 1, 1e-13, "norm", i);
     free(M);

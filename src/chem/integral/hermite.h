@@ -10,8 +10,8 @@
 
 #include "chem/basis/basis.h"
 
-/* Kinetic energy raises one side by two. */
-enum { FM_HERMITE_I = FM_L_MAX + 1, FM_HERMITE_J = FM_L_MAX + 3, FM_HERMITE_T = 2 * FM_L_MAX + 3 };
+/* Kinetic energy raises both sides by one. */
+enum { FM_HERMITE_I = FM_L_MAX + 2, FM_HERMITE_J = FM_L_MAX + 2, FM_HERMITE_T = 2 * FM_L_MAX + 3 };
 
 typedef struct {
     double a, b, p;                                        /* exponents, their sum */

@@ -17,7 +17,7 @@ typedef struct operator operator;
 struct                  operator
 {
     int n_out;
-    int raise; /* how far the right side's angular momentum is raised */
+    int raise; /* how far the angular momenta are raised */
     void (*fill)(block * out, const operator* op, const fm_gauss_pair *g, const fm_shell *a,
                  const fm_shell *b);
     const fm_molecule *m;
@@ -26,14 +26,16 @@ struct                  operator
 /* Integral over one axis of x_A^i x_B^j exp exp, without the factor exp(-ab/p |AB|^2). */
 static double overlap_1d(const fm_gauss_pair *g, int axis, int i, int j)
 {
-    return j < 0 ? 0 : g->E[axis][i][j][0] * sqrt(acos(-1) / g->p);
+    return i < 0 || j < 0 ? 0 : g->E[axis][i][j][0] * sqrt(acos(-1) / g->p);
 }
 
+/* 1/2 <d/dx i | d/dx j> */
 static double kinetic_1d(const fm_gauss_pair *g, int axis, int i, int j)
 {
-    return -2 * g->b * g->b * overlap_1d(g, axis, i, j + 2) +
-           g->b * (2 * j + 1) * overlap_1d(g, axis, i, j) -
-           0.5 * j * (j - 1) * overlap_1d(g, axis, i, j - 2);
+    return 0.5 * i * j * overlap_1d(g, axis, i - 1, j - 1) -
+           g->a * j * overlap_1d(g, axis, i + 1, j - 1) -
+           g->b * i * overlap_1d(g, axis, i - 1, j + 1) +
+           2 * g->a * g->b * overlap_1d(g, axis, i + 1, j + 1);
 }
 
 static double moment_1d(const fm_gauss_pair *g, int axis, int i, int j) /* of x about the origin */
@@ -139,7 +141,8 @@ static void add_primitives(double *const *M, int n, const operator* op, const fm
     const int     na = fm_components(a->l, a->is_pure), nb = fm_components(b->l, b->is_pure);
     fm_gauss_pair g;
     block         out[N_OUT];
-    fm_gauss_product(&g, a->xyz, a->exponent[p], a->l, b->xyz, b->exponent[q], b->l + op->raise);
+    fm_gauss_product(&g, a->xyz, a->exponent[p], a->l + op->raise, b->xyz, b->exponent[q],
+                     b->l + op->raise);
     op->fill(out, op, &g, a, b);
     for (int s = 0; s < a->n_contr; s++)
         for (int t = 0; t < b->n_contr; t++) {
@@ -177,7 +180,7 @@ void fm_overlap(double *S, const fm_basis *b)
 
 void fm_kinetic(double *T, const fm_basis *b)
 {
-    const operator op = {.n_out = 1, .raise = 2, .fill = fill_kinetic};
+    const operator op = {.n_out = 1, .raise = 1, .fill = fill_kinetic};
     fill_matrices(&T, b, &op);
 }
 
