@@ -91,6 +91,18 @@ fm_status fm_shells_add(fm_shells *s, int l, const double *rows, int n_prim, int
     return rc;
 }
 
+void fm_shells_copy(fm_shells *s, const fm_shells *from, int i)
+{
+    fm_shell_entry e = from->shell[i];
+    const int      n = e.n_prim * (1 + e.n_contr);
+    s->shell         = grown(s->shell, s->n_shell, 1, &s->shell_cap, sizeof *s->shell);
+    s->number        = grown(s->number, s->n_number, n, &s->number_cap, sizeof *s->number);
+    memcpy(s->number + s->n_number, from->number + e.at, (size_t)n * sizeof *s->number);
+    e.at                   = s->n_number;
+    s->shell[s->n_shell++] = e;
+    s->n_number += n;
+}
+
 void fm_shells_fini(fm_shells *s)
 {
     free(s->shell);

@@ -29,7 +29,9 @@ int fm_shell_l(const char *letters);
  * FM_E_FORMAT: an exponent is not positive, a contraction has norm zero, too
  * many numbers; the list is unchanged. */
 fm_status fm_shells_add(fm_shells *s, int l, const double *rows, int n_prim, int n_column);
-void      fm_shells_fini(fm_shells *s);
+/* Append shell i of another list. */
+void fm_shells_copy(fm_shells *s, const fm_shells *from, int i);
+void fm_shells_fini(fm_shells *s);
 
 /* (x^l exp(-a r^2) | x^l exp(-b r^2)) with both primitives normalised. */
 double fm_primitive_overlap(int l, double a, double b);
