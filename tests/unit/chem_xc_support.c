@@ -52,6 +52,7 @@ static const xc_case all[] = {
     {"nacl", "Na 0 0 0 Cl 0 0 2.36", "6-31g", 0, 0},
     {"lihhe", "Li 0 0 0 H 0.3 0.4 1.5 He 0.1 -1.4 -2.0", "6-31g", 0, 0},
     {"h", "H 0 0 0", "cc-pvdz", 0, 0},
+    {"h2o+", "O 0 0 0 H 0 0.76 0.58 H 0 -0.70 0.62", "6-31g*", 1, 0},
 };
 
 const xc_case *xc_case_find(const char *name)
