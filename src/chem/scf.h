@@ -29,10 +29,11 @@ typedef struct {
 } fm_scf_step;
 
 typedef struct {
-    fm_world   *world;
-    int         n_thread;                         /* of this rank */
-    const char *vectors_in;                       /* path, for FM_VECTORS_FILE */
-    const char *vectors_out;                      /* path; NULL: orbitals are not kept */
+    fm_world       *world;
+    int             n_thread;                     /* of this rank */
+    fm_vectors_from vectors_from;                 /* FM_VECTORS_USUAL: atoms */
+    const char     *vectors_in;                   /* path, for FM_VECTORS_FILE */
+    const char     *vectors_out;                  /* path; NULL: orbitals are not kept */
     void (*on_start)(void *ctx, const fm_scf *s); /* guess is made; NULL is fine */
     void (*on_step)(void *ctx, const fm_scf *s, const fm_scf_step *step);
     void *ctx;
@@ -65,17 +66,17 @@ struct fm_scf {
     double              exact; /* share of exact exchange */
     double              smallest_overlap;
 
-    double *S, *H, *X;      /* [n][n], X [n][m] */
-    double *D, *F;          /* [n_spin][n][n] */
-    double *C[2], *eps[2];  /* [n][m], [m] of each set */
-    int     n_orbital_read; /* columns of a vectors file */
+    double *S, *H, *X;     /* [n][n], X [n][m] */
+    double *D, *F;         /* [n_spin][n][n] */
+    double *C[2], *eps[2]; /* [n][m], [m] of each set */
 
-    fm_scf_energy         energy;
-    fm_scf_step           step;
-    fm_scf_times          times;
-    int                   is_converged, n_grid_point;
-    double                atoms_energy, guess_energy; /* guess_energy: of the starting density */
-    struct fm__scf_parts *parts;                      /* private */
+    fm_scf_energy energy;
+    fm_scf_step   step;
+    fm_scf_times  times;
+    int           is_converged, n_grid_point;
+    int           all_know; /* a failure that every rank has seen: nobody waits for this one */
+    double        atoms_energy, guess_energy; /* guess_energy: of the starting density */
+    struct fm__scf_parts *parts;              /* private */
 };
 
 fm_status fm_scf_open(fm_scf **out, const fm_deck_task *task, const fm_scf_options *opt);

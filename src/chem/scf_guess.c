@@ -88,7 +88,8 @@ static fm_status from_file(fm_scf *s)
 static fm_status make(fm_scf *s)
 {
     fm_status rc = FM_OK;
-    switch (s->task->vectors_from) {
+    switch (s->opt.vectors_from) {
+    case FM_VECTORS_USUAL:
     case FM_VECTORS_ATOMIC: rc = from_atoms(s); break;
     case FM_VECTORS_CORE: rc = from_core(s); break;
     case FM_VECTORS_FILE: rc = from_file(s); break;

@@ -21,7 +21,7 @@ enum { PATIENCE = 10 };
 /* The atoms' density is no determinant: its residual says nothing. */
 static int is_atomic_start(const fm_scf *s)
 {
-    return s->step.iteration == 1 && s->task->vectors_from == FM_VECTORS_ATOMIC;
+    return s->step.iteration == 1 && s->opt.vectors_from <= FM_VECTORS_ATOMIC;
 }
 
 /* --- residual -------------------------------------------------------------- */

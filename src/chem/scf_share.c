@@ -40,6 +40,7 @@ fm_status fm__scf_share(fm_scf *s, fm_status rc)
                                   .is_converged = s->is_converged,
                                   .n_column     = {p->n_column[0], p->n_column[1]},
                                   .step         = s->step};
+    s->all_know                = rc != FM_OK;
     if (s->comm->n_rank == 1) return rc;
     FM_TRY(fm_broadcast(s->comm, &v, sizeof v, 0));
     if (s->comm->rank != 0) {
@@ -47,7 +48,8 @@ fm_status fm__scf_share(fm_scf *s, fm_status rc)
         s->step         = v.step;
         s->step.method  = "";
     }
-    if (v.rc != FM_OK) return (fm_status)v.rc; /* rank 0 has said why */
+    s->all_know = v.rc != FM_OK;
+    if (s->all_know) return (fm_status)v.rc; /* rank 0 has said why */
     FM_TRY(hand_round(s, &v));
     s->times.comm_wait += fm_now() - began;
     return FM_OK;
@@ -91,6 +93,7 @@ void fm__scf_report(fm_scf *s)
 fm_status fm__scf_not_converged(fm_scf *s)
 {
     s->step.iteration = s->task->max_iterations;
+    s->all_know       = 1;
     return fm_fail(FM_E_NOCONV,
                    "%s (line %d of the deck): not converged after %d iterations: energy %.8f, last "
                    "change %.1e, gradient %.1e",

@@ -20,4 +20,18 @@ void fm_prop_mulliken(double *population, double *by_shell, const double *D, con
 fm_status fm_prop_s2(double *s2, const double *Da, const double *Db, const double *S, int n,
                      int n_alpha, int n_beta);
 
+/* All of it.  Owned arrays; {0} is empty. */
+typedef struct {
+    double  dipole[3];  /* atomic units */
+    double *population; /* [n_atom] Mulliken, electrons */
+    double *spin;       /* [n_atom] alpha less beta */
+    double *by_shell;   /* [n_shell] electrons */
+    double  s2, s2_exact;
+} fm_props;
+
+/* D [n_spin][n][n]: the total density, or alpha and beta. */
+fm_status fm_props_find(fm_props *out, const double *D, int n_spin, const int n_electron[2],
+                        const double *S, const fm_basis *b, const fm_molecule *m);
+void      fm_props_fini(fm_props *p);
+
 #endif
