@@ -3,17 +3,16 @@
 #define _GNU_SOURCE
 #include "scf.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "args.h"
 #include "base/clock.h"
 #include "base/mapped_file.h"
+#include "chem/job.h"
 #include "chem/report/report.h"
 #include "commands.h"
 #include "device/host_threads.h"
@@ -49,13 +48,11 @@ typedef struct {
     fm_deck                deck;
     json_t                *json, *steps; /* steps: borrowed, of the present task */
     fm_scf_times           times;        /* of all tasks */
-    int                    n_failed;
-    char                   last[2][PATH_MAX]; /* by theory: vectors of the last converged task */
+    int                    n_ignored;
 } command;
 
-static int speaks(const command *c) { return c->comm->rank == 0; }
-
-static int prints(const command *c) { return speaks(c) && !c->opt.json; }
+/* The printout, by rank 0, unless JSON or brevity was asked for. */
+static int reports(const command *c) { return c->comm->rank == 0 && !c->opt.json && !c->opt.quiet; }
 
 /* --- command line ---------------------------------------------------------- */
 
@@ -125,7 +122,7 @@ static fm_status read_deck(command *c)
     size_t    bytes = 0;
     fm_status rc    = share_deck(c, &text, &bytes);
     if (rc == FM_OK) rc = fm_deck_parse(&c->deck, c->path, text, bytes);
-    if (rc == FM_OK && c->deck.echo && prints(c) && !c->opt.quiet)
+    if (rc == FM_OK && c->deck.echo && reports(c))
         printf(
             "============================== echo of input deck ===============================\n"
             "%s%s"
@@ -135,70 +132,21 @@ static fm_status read_deck(command *c)
     return rc;
 }
 
-/* --- vectors --------------------------------------------------------------- */
+/* --- progress -------------------------------------------------------------- */
 
-static void in_dir(char out[PATH_MAX], const command *c, const char *name)
+static void on_task(void *ctx, const fm_deck_task *t)
 {
-    const char *dir = c->deck.permanent_dir;
-    if (name[0] == '/' || !dir[0] || !strcmp(dir, "."))
-        snprintf(out, PATH_MAX, "%s", name);
-    else
-        snprintf(out, PATH_MAX, "%s/%s", dir, name);
+    command *c = ctx;
+    (void)t;
+    if (!c->json) return;
+    c->steps = json_array();
+    json_array_append_new(json_object_get(c->json, "tasks"),
+                          json_pack("{s:o}", "iterations", c->steps));
 }
-
-static void output_path(char out[PATH_MAX], const command *c, const fm_deck_task *t)
-{
-    char name[128];
-    snprintf(name, sizeof name, "%s.movecs", c->deck.name[0] ? c->deck.name : "fathom");
-    in_dir(out, c, t->vectors_out[0] ? t->vectors_out : name);
-}
-
-static int is_written_before(const command *c, int task, const char *path)
-{
-    char out[PATH_MAX];
-    for (int i = 0; i < task; i++) {
-        output_path(out, c, &c->deck.task[i]);
-        if (!strcmp(out, path)) return 1;
-    }
-    return 0;
-}
-
-/* A file that no earlier task writes must be there before anything is computed. */
-static fm_status check_vectors(const command *c)
-{
-    char path[PATH_MAX];
-    for (int i = 0; i < c->deck.n_task && c->comm->rank == 0; i++) {
-        const fm_deck_task *t = &c->deck.task[i];
-        if (t->vectors_from != FM_VECTORS_FILE) continue;
-        in_dir(path, c, t->vectors_in);
-        if (!is_written_before(c, i, path) && access(path, R_OK))
-            return fm_fail(FM_E_IO,
-                           "%s:%d: there is no vectors file %s, and no earlier task writes it",
-                           c->path, t->line, path);
-    }
-    return FM_OK;
-}
-
-/* Where a task begins if its deck does not say. */
-static void usual_start(const command *c, const fm_deck_task *t, fm_scf_options *o,
-                        char path[PATH_MAX])
-{
-    if (c->last[t->theory][0])
-        snprintf(path, PATH_MAX, "%s", c->last[t->theory]);
-    else if (c->deck.is_restart)
-        output_path(path, c, t);
-    else
-        return;
-    if (c->comm->rank == 0 && access(path, R_OK)) return; /* the rank that reads it */
-    o->vectors_from = FM_VECTORS_FILE;
-}
-
-/* --- tasks ----------------------------------------------------------------- */
 
 static void on_start(void *ctx, const fm_scf *s)
 {
-    command *c = ctx;
-    if (!prints(c) || c->opt.quiet) return;
+    if (!reports(ctx)) return;
     fm_report_task(stdout, s);
     fm_report_guess(stdout, s);
 }
@@ -207,96 +155,26 @@ static void on_step(void *ctx, const fm_scf *s, const fm_scf_step *step)
 {
     command *c = ctx;
     if (c->steps) fm_scf_json_step(c->steps, step);
-    if (prints(c) && !c->opt.quiet) fm_report_step(stdout, s, step);
+    if (reports(c)) fm_report_step(stdout, s, step);
 }
 
-static void add_times(fm_scf_times *sum, const fm_scf_times *t)
+static void on_end(void *ctx, const fm_scf *s, const fm_props *p)
 {
-    sum->guess += t->guess, sum->one_electron += t->one_electron;
-    sum->fock += t->fock, sum->xc += t->xc, sum->eigen += t->eigen, sum->mix += t->mix;
-    sum->vectors += t->vectors, sum->total += t->total;
-    sum->fock_busy += t->fock_busy, sum->fock_wait += t->fock_wait;
-    sum->comm_wait += t->comm_wait;
-    sum->n_fock += t->n_fock, sum->n_full += t->n_full, sum->n_quartet += t->n_quartet;
-}
-
-static void begin_json_task(command *c)
-{
-    if (!c->json) return;
-    c->steps     = json_array();
-    json_t *task = json_pack("{s:o}", "iterations", c->steps);
-    json_array_append_new(json_object_get(c->json, "tasks"), task);
-}
-
-static fm_status show_result(command *c, const fm_scf *s)
-{
-    fm_props p = {0};
-    FM_TRY(fm_props_find(&p, s->D, s->n_spin, s->n_occ, s->S, s->task->basis, s->task->molecule));
-    if (c->json) fm_scf_json_task(c->json, s, &p);
-    if (prints(c) && c->opt.quiet)
+    command *c = ctx;
+    if (c->json) fm_scf_json_task(c->json, s, p);
+    if (reports(c))
+        fm_report_result(stdout, s, p);
+    else if (!c->opt.json)
         printf("         Total %s energy = %21.12f\n", s->is_dft ? "DFT" : "SCF", s->energy.total);
-    else if (prints(c))
-        fm_report_result(stdout, s, &p);
-    fm_props_fini(&p);
-    return FM_OK;
 }
 
-static void note_failure(command *c, const char *why)
+static void on_ignored(void *ctx, const char *why)
 {
-    c->n_failed++;
-    if (!speaks(c)) return;
+    command *c = ctx;
+    c->n_ignored++;
+    if (c->comm->rank != 0) return;
     fflush(stdout);
     fprintf(stderr, "fathom scf: %s; going on, as the task line asks (ignore)\n", why);
-}
-
-/* A failure only this rank knows of would leave the others waiting. */
-static fm_status end_task(command *c, fm_scf *s, fm_status rc)
-{
-    if (rc != FM_OK && !s->all_know && c->comm->n_rank > 1)
-        fm_world_abort(c->world, "%s", fm_why());
-    add_times(&c->times, &s->times);
-    if (rc == FM_OK || rc == FM_E_NOCONV) {
-        char why[400];
-        snprintf(why, sizeof why, "%s", fm_why());
-        if (speaks(c)) FM_TRY(show_result(c, s));
-        if (rc == FM_E_NOCONV) rc = fm_fail(rc, "%s", why);
-    }
-    if (rc == FM_OK && s->opt.vectors_out)
-        snprintf(c->last[s->task->theory], PATH_MAX, "%s", s->opt.vectors_out);
-    return rc;
-}
-
-static fm_status run_task(command *c, const fm_deck_task *t)
-{
-    char           in[PATH_MAX] = "", out[PATH_MAX];
-    fm_scf        *s            = NULL;
-    fm_scf_options o            = {.world        = c->world,
-                                   .n_thread     = fm_threads_count(c->threads),
-                                   .vectors_from = t->vectors_from,
-                                   .vectors_in   = in,
-                                   .vectors_out  = out,
-                                   .on_start     = on_start,
-                                   .on_step      = on_step,
-                                   .ctx          = c};
-    output_path(out, c, t);
-    if (t->vectors_from == FM_VECTORS_FILE) in_dir(in, c, t->vectors_in);
-    if (t->vectors_from == FM_VECTORS_USUAL) usual_start(c, t, &o, in);
-    begin_json_task(c);
-    FM_TRY(fm_scf_open(&s, t, &o));
-    const fm_status rc = end_task(c, s, fm_scf_run(s));
-    fm_scf_close(s);
-    return rc;
-}
-
-static fm_status run_all(command *c)
-{
-    for (int i = 0; i < c->deck.n_task; i++) {
-        const fm_status rc = run_task(c, &c->deck.task[i]);
-        if (rc == FM_OK) continue;
-        if (!c->deck.task[i].goes_on) return rc;
-        note_failure(c, fm_why());
-    }
-    return FM_OK;
 }
 
 /* --- the end --------------------------------------------------------------- */
@@ -331,7 +209,7 @@ static fm_status sum_up(command *c)
         json_object_set_new(c->json, "cpu_s", json_real(cpu_seconds(&used)));
         json_object_set_new(c->json, "peak_bytes", json_integer((json_int_t)most));
     }
-    if (rc == FM_OK && prints(c) && !c->opt.quiet) {
+    if (rc == FM_OK && reports(c)) {
         fm_report_times(stdout, all, n, c->world);
         fm_report_end(stdout, cpu_seconds(&used), wall, most);
     }
@@ -343,7 +221,7 @@ static fm_status sum_up(command *c)
 
 static void print_json(const command *c, fm_status rc)
 {
-    json_object_set_new(c->json, "converged", json_boolean(rc == FM_OK && c->n_failed == 0));
+    json_object_set_new(c->json, "converged", json_boolean(rc == FM_OK && c->n_ignored == 0));
     if (rc != FM_OK) json_object_set_new(c->json, "error", json_string(fm_why()));
     json_dumpf(c->json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     putchar('\n');
@@ -351,9 +229,20 @@ static void print_json(const command *c, fm_status rc)
 
 static fm_status compute(command *c)
 {
-    const fm_report_job job = {c->path, FM_VERSION, c->comm->n_rank, fm_threads_count(c->threads)};
-    if (prints(c) && !c->opt.quiet) fm_report_begin(stdout, &c->deck, &job);
-    const fm_status rc = run_all(c);
+    const int            n_thread = fm_threads_count(c->threads);
+    const fm_report_job  job      = {c->path, FM_VERSION, c->comm->n_rank, n_thread};
+    const fm_job_options o        = {.world      = c->world,
+                                     .n_thread   = n_thread,
+                                     .path       = c->path,
+                                     .on_task    = on_task,
+                                     .on_start   = on_start,
+                                     .on_step    = on_step,
+                                     .on_end     = on_end,
+                                     .on_ignored = on_ignored,
+                                     .ctx        = c};
+    FM_TRY(fm_job_check(&c->deck, &o));
+    if (reports(c)) fm_report_begin(stdout, &c->deck, &job);
+    const fm_status rc = fm_job_run(&c->deck, &o, &c->times);
     if (rc != FM_OK && rc != FM_E_NOCONV) return rc;
     char why[400];
     snprintf(why, sizeof why, "%s", fm_why());
@@ -365,15 +254,9 @@ static fm_status run(command *c, int argc, char **argv)
 {
     FM_TRY(read_command_line(c, argc, argv));
     FM_TRY(open_world(c));
-    if (c->opt.json && speaks(c))
+    if (c->opt.json && c->comm->rank == 0)
         c->json = fm_scf_json_job(c->path, c->comm->n_rank, fm_threads_count(c->threads));
     fm_status rc = read_deck(c);
-    if (rc == FM_OK) {
-        rc        = check_vectors(c);
-        int known = rc;
-        FM_TRY(fm_broadcast(c->comm, &known, sizeof known, 0));
-        rc = (fm_status)known;
-    }
     if (rc == FM_OK) rc = compute(c);
     if (c->json) print_json(c, rc);
     return rc;
