@@ -4,8 +4,8 @@
  *
  *     chi[f][p] = Y_f(x, y, z) R_f(r^2)        grad chi = R grad Y + 2 Y R' (x, y, z)
  *
- * Values lie function by function, FM_BOX points each, 64-byte aligned; a box
- * with fewer points is padded by points of weight zero.  A kernel reads and
+ * Values lie function by function in rows of FM_BOX points, FM_BOX_STRIDE apart,
+ * 64-byte aligned; a box with fewer points is padded by points of weight zero.  A kernel reads and
  * writes its arguments alone. */
 #ifndef FM_CHEM_XC_AO_H
 #define FM_CHEM_XC_AO_H
@@ -13,7 +13,8 @@
 #include "base/cpu.h"
 #include "chem/basis/basis.h"
 
-enum { FM_BOX = 128 };
+/* Rows are padded by 64 bytes so that their strides do not map to the same cache set. */
+enum { FM_BOX = 128, FM_BOX_STRIDE = FM_BOX + 8 };
 
 /* Terms of the polynomials Y and grad Y of one l: coefficients of monomials. */
 enum { FM_ANGULAR_TERMS = 512, FM_ANGULAR_COMPONENTS = (FM_L_MAX + 1) * (FM_L_MAX + 2) / 2 };
@@ -28,7 +29,7 @@ typedef struct {
 void fm_angular_init(fm_angular *a, int l, int is_pure);
 
 /* Values and gradients of functions: value[0] = chi, value[1..3] = its derivatives,
- * [n][FM_BOX] each. */
+ * [n][FM_BOX_STRIDE] each. */
 typedef struct {
     double *value[4];
 } fm_ao_values;

@@ -160,7 +160,7 @@ static size_t store_shell(double *const out[4], size_t at, atom_scratch *s, cons
         const int n    = left < CONTRACTIONS_AT_ONCE ? left : CONTRACTIONS_AT_ONCE;
         make_radial(s, shell, first, n);
         for (int c = 0; c < n; c++)
-            for (int m = 0; m < n_component; m++, at += FM_BOX) {
+            for (int m = 0; m < n_component; m++, at += FM_BOX_STRIDE) {
                 if (shell->l == 0)
                     store_s(out, at, s, c, n_value);
                 else
@@ -194,9 +194,9 @@ static void contract(double (*out)[FM_BOX], int n_out, const fm_ao_values *v, co
 {
     memset(out, 0, (size_t)n_out * sizeof out[0]);
     for (int f = 0; f < n; f++) {
-        const double *restrict x = X + (size_t)f * FM_BOX;
+        const double *restrict x = X + (size_t)f * FM_BOX_STRIDE;
         for (int d = 0; d < n_out; d++) {
-            const double *restrict value = v->value[d] + (size_t)f * FM_BOX;
+            const double *restrict value = v->value[d] + (size_t)f * FM_BOX_STRIDE;
             double *restrict sum         = out[d];
             for (int p = 0; p < FM_BOX; p++) sum[p] = MADD(value[p], x[p], sum[p]);
         }
@@ -206,14 +206,14 @@ static void contract(double (*out)[FM_BOX], int n_out, const fm_ao_values *v, co
 static void combine(double *Y, double (*a)[FM_BOX], int n_a, const fm_ao_values *v, int n)
 {
     for (int f = 0; f < n; f++) {
-        double *restrict y         = Y + (size_t)f * FM_BOX;
-        const double *restrict chi = v->value[0] + (size_t)f * FM_BOX;
+        double *restrict y         = Y + (size_t)f * FM_BOX_STRIDE;
+        const double *restrict chi = v->value[0] + (size_t)f * FM_BOX_STRIDE;
         const double *restrict a0  = a[0];
         for (int p = 0; p < FM_BOX; p++) y[p] = a0[p] * chi[p];
         if (n_a == 1) continue;
-        const double *restrict gx = v->value[1] + (size_t)f * FM_BOX;
-        const double *restrict gy = v->value[2] + (size_t)f * FM_BOX;
-        const double *restrict gz = v->value[3] + (size_t)f * FM_BOX;
+        const double *restrict gx = v->value[1] + (size_t)f * FM_BOX_STRIDE;
+        const double *restrict gy = v->value[2] + (size_t)f * FM_BOX_STRIDE;
+        const double *restrict gz = v->value[3] + (size_t)f * FM_BOX_STRIDE;
         const double *restrict ax = a[1], *restrict ay = a[2], *restrict az = a[3];
         for (int p = 0; p < FM_BOX; p++)
             y[p] = MADD(az[p], gz[p], MADD(ay[p], gy[p], MADD(ax[p], gx[p], y[p])));

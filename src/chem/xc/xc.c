@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cblas.h>
 #include <omp.h>
 
 #include "chem/xc/xc_internal.h"
@@ -19,45 +18,27 @@ static fm_status make_angular(fm_xc *x)
     return FM_OK;
 }
 
-typedef struct {
-    double cost;
-    int    box;
-} costed;
-
-static int by_cost(const void *a, const void *b)
+static double cost_of(const fm_xc *x, int box)
 {
-    const costed *u = a, *v = b;
-    if (u->cost != v->cost) return u->cost < v->cost ? 1 : -1;
-    return u->box - v->box;
+    const double n = x->boxes.n_function[box];
+    return n * (n + 200);
 }
 
-/* Each box, costliest first, goes to the rank with the least to do so far. */
-static fm_status share_boxes(fm_xc *x)
+/* A rank takes neighbouring boxes with its share of the cost: they have most of
+ * their functions in common, so the part of V they add to stays in the cache. */
+static void share_boxes(fm_xc *x)
 {
-    const int n_box = x->boxes.n_box, n_rank = x->comm->n_rank;
-    costed   *order = malloc(((size_t)n_box + 1) * sizeof *order);
-    double   *load  = calloc((size_t)n_rank, sizeof *load);
-    x->mine         = malloc(((size_t)n_box + 1) * sizeof *x->mine);
-    if (!order || !load || !x->mine) {
-        free(order);
-        free(load);
-        return fm_fail(FM_E_OOM, "boxes of ranks");
+    double all = 0, before = 0;
+    for (int i = 0; i < x->boxes.n_box; i++) all += cost_of(x, i);
+    x->first_box = x->n_my_box = 0;
+    for (int i = 0; i < x->boxes.n_box; i++) {
+        const double cost  = cost_of(x, i);
+        const double place = all > 0 ? (before + 0.5 * cost) / all * x->comm->n_rank : 0;
+        const int    owner = place < x->comm->n_rank ? (int)place : x->comm->n_rank - 1;
+        before += cost;
+        if (owner != x->comm->rank) continue;
+        if (x->n_my_box++ == 0) x->first_box = i;
     }
-    for (int i = 0; i < n_box; i++) {
-        const double n = x->boxes.n_function[i];
-        order[i]       = (costed){n * (n + 200), i};
-    }
-    qsort(order, (size_t)n_box, sizeof *order, by_cost);
-    for (int i = 0; i < n_box; i++) {
-        int least = 0;
-        for (int r = 1; r < n_rank; r++)
-            if (load[r] < load[least]) least = r;
-        load[least] += order[i].cost;
-        if (least == x->comm->rank) x->mine[x->n_mine++] = order[i].box;
-    }
-    free(order);
-    free(load);
-    return FM_OK;
 }
 
 fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const fm_xc_options *opt,
@@ -71,12 +52,13 @@ fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const
     x->opt.n_thread = opt->n_thread > 0 ? opt->n_thread : 1;
     x->n_spin       = opt->is_polarised ? 2 : 1;
     x->kernels      = fm_ao_kernels_pick();
+    x->products     = fm_product_kernels_pick();
     FM_GO(fm_functional_open(&x->functional, &opt->mix, opt->is_polarised));
     FM_GO(make_angular(x));
     FM_GO(fm_grid_init(&grid, m, b, opt->level, x->opt.n_thread));
     x->n_point = grid.n_point;
     FM_GO(fm_boxes_init(&x->boxes, &grid, b, opt->tol_ao));
-    FM_GO(share_boxes(x));
+    share_boxes(x);
     const size_t n = (size_t)b->n_function;
     x->n_sum       = (size_t)x->n_spin * (n * (n + 1) / 2) + 2 * (size_t)x->boxes.n_box;
     x->sums        = malloc((x->n_sum + 1) * sizeof *x->sums);
@@ -96,7 +78,6 @@ void fm_xc_close(fm_xc *x)
     fm_functional_close(x->functional);
     free(x->angular);
     fm_boxes_fini(&x->boxes);
-    free(x->mine);
     free(x->sums);
     free(x);
 }
@@ -136,18 +117,22 @@ static void unpack(const fm_xc *x, double *const *V)
     }
 }
 
+/* Boxes a thread takes at once: neighbours, but enough portions to even out. */
+static int portion(const fm_xc *x)
+{
+    const int n = x->n_my_box / (16 * x->opt.n_thread);
+    return n < 1 ? 1 : n > 16 ? 16 : n;
+}
+
 static void run_boxes(fm_xc *x, fm__xc_thread *t, const fm__xc_orbitals *o)
 {
-    const int before = openblas_get_num_threads();
-    openblas_set_num_threads(1); /* threads are ours: one box each */
 #pragma omp parallel num_threads(x->opt.n_thread)
     {
         fm__xc_thread *own = &t[omp_get_thread_num()];
-#pragma omp for schedule(dynamic)
-        for (int i = 0; i < x->n_mine; i++)
-            fm__xc_box(x, own, x->mine[i], o, pair_of(x, x->mine[i]));
+#pragma omp for schedule(dynamic, portion(x))
+        for (int i = x->first_box; i < x->first_box + x->n_my_box; i++)
+            fm__xc_box(x, own, i, o, pair_of(x, i));
     }
-    openblas_set_num_threads(before);
 }
 
 static fm_status compute_sums(fm_xc *x, const fm__xc_orbitals *o)

@@ -3,27 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cblas.h>
-
 #include "chem/xc/xc_internal.h"
 
 fm_status fm__xc_thread_init(fm__xc_thread *t, const fm_xc *x)
 {
-    const size_t n = (size_t)x->basis->n_function, live = (size_t)x->boxes.max_function;
+    const size_t n       = (size_t)x->basis->n_function;
+    const size_t live    = fm_product_stride(x->boxes.max_function);
     const size_t n_value = fm_functional_has_gradient(x->functional) ? 4 : 1;
-    const size_t value = live * FM_BOX, square = (live * live + 7) / 8 * 8;
+    const size_t value   = live * FM_BOX_STRIDE;
     const size_t orbital = (live * n + 7) / 8 * 8, total = (n * n + 7) / 8 * 8;
-    const size_t all = (n_value + 2) * value + n * FM_BOX + orbital + square + 2 * total + 64;
+    const size_t all = (n_value + 2) * value + live * FM_BOX + n * FM_BOX_STRIDE + orbital +
+                       live * live + (size_t)x->n_spin * total;
 
     memset(t, 0, sizeof *t);
     double *at = t->block = aligned_alloc(64, (all * sizeof(double) + 63) / 64 * 64);
-    if (!at) return fm_fail(FM_E_OOM, "%zu bytes for a thread's boxes", all * sizeof(double));
+    t->run                = malloc(((size_t)x->basis->n_shell + 1) * sizeof *t->run);
+    if (!at || !t->run)
+        return fm_fail(FM_E_OOM, "%zu bytes for a thread's boxes", all * sizeof(double));
     for (size_t d = 0; d < n_value; d++, at += value) t->chi.value[d] = at;
-    t->X   = at, at += value;
-    t->Y   = at, at += value;
-    t->psi = at, at += n * FM_BOX;
-    t->C   = at, at += orbital;
-    t->U   = at, at += square;
+    t->X          = at, at += value;
+    t->Y          = at, at += value;
+    t->Y_by_point = at, at += live * FM_BOX;
+    t->psi        = at, at += n * FM_BOX_STRIDE;
+    t->C          = at, at += orbital;
+    t->U          = at, at += live * live;
     for (int s = 0; s < x->n_spin; s++, at += total) {
         t->total[s] = at;
         memset(at, 0, n * n * sizeof(double));
@@ -34,7 +37,7 @@ fm_status fm__xc_thread_init(fm__xc_thread *t, const fm_xc *x)
 void fm__xc_thread_fini(fm__xc_thread *t)
 {
     free(t->block);
-    t->block = NULL;
+    free(t->run);
 }
 
 static void eval_functions(const fm_xc *x, fm__xc_thread *t, int box)
@@ -76,10 +79,26 @@ static void spin_density(const fm_xc *x, fm__xc_thread *t, int box, const double
         return;
     }
     gather_orbitals(x, t, box, C, n_occ);
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, FM_BOX, n_occ, n, 1, t->chi.value[0],
-                FM_BOX, t->C, n_occ, 0, t->psi, FM_BOX);
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, FM_BOX, n, n_occ, 1, t->psi, FM_BOX,
-                t->C, n_occ, 0, t->X, FM_BOX);
+    x->products->multiply(&(fm_product){.n_row    = n_occ, /* psi[o][p] = sum_f C[f][o] chi[f][p] */
+                                        .n_column = FM_BOX,
+                                        .n_k      = n,
+                                        .A        = t->C,
+                                        .row      = 1,
+                                        .column   = (size_t)n_occ,
+                                        .B        = t->chi.value[0],
+                                        .b_stride = FM_BOX_STRIDE,
+                                        .out      = t->psi,
+                                        .out_stride = FM_BOX_STRIDE});
+    x->products->multiply(&(fm_product){.n_row      = n, /* X[f][p] = sum_o C[f][o] psi[o][p] */
+                                        .n_column   = FM_BOX,
+                                        .n_k        = n_occ,
+                                        .A          = t->C,
+                                        .row        = (size_t)n_occ,
+                                        .column     = 1,
+                                        .B          = t->psi,
+                                        .b_stride   = FM_BOX_STRIDE,
+                                        .out        = t->X,
+                                        .out_stride = FM_BOX_STRIDE});
     x->kernels->contract(out, n_value, &t->chi, t->X, n);
     const double occupation = x->n_spin == 1 ? 2 : 1;
     for (int d = 0; d < n_value; d++)
@@ -147,28 +166,35 @@ static void add_rows(double *restrict to, const double *restrict from, int n)
     for (int i = 0; i < n; i++) to[i] += quantised(from[i]);
 }
 
-/* U of the box into rows and columns of the whole matrix, shell pair by shell pair. */
+static void find_runs(const fm_xc *x, fm__xc_thread *t, int box)
+{
+    const fm_boxes *b  = &x->boxes;
+    int             at = 0;
+    t->n_run           = 0;
+    for (int i = b->first[box]; i < b->first[box + 1]; i++) {
+        const fm_shell *s    = &x->basis->shell[b->shell[i]];
+        const int       n    = fm_shell_functions(s);
+        fm__run        *last = t->n_run ? &t->run[t->n_run - 1] : NULL;
+        if (last && last->in_basis + last->n == s->first)
+            last->n += n;
+        else
+            t->run[t->n_run++] = (fm__run){at, s->first, n};
+        at += n;
+    }
+}
+
+/* U of the box into rows and columns of the whole matrix. */
 static void scatter(const fm_xc *x, const fm__xc_thread *t, int box, double *total)
 {
-    const fm_boxes *b    = &x->boxes;
-    const size_t    n    = (size_t)x->basis->n_function;
-    const int       live = b->n_function[box];
-    const double   *row  = t->U;
-    for (int i = b->first[box]; i < b->first[box + 1]; i++) {
-        const fm_shell *s = &x->basis->shell[b->shell[i]];
-        for (int f = 0; f < fm_shell_functions(s); f++, row += live) {
-            double *to = total + (size_t)(s->first + f) * n;
-            int     at = 0;
-            for (int j = b->first[box]; j < b->first[box + 1];) { /* runs of adjacent shells */
-                const int from = x->basis->shell[b->shell[j]].first;
-                int       end  = from;
-                for (; j < b->first[box + 1] && x->basis->shell[b->shell[j]].first == end; j++)
-                    end += fm_shell_functions(&x->basis->shell[b->shell[j]]);
-                add_rows(to + from, row + at, end - from);
-                at += end - from;
-            }
+    const size_t n    = (size_t)x->basis->n_function;
+    const size_t live = fm_product_stride(x->boxes.n_function[box]);
+    for (int i = 0; i < t->n_run; i++)
+        for (int f = 0; f < t->run[i].n; f++) {
+            const double *row = t->U + (size_t)(t->run[i].in_box + f) * live;
+            double       *to  = total + (size_t)(t->run[i].in_basis + f) * n;
+            for (int j = 0; j < t->n_run; j++)
+                add_rows(to + t->run[j].in_basis, row + t->run[j].in_box, t->run[j].n);
         }
-    }
 }
 
 static void spin_potential(const fm_xc *x, fm__xc_thread *t, int box, int n_kept, int spin)
@@ -177,8 +203,19 @@ static void spin_potential(const fm_xc *x, fm__xc_thread *t, int box, int n_kept
     find_factors(x, t, n_kept, x->boxes.w + (size_t)box * FM_BOX, spin);
     x->kernels->combine(t->Y, t->factor, fm_functional_has_gradient(x->functional) ? 4 : 1, &t->chi,
                         n);
-    cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, n, n, FM_BOX, 1, t->chi.value[0], FM_BOX,
-                t->Y, FM_BOX, 0, t->U, n);
+    const int    n_padded = (n + FM_PRODUCT_COLUMNS - 1) / FM_PRODUCT_COLUMNS * FM_PRODUCT_COLUMNS;
+    const size_t stride   = fm_product_stride(n);
+    x->products->transpose(t->Y_by_point, stride, t->Y, FM_BOX_STRIDE, n_padded, FM_BOX);
+    x->products->multiply(&(fm_product){.n_row      = n, /* U[f][g] = sum_p chi[f][p] Y[g][p] */
+                                        .n_column   = n_padded,
+                                        .n_k        = FM_BOX,
+                                        .A          = t->chi.value[0],
+                                        .row        = FM_BOX_STRIDE,
+                                        .column     = 1,
+                                        .B          = t->Y_by_point,
+                                        .b_stride   = stride,
+                                        .out        = t->U,
+                                        .out_stride = stride});
     scatter(x, t, box, t->total[spin]);
 }
 
@@ -198,5 +235,6 @@ void fm__xc_box(const fm_xc *x, fm__xc_thread *t, int box, const fm__xc_orbitals
                        &(fm_functional_points){t->rho, t->sigma, t->energy, t->v_rho, t->v_sigma},
                        t->scratch);
     for (int i = 0; i < n; i++) out[0] += w[t->kept[i]] * t->energy[i];
+    find_runs(x, t, box);
     for (int s = 0; s < x->n_spin; s++) spin_potential(x, t, box, n, s);
 }

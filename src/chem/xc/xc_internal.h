@@ -10,21 +10,22 @@
 #include "chem/xc/ao.h"
 #include "chem/xc/boxes.h"
 #include "chem/xc/functional.h"
+#include "chem/xc/product.h"
 #include "chem/xc/xc.h"
 
 struct fm_xc {
-    const fm_basis      *basis; /* borrowed */
-    fm_xc_options        opt;
-    fm_comm             *comm;
-    fm_functional       *functional;
-    const fm_ao_kernels *kernels;
-    fm_angular          *angular; /* [2][FM_L_MAX + 1] */
-    fm_boxes             boxes;
-    int                  n_point, n_spin;
-    int                 *mine; /* [n_mine] boxes of this rank, costliest first */
-    int                  n_mine;
-    double              *sums; /* [n_sum] packed V of every spin, then a pair per box */
-    size_t               n_sum;
+    const fm_basis           *basis; /* borrowed */
+    fm_xc_options             opt;
+    fm_comm                  *comm;
+    fm_functional            *functional;
+    const fm_ao_kernels      *kernels;
+    const fm_product_kernels *products;
+    fm_angular               *angular; /* [2][FM_L_MAX + 1] */
+    fm_boxes                  boxes;
+    int                       n_point, n_spin;
+    int                       first_box, n_my_box; /* this rank's boxes: neighbours in space */
+    double                   *sums; /* [n_sum] packed V of every spin, then a pair per box */
+    size_t                    n_sum;
 };
 
 /* Orbitals of one build. */
@@ -33,11 +34,16 @@ typedef struct {
     const int           *n_occ;
 } fm__xc_orbitals;
 
+/* Adjacent functions of a box that are adjacent in the basis as well. */
+typedef struct {
+    int in_box, in_basis, n;
+} fm__run;
+
 typedef double fm__box_points[FM_BOX] __attribute__((aligned(64)));
 
 typedef struct {
     fm_ao_values   chi;
-    double        *psi, *X, *Y, *C, *U;
+    double        *psi, *X, *Y, *Y_by_point, *C, *U;
     double        *total[2];      /* [n][n] sum of U over the thread's boxes, a spin each */
     fm__box_points density[2][4]; /* rho and its gradient, spin by spin */
     fm__box_points factor[4];     /* what multiplies chi and grad chi in Y */
@@ -45,6 +51,8 @@ typedef struct {
     double         energy[FM_BOX], v_rho[2 * FM_BOX], v_sigma[3 * FM_BOX];
     double         scratch[FM_FUNCTIONAL_SCRATCH * FM_BOX];
     int            kept[FM_BOX]; /* which points count */
+    fm__run       *run;          /* [n_run] of the box in hand */
+    int            n_run;
     double        *block;
 } fm__xc_thread;
 
