@@ -184,7 +184,7 @@ typedef struct {
 static void ket_prim_init(ket_prim *kp, const fm_eri_work *w, const fm_pair_class *c,
                           const int32_t *ket, const double *factor, int k)
 {
-    kp->mag = 0;
+    *kp = (ket_prim){.mag = 0};
     for (int lane = 0; lane < VEC; lane++) {
         const int has    = k < w->list->n_prim[ket[lane]];
         kp->at[lane]     = w->list->prim_at[ket[lane]] + (has ? k * c->prim_step : 0);
