@@ -6,35 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "chem/xc/erf1.h"
 #include "chem/xc/grid_internal.h"
 
-#define MU_MAX 0.725
-#define MU_LINEAR 1e-6
-#define SPREAD 0.30
 #define SPHERE_SLACK 0.002 /* bohr */
 #define WEIGHT_MIN 1e-13
 #define RANGE_EPS 1e-10
 #define PRODUCT_MIN 1e-16 /* an atom with less has no part in the sum */
-
-/* Chebyshev fit of erfc, |relative error| < 1.2e-7, x >= 0 (Numerical Recipes). */
-static double erfc_fit(double x)
-{
-    static const double c[10] = {-1.26551223, 1.00002368,  0.37409196, 0.09678418,  -0.18628806,
-                                 0.27886807,  -1.13520398, 1.48851587, -0.82215223, 0.17087277};
-    const double        t     = 1 / (1 + 0.5 * x);
-    double              sum   = c[9];
-    for (int i = 8; i >= 0; i--) sum = sum * t + c[i];
-    return t * exp(sum - x * x);
-}
-
-static double share(double mu)
-{
-    if (mu > MU_MAX) return 0;
-    if (mu < -MU_MAX) return 1;
-    if (fabs(mu) < MU_LINEAR) return 0.5 - 1.88063178008 * mu;
-    const double half = 0.5 * erfc_fit(fabs(mu) / (1 - mu * mu) * (1 / SPREAD));
-    return mu > 0 ? half : 1 - half;
-}
 
 /* Where r^l exp(-z r^2) has fallen to RANGE_EPS, to first order. */
 static double shell_range(const fm_shell *s)
@@ -97,49 +75,83 @@ void fm__partition_fini(fm__partition *p)
     *p = (fm__partition){0};
 }
 
-/* Centres whose functions reach the shell, the shell's own first. */
-static int find_list(int *list, const fm__partition *p, const fm__grid_shell *s)
+/* The centres that divide one shell, the shell's own first, and scratch for a point. */
+typedef struct {
+    int                    n, n_padded;
+    int                   *centre;  /* [n] */
+    double                *inverse; /* [n][n_padded] 1 / distance, 0 in the padding */
+    double                *r, *own, *other, *product; /* [n_padded] each */
+    double                *numbers;                   /* what these point into */
+    const fm_erf1_kernels *kernels;
+} company;
+
+static void find_centres(company *c, const fm__partition *p, const fm__grid_shell *s)
 {
-    int own = 0, n = 1;
+    int own = 0;
     while (p->atom[own] != s->atom) own++;
-    list[0] = own;
+    c->n              = 0;
+    c->centre[c->n++] = own;
     for (int i = 0; i < p->n; i++)
         if (i != own && fmax(0, centre_distance(p, own, i) - s->radius) < p->reach[i])
-            list[n++] = i;
-    return n;
+            c->centre[c->n++] = i;
 }
 
-/* The first centre's share of the point at distances r[n]; product[n] is scratch. */
-static double share_of_first(const fm__partition *p, const int *list, int n, const double *r,
-                             double *product)
+static void open_company(company *c, const fm__partition *p, const fm__grid_shell *s)
 {
-    product[0] = 1;
-    for (int i = 1; i < n; i++) {
-        const double s = share((r[0] - r[i]) * p->inverse[list[0] * p->n + list[i]]);
-        if (s == 0) return 0;
-        product[0] *= s;
-        product[i] = 1 - s;
-    }
-    double sum = product[0];
-    for (int i = 1; i < n; i++) {
-        for (int j = 1; j < n && product[i] > PRODUCT_MIN; j++)
-            if (j != i) product[i] *= share((r[i] - r[j]) * p->inverse[list[i] * p->n + list[j]]);
-        sum += product[i];
-    }
-    return product[0] / sum;
+    const size_t most = ((size_t)p->n + FM_ERF1_LANES - 1) / FM_ERF1_LANES * FM_ERF1_LANES;
+    c->kernels        = fm_erf1_kernels_pick();
+    c->centre         = malloc((size_t)p->n * sizeof *c->centre);
+    c->numbers        = calloc(((size_t)p->n + 4) * most, sizeof *c->numbers);
+    FM_BUG_UNLESS(c->centre && c->numbers);
+    find_centres(c, p, s);
+    c->n_padded = (c->n + FM_ERF1_LANES - 1) / FM_ERF1_LANES * FM_ERF1_LANES;
+    c->r        = c->numbers;
+    c->own = c->r + most, c->other = c->own + most, c->product = c->other + most;
+    c->inverse = c->product + most;
+    for (int i = 0; i < c->n; i++)
+        for (int j = 0; j < c->n; j++)
+            c->inverse[i * c->n_padded + j] = p->inverse[c->centre[i] * p->n + c->centre[j]];
 }
 
-static void divide(const fm__partition *p, const int *list, int n_list, int n, const double *x,
-                   const double *y, const double *z, double *w, double *scratch)
+static void close_company(company *c)
 {
-    double *r = scratch, *product = scratch + n_list;
+    free(c->centre);
+    free(c->numbers);
+}
+
+/* Steps of centre i against all others; its own and the padding count as 1. */
+static void steps_of(double *s, const company *c, int i)
+{
+    c->kernels->steps(s, c->r[i], c->r, c->inverse + i * c->n_padded, c->n_padded);
+    s[i] = 1;
+    for (int j = c->n; j < c->n_padded; j++) s[j] = 1;
+}
+
+/* The share of the shell's own centre in the point at distances c->r. */
+static double own_share(const company *c)
+{
+    steps_of(c->own, c, 0);
+    const double own = c->kernels->product(c->own, c->n_padded);
+    if (own == 0) return 0;
+    double sum = own;
+    for (int i = 1; i < c->n; i++) {
+        if (1 - c->own[i] <= PRODUCT_MIN) continue; /* the own centre takes all of it */
+        steps_of(c->other, c, i);
+        sum += c->kernels->product(c->other, c->n_padded);
+    }
+    return own / sum;
+}
+
+static void divide(const fm__partition *p, company *c, int n, const double *x, const double *y,
+                   const double *z, double *w)
+{
     for (int q = 0; q < n; q++) {
-        for (int i = 0; i < n_list; i++) {
-            const double *c  = p->xyz + 3 * list[i];
-            const double  dx = x[q] - c[0], dy = y[q] - c[1], dz = z[q] - c[2];
-            r[i] = sqrt(dx * dx + dy * dy + dz * dz);
+        for (int i = 0; i < c->n; i++) {
+            const double *u  = p->xyz + 3 * c->centre[i];
+            const double  dx = x[q] - u[0], dy = y[q] - u[1], dz = z[q] - u[2];
+            c->r[i] = sqrt(dx * dx + dy * dy + dz * dz);
         }
-        w[q] *= share_of_first(p, list, n_list, r, product);
+        w[q] *= own_share(c);
         if (fabs(w[q]) <= WEIGHT_MIN) w[q] = 0;
     }
 }
@@ -147,15 +159,13 @@ static void divide(const fm__partition *p, const int *list, int n_list, int n, c
 int fm__partition_shell(const fm__partition *p, const fm__grid_shell *s, int n, const double *x,
                         const double *y, const double *z, double *w)
 {
-    int    *list    = malloc((size_t)p->n * sizeof *list);
-    double *scratch = malloc(2 * (size_t)p->n * sizeof *scratch);
-    FM_BUG_UNLESS(list && scratch);
-    const int n_list  = find_list(list, p, s);
-    double    nearest = INFINITY;
-    for (int i = 1; i < n_list; i++) nearest = fmin(nearest, centre_distance(p, list[0], list[i]));
-    const int is_divided = s->radius >= 0.5 * (1 - MU_MAX) * nearest + SPHERE_SLACK;
-    if (is_divided) divide(p, list, n_list, n, x, y, z, w, scratch);
-    free(list);
-    free(scratch);
+    company c;
+    open_company(&c, p, s);
+    double nearest = INFINITY;
+    for (int i = 1; i < c.n; i++)
+        nearest = fmin(nearest, centre_distance(p, c.centre[0], c.centre[i]));
+    const int is_divided = s->radius >= 0.5 * (1 - FM_ERF1_MU_MAX) * nearest + SPHERE_SLACK;
+    if (is_divided) divide(p, &c, n, x, y, z, w);
+    close_company(&c);
     return is_divided;
 }

@@ -10,7 +10,8 @@ enum { VEC = 4, TILE_ROWS = 6, TILE_VECS = 2 };
 #include "chem/xc/product_body.h"
 
 DEFINE_TILE(1, 2)
-DEFINE_TILE(2, 2) DEFINE_TILE(3, 2) DEFINE_TILE(4, 2) DEFINE_TILE(5, 2) DEFINE_TILE(6, 2)
+DEFINE_TILE(2, 2)
+DEFINE_TILE(3, 2) DEFINE_TILE(4, 2) DEFINE_TILE(5, 2) DEFINE_TILE(6, 2)
 
     static void (*const tile[TILE_ROWS])(const fm_product *, int, int) = {
         tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2};

@@ -11,7 +11,8 @@ enum { VEC = 8, TILE_ROWS = 6, TILE_VECS = 4 };
 
 #define DEFINE_ROWS(R) DEFINE_TILE(R, 1) DEFINE_TILE(R, 2) DEFINE_TILE(R, 3) DEFINE_TILE(R, 4)
 DEFINE_ROWS(1)
-DEFINE_ROWS(2) DEFINE_ROWS(3) DEFINE_ROWS(4) DEFINE_ROWS(5) DEFINE_ROWS(6)
+DEFINE_ROWS(2)
+DEFINE_ROWS(3) DEFINE_ROWS(4) DEFINE_ROWS(5) DEFINE_ROWS(6)
 
 #define ROWS(R)                                                                                    \
     {                                                                                              \
