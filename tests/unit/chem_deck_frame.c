@@ -109,9 +109,8 @@ static const molecule printed[] = {
 static fm_deck deck_of(const char *options, const char *atoms)
 {
     char text[2000];
-    snprintf(text, sizeof text,
-             "geometry %s;%s;end; basis; * library sto-3g; end; scf; end; task scf", options,
-             atoms);
+    snprintf(text, sizeof text, "geometry %s;%s;end; basis; * library sto-3g; end; task scf",
+             options, atoms);
     return good_deck(text);
 }
 
@@ -195,13 +194,114 @@ static void tags_are_different_atoms(void **state)
     fm_deck_fini(&d);
 }
 
+/* One atom in general position under every group: the nuclear repulsion NWChem prints. */
+static void groups_make_atoms(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *group;
+        int         n_atom;
+        double      repulsion;
+    } made[] = {
+        /* clang-format off */
+        {"C1", 1, 0.0000000000},
+        {"Cs", 2, 0.8141188446},
+        {"Ci", 2, 0.4342481105},
+        {"C2", 2, 0.5133773394},
+        {"C3", 3, 1.7783912705},
+        {"C4", 4, 3.9308554625},
+        {"C5", 5, 7.0660328828},
+        {"C6", 6, 11.2574426314},
+        {"C7", 7, 16.5649968024},
+        {"C8", 8, 23.0392730464},
+        {"C2v", 4, 4.7866982900},
+        {"C3v", 6, 11.7043691006},
+        {"C4v", 8, 23.0416779894},
+        {"C5v", 10, 40.9845010617},
+        {"C6v", 12, 68.6357920370},
+        {"C2h", 4, 3.5234885889},
+        {"C3h", 6, 8.8744430928},
+        {"C4h", 8, 17.1900267658},
+        {"C5h", 10, 28.6568234684},
+        {"C6h", 12, 43.4107575515},
+        {"D2", 4, 3.3328964822},
+        {"D3", 6, 8.7148741146},
+        {"D4", 8, 17.1013042186},
+        {"D5", 10, 28.6504113549},
+        {"D6", 12, 43.4025761725},
+        {"D2h", 8, 19.1791480074},
+        {"D3h", 12, 44.3602424524},
+        {"D4h", 16, 83.2191742475},
+        {"D5h", 20, 175.8897746939},
+        {"D6h", 24, 220.8387104707},
+        {"D2d", 8, 18.6607208266},
+        {"D3d", 12, 57.5160330690},
+        {"D4d", 16, 83.2189815554},
+        {"D5d", 20, 175.7632017945},
+        {"D6d", 24, 224.6459371533},
+        {"S4", 4, 3.1941786890},
+        {"S6", 6, 8.6870581334},
+        {"S8", 8, 17.1012572338},
+        {"T", 12, 48.5430062644},
+        {"Td", 24, 238.7206492307},
+        {"Th", 24, 199.1717736133},
+        {"O", 24, 198.6841538995},
+        {"Oh", 48, 884.8091033716},
+        /* clang-format on */
+    };
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        char atoms[64];
+        snprintf(atoms, sizeof atoms, "symmetry %s; He 1.9 0.8 1.3", made[i].group);
+        fm_deck d = deck_of("nocenter", atoms);
+        assert_string_equal(d.task[0].molecule->group, made[i].group);
+        assert_int_equal(d.task[0].molecule->n_atom, made[i].n_atom);
+        near_to(fm_molecule_repulsion(d.task[0].molecule), made[i].repulsion, 1e-9);
+        fm_deck_fini(&d);
+    }
+}
+
+static void same_places(const char *atoms, const double (*xyz)[3], int n)
+{
+    fm_deck d = deck_of("noautosym nocenter", atoms);
+    assert_int_equal(d.task[0].molecule->n_atom, n);
+    for (int a = 0; a < n; a++)
+        for (int k = 0; k < 3; k++)
+            near_to(d.task[0].molecule->atom[a].xyz[k] / 1.88972598858, xyz[a][k], 1e-8);
+    fm_deck_fini(&d);
+}
+
+/* Coordinates NWChem prints for the same Z-matrices. */
+static void zmatrices(void **state)
+{
+    (void)state;
+    static const double methanol[6][3] = {{0, 0, 0},
+                                          {0, 0, 1.09},
+                                          {1.02766960, 0, -0.36331144},
+                                          {-0.51383480, -0.88998798, -0.36331144},
+                                          {-0.67398867, 1.16738261, -0.47734381},
+                                          {-0.66142373, 1.14561951, -1.43701484}};
+    static const double amide[6][3]    = {{0, 0, 0},
+                                          {0, 0, 1},
+                                          {1.31556967, 0, -0.47882820},
+                                          {2.18720337, 0.51961524, 0.16168307},
+                                          {1.65141550, -0.79213908, -1.16419179},
+                                          {1.20341025, 0.86025718, -1.44701096}};
+    same_places(
+        "zmat\n C\n H 1 rch\n H 1 rch 2 109.47\n H 1 rch 2 109.47 3 120.0\n O 1 rco 2 a 3 -d\n"
+        "H 5 0.96 1 108.0 2 180.0\n variables\n rch 1.09\n rco 1.43\n constants\n a 109.5\n d "
+        "120.\nend",
+        methanol, 6);
+    same_places("zmatrix\n N1\n H1 N1 1.0\n C2 N1 1.4 H1 110.\n O3 C2 1.2 N1 120. H1 -30.0\n"
+                "H5 C2 1.1 O3 115.0 N1 120.0 1\n F6 C2 1.3 O3 100.0 N1 100.0 -1\nend",
+                amide, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_are_nwchems),
-        cmocka_unit_test(three_fold_groups_turn_the_grid),
-        cmocka_unit_test(centring),
-        cmocka_unit_test(tags_are_different_atoms),
+        cmocka_unit_test(frames_are_nwchems), cmocka_unit_test(three_fold_groups_turn_the_grid),
+        cmocka_unit_test(centring),           cmocka_unit_test(tags_are_different_atoms),
+        cmocka_unit_test(groups_make_atoms),  cmocka_unit_test(zmatrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

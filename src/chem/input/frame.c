@@ -154,6 +154,10 @@ void fm__to_frame(fm_molecule *m, const fm__frame_options *opt)
         if (turn_to_axes(m, opt->tolerance, &order, &is_proper))
             fm__find_group(m, order, is_proper, opt->tolerance);
     }
+    if (opt->group[0]) {
+        strcpy(m->group, opt->group);
+        fm__add_images(m, opt->tolerance);
+    }
     if (opt->center) center(m, 1);
     if (strcmp(m->group, "C1") != 0) fm__symmetrise(m, opt->tolerance);
     m->grid_axes = grid_axes_of(m->group);

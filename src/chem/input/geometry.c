@@ -6,6 +6,8 @@
 #include <strings.h>
 
 #include "chem/input/state.h"
+#include "chem/input/symmetry.h"
+#include "chem/input/zmatrix.h"
 
 enum { ATOM_MAX = 5000 };
 
@@ -16,7 +18,6 @@ typedef struct {
     fm__geometry     *geometry;
     double            scale; /* the deck's unit in bohr */
     fm__frame_options frame;
-    int               has_symmetry; /* a `symmetry` line was there */
 } reading;
 
 /* NWChem looks at the first two letters. */
@@ -89,64 +90,90 @@ static fm_status read_atom_options(fm__words *w, fm_atom *a)
     return FM_OK;
 }
 
-static fm_status read_atom(fm__words *w, reading *r, const char *tag)
+/* Append an atom at the origin. */
+static fm_status new_atom(fm__words *w, fm_molecule *m, const char *tag)
 {
-    fm_molecule *m = &r->geometry->molecule;
-    int          of;
-    fm_atom      a = {.z = fm__tag_element(tag, &of)};
+    int     of;
+    fm_atom a = {.z = fm__tag_element(tag, &of)};
     if (strlen(tag) >= FM_TAG_MAX)
         return fm__bad(w, "tag \"%s\" has more than %d characters", tag, FM_TAG_MAX - 1);
     if (a.z < 0) return fm__bad(w, "\"%s\" is neither an element nor a ghost (bq...)", tag);
     if (m->n_atom == ATOM_MAX) return fm__bad(w, "more than %d atoms", ATOM_MAX);
     strcpy(a.tag, tag);
-    a.charge = a.z;
-    a.mass   = fm_element_mass(a.z);
-    for (int k = 0; k < 3; k++) {
-        FM_TRY(fm__need_real(w, &a.xyz[k], "a coordinate"));
-        a.xyz[k] *= r->scale;
-        if (fabs(a.xyz[k]) > 1e6) return fm__bad(w, "coordinate %g bohr is out of range", a.xyz[k]);
-    }
-    FM_TRY(read_atom_options(w, &a));
+    a.charge             = a.z;
+    a.mass               = fm_element_mass(a.z);
     m->atom              = fm__grow(m->atom, m->n_atom, sizeof *m->atom);
     m->atom[m->n_atom++] = a;
     return FM_OK;
 }
 
-/* symmetry [group] c1: the axes stay as they are.  Other groups would generate atoms. */
+static fm_status read_atom(fm__words *w, reading *r, const char *tag)
+{
+    fm_molecule *m = &r->geometry->molecule;
+    FM_TRY(new_atom(w, m, tag));
+    fm_atom *a = &m->atom[m->n_atom - 1];
+    for (int k = 0; k < 3; k++) {
+        FM_TRY(fm__need_real(w, &a->xyz[k], "a coordinate"));
+        a->xyz[k] *= r->scale;
+    }
+    return read_atom_options(w, a);
+}
+
+/* symmetry [group] name [tol t]: atoms are given in NWChem's setting of the group, those
+ * that its operations make are added. */
 static fm_status read_symmetry(fm__words *w, reading *r)
 {
-    (void)fm__take(w, "group");
-    const char *group = fm__next(w);
-    if (group && !fm__same(group, "c1") && !fm__same(group, "1"))
-        return fm__bad(w, "symmetry \"%s\" is not supported (c1, or leave it to be detected)",
-                       group);
-    r->has_symmetry = 1;
-    return fm__need_end(w);
+    while (fm__peek(w)) {
+        if (fm__take(w, "tol"))
+            FM_TRY(fm__need_positive(w, &r->frame.tolerance, "a tolerance"));
+        else if (!fm__take(w, "group") && !fm__take(w, "print")) {
+            const char *group = fm__next(w);
+            if (!fm__group_name(group, r->frame.group))
+                return fm__bad(w, "symmetry \"%s\" is not supported", group);
+        }
+    }
+    if (!r->frame.group[0]) strcpy(r->frame.group, "C1");
+    return FM_OK;
+}
+
+static int is_zmatrix(const char *word)
+{
+    return fm__same(word, "zmatrix") || fm__same(word, "zmatri") || fm__same(word, "zmatr") ||
+           fm__same(word, "zmat") || fm__same(word, "zmt");
 }
 
 static fm_status read_line(fm__words *w, reading *r, const char *word)
 {
-    static const char *const unsupported[] = {"zmatrix", "zmat",   "zmt",  "zmatr", "zmatri",
-                                              "zcoord",  "system", "load", NULL};
+    fm_molecule *m = &r->geometry->molecule;
     if (fm__same(word, "symmetry") || fm__same(word, "sym")) return read_symmetry(w, r);
-    for (const char *const *u = unsupported; *u; u++)
-        if (fm__same(word, *u))
-            return fm__bad(w, "\"%s\" is not supported in a geometry: give Cartesian coordinates",
-                           word);
-    return read_atom(w, r, word);
+    if (fm__same(word, "zcoord") || fm__same(word, "system") || fm__same(word, "load"))
+        return fm__bad(w, "\"%s\" is not supported in a geometry", word);
+    if (!is_zmatrix(word)) return read_atom(w, r, word);
+    if (m->n_atom) return fm__bad(w, "a zmatrix cannot follow atoms with coordinates");
+    FM_TRY(fm__need_end(w));
+    return fm__read_zmatrix(w, m, r->scale, new_atom);
 }
 
-static fm_status check_distances(const fm__words *w, const fm_molecule *m)
+static double squared_distance(const fm_atom *a, const fm_atom *b)
 {
-    for (int i = 0; i < m->n_atom; i++)
-        for (int j = 0; j < i; j++) {
-            const fm_atom *a = &m->atom[i], *b = &m->atom[j];
-            double         d2 = 0;
-            for (int k = 0; k < 3; k++) d2 += (a->xyz[k] - b->xyz[k]) * (a->xyz[k] - b->xyz[k]);
-            if (d2 < 1e-4 && (a->z || a->charge) && (b->z || b->charge))
-                return fm__bad(w, "atoms %d (%s) and %d (%s) lie on each other", j + 1, b->tag,
-                               i + 1, a->tag);
-        }
+    double d2 = 0;
+    for (int k = 0; k < 3; k++) d2 += (a->xyz[k] - b->xyz[k]) * (a->xyz[k] - b->xyz[k]);
+    return d2;
+}
+
+/* Nuclei are apart, and not beyond what can be computed with. */
+static fm_status check_places(const fm__words *w, const fm_molecule *m)
+{
+    for (int i = 0; i < m->n_atom; i++) {
+        const fm_atom *a = &m->atom[i];
+        for (int k = 0; k < 3; k++)
+            if (!(fabs(a->xyz[k]) < 1e6))
+                return fm__bad(w, "atom %d (%s) has coordinate %g bohr", i + 1, a->tag, a->xyz[k]);
+        for (int j = 0; j < i; j++)
+            if (a->charge > 0 && m->atom[j].charge > 0 && squared_distance(a, &m->atom[j]) < 1e-4)
+                return fm__bad(w, "atoms %d (%s) and %d (%s) lie on each other", j + 1,
+                               m->atom[j].tag, i + 1, a->tag);
+    }
     return FM_OK;
 }
 
@@ -176,8 +203,9 @@ fm_status fm__read_geometry(fm__state *s)
     while (fm__peek(w)) FM_TRY(read_option(w, &r));
     if (!r.geometry->name[0]) strcpy(r.geometry->name, "geometry");
     FM_TRY(read_atoms(w, &r));
-    FM_TRY(check_distances(w, &r.geometry->molecule));
-    if (r.has_symmetry || r.geometry->molecule.n_atom == 1) r.frame.autosym = 0;
+    FM_TRY(check_places(w, &r.geometry->molecule));
+    if (r.frame.group[0] || r.geometry->molecule.n_atom == 1) r.frame.autosym = 0;
     fm__to_frame(&r.geometry->molecule, &r.frame);
-    return FM_OK;
+    if (r.geometry->molecule.n_atom > ATOM_MAX) return fm__bad(w, "more than %d atoms", ATOM_MAX);
+    return check_places(w, &r.geometry->molecule); /* symmetry may have made atoms */
 }

@@ -136,6 +136,7 @@ int fm__tag_element(const char *tag, int *of);
 typedef struct {
     int    autosym, center;
     double tolerance; /* of symmetry detection, bohr */
+    char   group[8];  /* asked for; empty: none */
 } fm__frame_options;
 void fm__to_frame(fm_molecule *m, const fm__frame_options *opt);
 

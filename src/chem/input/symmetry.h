@@ -33,6 +33,10 @@ int fm__axis_order(const fm_molecule *m, int k, double tol, int *is_proper);
  * y; the molecule is turned about z into NWChem's setting.  Writes m->group. */
 void fm__find_group(fm_molecule *m, int order, int is_proper, double tol);
 
+/* A group's name as NWChem writes it (C2v, D3h, Td ...) from any case; 0: unknown. */
+int fm__group_name(const char *word, char name[8]);
+/* Add the atoms that the operations of m->group make of those that are there. */
+void fm__add_images(fm_molecule *m, double tol);
 /* Make the coordinates exactly symmetric under m->group. */
 void fm__symmetrise(fm_molecule *m, double tol);
 

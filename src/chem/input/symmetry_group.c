@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "chem/input/symmetry.h"
 
@@ -65,6 +66,7 @@ static double setting(char family, int n, char last)
 {
     if ((n == 3 || n == 6) && (family == 'D' || last == 'v')) return M_PI / 4;
     if (family == 'D' && n == 4 && last == 'd') return M_PI / 8;
+    if (family == 'D' && n == 5 && last != 'd') return M_PI / 2;
     return 0;
 }
 
@@ -95,7 +97,7 @@ void fm__find_group(fm_molecule *m, int order, int is_proper, double tol)
 
 /* --- its operations --- */
 
-enum { OP_MAX = 32 };
+enum { OP_MAX = 48 };
 
 typedef struct {
     fm__op op[OP_MAX];
@@ -148,6 +150,32 @@ static fm__op turned(fm__op op, double angle)
     return product(&to, &op);
 }
 
+/* T, Td, Th, O, Oh with the two-fold axes of T on x, y and z. */
+static void add_cubic(op_list *g, char family, char last)
+{
+    const fm__op diagonal = {{{0, 0, 1}, {1, 0, 0}, {0, 1, 0}}}; /* C3 about (1,1,1) */
+    add(g, fm__rotation(2, M_PI, 0));
+    add(g, diagonal);
+    if (family == 'O') add(g, fm__rotation(2, M_PI / 2, 0));
+    if (last == 'd') add(g, fm__rotation(2, M_PI / 2, 1));
+    if (last == 'h') add(g, fm__rotation(2, M_PI, 1));
+}
+
+int fm__group_name(const char *word, char name[8])
+{
+    static const char *const known[] = {
+        "C1",  "Cs",  "Ci",  "C2",  "C3",  "C4",  "C5",  "C6",  "C7",  "C8",  "C2v",
+        "C3v", "C4v", "C5v", "C6v", "C2h", "C3h", "C4h", "C5h", "C6h", "D2",  "D3",
+        "D4",  "D5",  "D6",  "D2h", "D3h", "D4h", "D5h", "D6h", "D2d", "D3d", "D4d",
+        "D5d", "D6d", "S4",  "S6",  "S8",  "T",   "Td",  "Th",  "O",   "Oh"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcasecmp(known[i], word)) {
+            strcpy(name, known[i]);
+            return 1;
+        }
+    return 0;
+}
+
 static op_list operations(const char *group)
 {
     op_list      g      = {.n = 0};
@@ -157,6 +185,10 @@ static op_list operations(const char *group)
     const double angle  = setting(family, n, last);
 
     add(&g, fm__rotation(2, 0, 0));
+    if (family == 'T' || family == 'O') {
+        add_cubic(&g, family, last);
+        return g;
+    }
     if (n == 0) { /* Cs, Ci */
         if (last == 's') add(&g, fm__mirror(2));
         if (last == 'i') add(&g, fm__rotation(2, M_PI, 1));
@@ -169,6 +201,23 @@ static op_list operations(const char *group)
     if (last == 'v') add(&g, turned(fm__mirror(1), angle));
     if (family == 'D') add(&g, turned(fm__rotation(0, M_PI, 0), angle));
     return g;
+}
+
+void fm__add_images(fm_molecule *m, double tol)
+{
+    const op_list g   = operations(m->group);
+    const int     n   = m->n_atom;
+    fm_molecule   all = {.atom = malloc((size_t)n * (size_t)g.n * sizeof *all.atom)};
+    FM_BUG_UNLESS(all.atom != NULL);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < g.n; k++) {
+            fm_atom a = m->atom[i];
+            fm__image(&g.op[k], m->atom[i].xyz, a.xyz);
+            if (fm__atom_at(&all, a.tag, a.xyz, tol) < 0) all.atom[all.n_atom++] = a;
+        }
+    free(m->atom);
+    m->atom   = all.atom;
+    m->n_atom = all.n_atom;
 }
 
 /* The mean of what the operations say about atom i. */
