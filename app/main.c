@@ -24,6 +24,7 @@ static const struct {
     {"eval", fm_cmd_eval, "ask a set of questions and count the right answers"},
     {"run", fm_cmd_run, "answer one prompt, or chat in the terminal"},
     {"verify", fm_cmd_verify, "compare a model or a tokenizer with golden data"},
+    {"scf", fm_cmd_scf, "Hartree-Fock and DFT energies from an NWChem deck"},
 };
 enum { N_COMMAND = sizeof commands / sizeof commands[0] };
 
@@ -56,7 +57,7 @@ int fm_complain(const char *command, fm_status why)
 static void print_help(FILE *to)
 {
     fprintf(to, "Usage: fathom COMMAND [OPTION...]\n"
-                "Runs DeepSeek models.\n\n");
+                "Runs DeepSeek models, and Hartree-Fock and DFT calculations.\n\n");
     for (int i = 0; i < N_COMMAND; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].about);
     fprintf(to, "\n  fathom COMMAND --help    the options of a command\n"

@@ -84,7 +84,7 @@ fuzz()
 }
 
 case $build in /*) ;; *) build=$PWD/$build ;; esac
-test_build "$build" -LE '^model$'
+test_build "$build" -LE '^(model|long)$'
 sanitize
 guard
 fuzz

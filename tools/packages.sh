@@ -5,6 +5,7 @@ set -eu
 
 wanted="gcc g++ make cmake ninja-build pkg-config git
         libjansson-dev libpcre2-dev libevent-dev libssl-dev libhwloc-dev libedit-dev
+        libopenblas-dev liblapacke-dev libxc-dev
         libopenmpi-dev openmpi-bin libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 curl openssl"
 
 command -v dpkg-query >/dev/null 2>&1 || exit 0 # not Debian: the configure names what it misses

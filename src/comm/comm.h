@@ -41,6 +41,7 @@ typedef struct fm_comm_stats fm_comm_stats;
     X(BARRIER, "barrier")                                                                          \
     X(BROADCAST, "broadcast")                                                                      \
     X(ALL_REDUCE, "all_reduce")                                                                    \
+    X(ALL_REDUCE_F64, "all_reduce_f64")                                                            \
     X(REDUCE_SCATTER, "reduce_scatter")                                                            \
     X(ALL_GATHER, "all_gather")                                                                    \
     X(ALL_TO_ALL, "all_to_all")                                                                    \
@@ -63,7 +64,7 @@ typedef struct {
     int           tag;  /* SEND, RECV: 0..FM_COMM_MAX_TAG */
     const void   *src;
     void         *dst;
-    size_t        n;      /* ALL_REDUCE: floats; BROADCAST, SEND, RECV: bytes */
+    size_t        n;      /* ALL_REDUCE: numbers; BROADCAST, SEND, RECV: bytes */
     const size_t *send_n; /* [n_rank] ALL_TO_ALL: bytes to each rank */
     const size_t *recv_n; /* [n_rank] bytes from each rank; REDUCE_SCATTER: floats for each */
 } fm_comm_call;
@@ -136,6 +137,11 @@ static inline fm_comm_call fm_call_all_reduce_f32(float *x, size_t n) /* in plac
     return (fm_comm_call){.kind = FM_COMM_ALL_REDUCE, .dst = x, .n = n};
 }
 
+static inline fm_comm_call fm_call_all_reduce_f64(double *x, size_t n) /* in place */
+{
+    return (fm_comm_call){.kind = FM_COMM_ALL_REDUCE_F64, .dst = x, .n = n};
+}
+
 /* dst[n[rank]] = the own piece of the sum over ranks of src[n[0] + n[1] + ...] */
 static inline fm_comm_call fm_call_reduce_scatter_f32(float *dst, const float *src, const size_t *n)
 {
@@ -181,6 +187,11 @@ static inline fm_status fm_broadcast(fm_comm *c, void *buf, size_t bytes, int ro
 static inline fm_status fm_all_reduce_f32(fm_comm *c, float *x, size_t n)
 {
     return c->n_rank == 1 ? FM_OK : fm_comm_run(c, fm_call_all_reduce_f32(x, n));
+}
+
+static inline fm_status fm_all_reduce_f64(fm_comm *c, double *x, size_t n)
+{
+    return c->n_rank == 1 ? FM_OK : fm_comm_run(c, fm_call_all_reduce_f64(x, n));
 }
 
 static inline fm_status fm_reduce_scatter_f32(fm_comm *c, float *dst, const float *src,

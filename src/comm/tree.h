@@ -19,7 +19,10 @@
  * may be part[0]. */
 void fm_tree_sum_f32(float *out, float *const *part, int n, size_t len);
 
+void fm_tree_sum_f64(double *out, double *const *part, int n, size_t len);
+
 /* out = low + high, where low stands left in the tree; out may be either. */
 void fm_tree_add_f32(float *out, const float *low, const float *high, size_t len);
+void fm_tree_add_f64(double *out, const double *low, const double *high, size_t len);
 
 #endif

@@ -93,6 +93,9 @@ fm_status fm__watch_create(fm__watch **out, const fm__watch_plan *plan)
     atomic_store(&w->waits_for, -1);
     snprintf(w->doing, sizeof w->doing, "starting");
     pthread_mutex_init(&w->lock, NULL);
+    pthread_mutex_init(&w->count_lock, NULL);
+    pthread_mutex_init(&w->ask_lock, NULL);
+    pthread_cond_init(&w->answered, NULL);
     *out = w;
     if (!w->link) return fm_fail(FM_E_OOM, "watch");
     if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK))
@@ -134,6 +137,9 @@ void fm__watch_close(fm__watch *w)
         if (w->wake[i] >= 0) close(w->wake[i]);
     if (w->door_fd >= 0) close(w->door_fd);
     pthread_mutex_destroy(&w->lock);
+    pthread_mutex_destroy(&w->count_lock);
+    pthread_mutex_destroy(&w->ask_lock);
+    pthread_cond_destroy(&w->answered);
     free(w->link);
     free(w);
 }

@@ -51,6 +51,11 @@ void fm__watch_doing(fm__watch *w, const char *text);
 void fm__watch_count(fm__watch *w);
 void fm__watch_waits(fm__watch *w, fm_comm_kind k, int for_rank);
 
+/* The next number of counter `key` in `round`, from rank 0's table: at once on
+ * rank 0, by one message there and back elsewhere.  Any thread. */
+fm_status fm__watch_number(fm__watch *w, uint64_t key, uint64_t round, double timeout_s,
+                           uint64_t *number);
+
 /* Tells everybody; this process is gone when it returns, at most two seconds
  * later. */
 _Noreturn void fm__watch_abort(fm__watch *w, const char *text);

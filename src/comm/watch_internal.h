@@ -17,7 +17,17 @@ typedef enum {
     FM__ABORT,   /* to rank 0; text: why */
     FM__VERDICT, /* the job is over */
     FM__BYE,     /* an end of the connection from here on is no loss */
+    FM__COUNT,   /* to rank 0: the next number of a shared counter, please */
+    FM__NUMBER,  /* the answer */
 } fm__frame_kind;
+
+/* A request for a number of a shared counter, and its answer. */
+typedef struct {
+    uint64_t key;    /* of the counter */
+    uint64_t round;  /* numbers of a later round begin at 0 again */
+    uint64_t number; /* in the answer */
+    uint64_t ticket; /* an answer carries the request's */
+} fm__count;
 
 typedef struct {
     uint32_t magic, kind;
@@ -25,7 +35,10 @@ typedef struct {
     uint64_t calls;
     int32_t  in_call, unused; /* fm_comm_kind of the wait */
     char     doing[FM__DOING_BYTES];
-    char     text[FM__FRAME_TEXT];
+    union {
+        char      text[FM__FRAME_TEXT];
+        fm__count count; /* FM__COUNT, FM__NUMBER */
+    };
 } fm__frame;
 
 /* A connection to one rank, and what it last said. */
@@ -37,6 +50,14 @@ typedef struct {
     size_t    n_read;   /* bytes of `incoming` so far */
     fm__frame incoming;
 } fm__link;
+
+/* A counter that rank 0 serves. */
+typedef struct {
+    uint64_t         key;
+    _Atomic uint64_t word; /* fm__counter_take */
+} fm__served;
+
+enum { FM__SERVED_MAX = 64 };
 
 struct fm__watch {
     fm__watch_plan plan;
@@ -53,9 +74,21 @@ struct fm__watch {
     pthread_mutex_t  lock; /* for the texts */
     char             doing[FM__DOING_BYTES];
     char             abort_text[FM__FRAME_TEXT]; /* empty: nobody asked */
+
+    /* Shared counters: rank 0's table; the answer another rank's thread waits for. */
+    pthread_mutex_t count_lock, ask_lock; /* ask_lock: one request of this rank at a time */
+    pthread_cond_t  answered;
+    fm__served      served[FM__SERVED_MAX];
+    int             n_served;
+    fm__count       answer;
+    uint64_t        n_ticket;
 };
 
 void *fm__watch_loop(void *watch); /* the thread */
+
+/* Counters: what rank 0's thread does with a request, another's with an answer. */
+void fm__watch_serve(fm__watch *w, fm__link *l, const fm__count *request);
+void fm__watch_answered(fm__watch *w, const fm__count *answer);
 
 fm__frame fm__watch_frame(fm__watch *w, fm__frame_kind kind, const char *text);
 int       fm__frame_send(int fd, const fm__frame *f); /* whole or not at all; 0: sent */

@@ -31,8 +31,16 @@ static void beat(fm__watch *w)
 static void handle(fm__watch *w, fm__link *l, fm__frame *f)
 {
     f->doing[FM__DOING_BYTES - 1] = 0;
-    f->text[FM__FRAME_TEXT - 1]   = 0;
     f->rank                       = l->rank;
+    if (f->kind == FM__COUNT && w->plan.rank == 0) {
+        fm__watch_serve(w, l, &f->count);
+        return;
+    }
+    if (f->kind == FM__NUMBER && w->plan.rank != 0) {
+        fm__watch_answered(w, &f->count);
+        return;
+    }
+    f->text[FM__FRAME_TEXT - 1] = 0;
     switch (f->kind) {
     case FM__ALIVE: l->last = *f; break;
     case FM__BYE: l->has_left = 1; break;

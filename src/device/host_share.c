@@ -49,8 +49,8 @@ static fm_status no_share(int fd, const char *what, const char *call)
     return fm_fail(FM_E_NOSUP, "%s: no memory to share: %s: %s", what, call, strerror(why));
 }
 
-fm_status fm_host_share_create(fm_host_share *out, fm_host_ticket *ticket, size_t bytes,
-                               const char *what)
+static fm_status make(fm_host_share *out, fm_host_ticket *ticket, size_t bytes, const char *what,
+                      int seals)
 {
     struct stat st;
     if (!bytes) bytes = 1;
@@ -59,14 +59,27 @@ fm_status fm_host_share_create(fm_host_share *out, fm_host_ticket *ticket, size_
     if (ftruncate(fd, (off_t)bytes) || fstat(fd, &st)) return no_share(fd, what, "ftruncate");
     void *base = map_aligned(bytes, PROT_READ | PROT_WRITE, fd);
     if (base == MAP_FAILED) return no_share(fd, what, "mmap");
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL | seals)) {
         munmap(base, bytes);
         return no_share(fd, what, "seals");
     }
-    madvise(base, bytes, MADV_HUGEPAGE); /* a wish; small pages work too */
     *out    = (fm_host_share){base, bytes, fd};
     *ticket = (fm_host_ticket){(int32_t)getpid(), fd, st.st_dev, st.st_ino, bytes};
     return FM_OK;
+}
+
+fm_status fm_host_share_create(fm_host_share *out, fm_host_ticket *ticket, size_t bytes,
+                               const char *what)
+{
+    FM_TRY(make(out, ticket, bytes, what, F_SEAL_FUTURE_WRITE));
+    madvise(out->base, out->bytes, MADV_HUGEPAGE); /* a wish; small pages work too */
+    return FM_OK;
+}
+
+fm_status fm_host_window_create(fm_host_share *out, fm_host_ticket *ticket, size_t bytes,
+                                const char *what)
+{
+    return make(out, ticket, bytes, what, 0);
 }
 
 /* A pid of another container may be anybody here: look at what was opened. */
@@ -78,21 +91,32 @@ static int is_meant(int fd, const fm_host_ticket *t)
            (uint64_t)st.st_size == t->bytes && seals >= 0 && (seals & F_SEAL_SHRINK);
 }
 
-fm_status fm_host_share_join(fm_host_share *out, const fm_host_ticket *ticket)
+static fm_status join(fm_host_share *out, const fm_host_ticket *ticket, int is_writable)
 {
     char path[64];
     if (ticket->pid <= 0) return fm_fail(FM_E_NOSUP, "no memory to join");
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)ticket->pid, (int)ticket->fd);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open(path, (is_writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return no_share(fd, path, "open");
     errno = ESTALE;
     if (!is_meant(fd, ticket)) return no_share(fd, path, "not the memory it should be");
-    void *base = map_aligned(ticket->bytes, PROT_READ, fd);
+    void *base = map_aligned(ticket->bytes, PROT_READ | (is_writable ? PROT_WRITE : 0), fd);
     if (base == MAP_FAILED) return no_share(fd, path, "mmap");
     close(fd); /* the mapping keeps the memory */
-    madvise(base, ticket->bytes, MADV_HUGEPAGE);
     *out = (fm_host_share){base, ticket->bytes, -1};
     return FM_OK;
+}
+
+fm_status fm_host_share_join(fm_host_share *out, const fm_host_ticket *ticket)
+{
+    FM_TRY(join(out, ticket, 0));
+    madvise(out->base, out->bytes, MADV_HUGEPAGE);
+    return FM_OK;
+}
+
+fm_status fm_host_window_join(fm_host_share *out, const fm_host_ticket *ticket)
+{
+    return join(out, ticket, 1);
 }
 
 /* Many systems give shared memory small pages only, unless asked for each

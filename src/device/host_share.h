@@ -44,4 +44,10 @@ void fm_host_share_settle(fm_host_share *s, int n_thread);
 
 void fm_host_share_close(fm_host_share *s); /* NULL and never opened are fine */
 
+/* A window: memory that all who joined may write, for as long as it is open;
+ * zeroed, small pages.  Errors and closing as above; there is no settling. */
+fm_status fm_host_window_create(fm_host_share *out, fm_host_ticket *ticket, size_t bytes,
+                                const char *what);
+fm_status fm_host_window_join(fm_host_share *out, const fm_host_ticket *ticket);
+
 #endif

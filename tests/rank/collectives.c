@@ -52,6 +52,30 @@ static void all_reduce(fm_comm *c, uint64_t key)
     CHECK(w, x[n] == 42);
 }
 
+static double wide_leaf(uint64_t key, int rank, size_t i)
+{
+    return (double)leaf(key, rank, i) * (1 + 0x1p-30 * (double)(i % 1000));
+}
+
+static double wide_tree(uint64_t key, int first, int n, size_t i)
+{
+    if (n == 1) return wide_leaf(key, first, i);
+    int half = 1;
+    while (2 * half < n) half *= 2;
+    return wide_tree(key, first, half, i) + wide_tree(key, first + half, n - half, i);
+}
+
+static void all_reduce_f64(fm_comm *c, uint64_t key)
+{
+    static double wide[MOST + 1];
+    const size_t  n = draw_length(MOST);
+    for (size_t i = 0; i < n; i++) wide[i] = wide_leaf(key, c->rank, i);
+    wide[n] = 42;
+    CHECK(w, fm_all_reduce_f64(c, wide, n) == FM_OK);
+    for (size_t i = 0; i < n; i += 1 + i / 50) CHECK(w, wide[i] == wide_tree(key, 0, c->n_rank, i));
+    CHECK(w, wide[n] == 42);
+}
+
 static void reduce_scatter(fm_comm *c, uint64_t key)
 {
     size_t n[RANKS], all = 0, mine = 0;
@@ -147,8 +171,8 @@ static void overlap(fm_comm *c, uint64_t key)
 static void all_kinds(fm_comm *c, int turns)
 {
     drawn = 0; /* groups of other sizes draw more or less */
-    static void (*const each[])(fm_comm *, uint64_t) = {all_reduce, reduce_scatter, all_gather,
-                                                        all_to_all, broadcast,      overlap};
+    static void (*const each[])(fm_comm *, uint64_t) = {
+        all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, overlap, all_reduce_f64};
     for (int turn = 0; turn < turns; turn++) {
         for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
             fm_world_doing(w, "turn %d kind %zu", turn, k);

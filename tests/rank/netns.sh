@@ -78,6 +78,8 @@ cat "$work/out"
 
 launch "$build/rank_collectives" >"$work/out" 2>&1 || { cat "$work/out"; echo "FAILED: collectives"; exit 1; }
 
+launch "$build/rank_counter" >"$work/out" 2>&1 || { cat "$work/out"; echo "FAILED: counter"; exit 1; }
+
 want=$("$build/rank_leaves")
 got=$(launch "$build/rank_leaves" 7000)
 [ "$got" = "$want" ] || { echo "FAILED: sum $got over two hosts, $want on one rank"; exit 1; }

@@ -15,7 +15,7 @@
 
 enum { LONGEST = 40000, ROOM = SIM_RANKS * LONGEST };
 
-static float  in[SIM_RANKS][ROOM], out[SIM_RANKS][ROOM], want[SIM_RANKS][ROOM];
+static _Alignas(8) float in[SIM_RANKS][ROOM], out[SIM_RANKS][ROOM], want[SIM_RANKS][ROOM];
 static size_t count[SIM_RANKS][SIM_RANKS], back[SIM_RANKS][SIM_RANKS];
 
 static void fill(int n_rank, size_t n, uint64_t key)
@@ -74,6 +74,39 @@ static void sums_follow_the_tree(sim *s, int n_rank)
     for (int r = 0; r < n_rank; r++) {
         assert_memory_equal(out[r], want[0], n * sizeof(float));
         assert_true(out[r][n] == 42);
+    }
+}
+
+/* Doubles, in rooms of the floats: half as many fit. */
+static double wide_leaf(int rank, size_t i)
+{
+    return (double)in[rank][i] * (1 + 0x1p-30 * (double)(i % 1000)) + 0x1p-40;
+}
+
+static double wide_tree(int first, int n, size_t i)
+{
+    if (n == 1) return wide_leaf(first, i);
+    int half = 1;
+    while (2 * half < n) half *= 2;
+    return wide_tree(first, half, i) + wide_tree(first + half, n - half, i);
+}
+
+static void wide_sums_follow_the_tree(sim *s, int n_rank)
+{
+    const size_t n = draw_length(s);
+    fm_comm_job  job[SIM_RANKS];
+    fill(n_rank, n, 11);
+    for (int r = 0; r < n_rank; r++) {
+        double *x = (double *)out[r];
+        for (size_t i = 0; i < n; i++) x[i] = wide_leaf(r, i);
+        x[n] = 42;
+        start(s, &job[r], r, fm_call_all_reduce_f64(x, n));
+    }
+    run(s, job, n_rank);
+    for (int r = 0; r < n_rank; r++) {
+        const double *x = (const double *)out[r];
+        for (size_t i = 0; i < n; i++) assert_true(x[i] == wide_tree(0, n_rank, i));
+        assert_true(x[n] == 42);
     }
 }
 
@@ -192,10 +225,10 @@ static void every_collective_on_any_ranks(void **state)
 {
     (void)state;
     static void (*const each[])(sim *,
-                                int) = {sums_follow_the_tree,    scattered_sums_follow_the_tree,
-                                        gathers_in_rank_order,   exchanges_real_counts,
-                                        root_reaches_all,        barrier_holds,
-                                        messages_reach_their_tag};
+                                int) = {sums_follow_the_tree,     scattered_sums_follow_the_tree,
+                                        gathers_in_rank_order,    exchanges_real_counts,
+                                        root_reaches_all,         barrier_holds,
+                                        messages_reach_their_tag, wide_sums_follow_the_tree};
     for (int n_rank = 2; n_rank <= SIM_RANKS; n_rank += n_rank < 9 ? 1 : 4) {
         const size_t scratch = n_rank % 2 ? 0 : 64 << 10; /* pieces, or one go */
         sim         *s       = sim_create(n_rank, (uint64_t)n_rank, scratch);

@@ -11,8 +11,10 @@
  *   cartesian  i descending, then j descending: xx xy xz yy yz zz
  *   pure       m = -l ... l of the real solid harmonics; p shells are x y z
  *              in both forms
- * Normalisation: every pure function has norm 1.  The components of a cartesian
- * shell share the factor that gives x^l norm 1.
+ * Normalisation: `coef` gives x^l sum_p coef[p] exp(-exponent[p] r^2) norm 1, for
+ * pure and cartesian shells alike.  N_component is 1 for every component of a
+ * cartesian shell; for pure functions it is part of the solid harmonic, such that
+ * each has norm 1.
  *
  * Ownership: a basis owns its shells and their numbers, nothing changes after
  * fm_basis_build; any thread may read it. */
@@ -20,6 +22,7 @@
 #define FM_CHEM_BASIS_BASIS_H
 
 #include "base/status.h"
+#include "chem/basis/shells.h"
 #include "chem/molecule.h"
 
 enum { FM_L_MAX = 4 }; /* g */
@@ -52,6 +55,14 @@ static inline int fm_shell_functions(const fm_shell *s)
 {
     return s->n_contr * fm_components(s->l, s->is_pure);
 }
+
+/* Put shells on every atom: of_atom[a] lists those of atom a, unnormalised.  s and
+ * p shells are never pure (the two forms are the same). */
+fm_status fm_basis_build(fm_basis *out, const fm_molecule *m, const fm_shells *const *of_atom,
+                         int is_pure);
+
+/* The same set of the library on every atom; ghosts get nothing. */
+fm_status fm_basis_from_library(fm_basis *out, const fm_molecule *m, const char *set, int is_pure);
 
 void fm_basis_fini(fm_basis *b); /* a zeroed one is fine */
 

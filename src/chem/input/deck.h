@@ -16,7 +16,14 @@
 
 typedef enum { FM_THEORY_SCF, FM_THEORY_DFT } fm_theory;
 typedef enum { FM_SPIN_RESTRICTED, FM_SPIN_RESTRICTED_OPEN, FM_SPIN_UNRESTRICTED } fm_spin;
-typedef enum { FM_VECTORS_ATOMIC, FM_VECTORS_CORE, FM_VECTORS_FILE } fm_vectors_from;
+/* USUAL: the deck does not say.  The vectors of the last converged task of the same
+ * theory, after `restart` those of the last run, otherwise atoms. */
+typedef enum {
+    FM_VECTORS_USUAL,
+    FM_VECTORS_ATOMIC,
+    FM_VECTORS_CORE,
+    FM_VECTORS_FILE
+} fm_vectors_from;
 
 /* One `task` line with everything it needs. */
 typedef struct {

@@ -6,9 +6,9 @@
 
 #include "chem/basis/basis.h"
 
-void fm_overlap(double *S, const fm_basis *b);                        /* <i|j> */
-void fm_kinetic(double *T, const fm_basis *b);                        /* <i|-1/2 nabla^2|j> */
+void fm_overlap(double *S, const fm_basis *b);                          /* <i|j> */
+void fm_kinetic(double *T, const fm_basis *b);                          /* <i|-1/2 nabla^2|j> */
 void fm_attraction(double *V, const fm_basis *b, const fm_molecule *m); /* <i|sum -Z/|r-R||j> */
-void fm_dipole(double *X, double *Y, double *Z, const fm_basis *b);   /* <i|x|j> about the origin */
+void fm_dipole(double *X, double *Y, double *Z, const fm_basis *b); /* <i|x|j> about the origin */
 
 #endif

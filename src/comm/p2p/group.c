@@ -21,6 +21,7 @@ static fm__step *const steps[FM_N_COMM_KIND] = {
     [FM_COMM_BARRIER]        = fm__barrier_step,
     [FM_COMM_BROADCAST]      = fm__broadcast_step,
     [FM_COMM_ALL_REDUCE]     = fm__all_reduce_step,
+    [FM_COMM_ALL_REDUCE_F64] = fm__all_reduce_step,
     [FM_COMM_REDUCE_SCATTER] = fm__reduce_scatter_step,
     [FM_COMM_ALL_GATHER]     = fm__all_gather_step,
     [FM_COMM_ALL_TO_ALL]     = fm__all_to_all_step,
@@ -249,7 +250,7 @@ static void carve(fm__group *g, fm_slab *slab)
         fm__slot *s = &g->slot[i];
         s->message  = fm_slab_take(slab, 2 * n * sizeof *s->message);
         s->part     = fm_slab_take(slab, n * sizeof *s->part);
-        s->scratch  = fm_slab_take(slab, n * g->piece * sizeof *s->scratch);
+        s->scratch  = fm_slab_take(slab, n * g->piece);
     }
 }
 
@@ -273,11 +274,11 @@ static void close_group(fm_comm *c)
 static const fm_comm_ops ops = {"p2p", start, poll, awaits, split, close_group};
 
 /* At least room for one whole short message. */
-static size_t piece_floats(const fm__group_plan *plan)
+static size_t piece_bytes(const fm__group_plan *plan)
 {
     const size_t least = FM__SHORT_SUM_BYTES;
     const size_t bytes = plan->scratch_bytes > least ? plan->scratch_bytes : least;
-    return fm_round_up(bytes / sizeof(float) / (size_t)plan->n_rank + 1, 16);
+    return fm_round_up(bytes / (size_t)plan->n_rank + 1, 64);
 }
 
 static char *aligned(char *p)
@@ -299,7 +300,7 @@ fm_status fm__group_create(fm_comm **out, fm_wire *wire, const fm__group_plan *p
     g->comm.world  = plan->world;
     g->wire        = wire;
     g->context     = plan->context;
-    g->piece       = piece_floats(plan);
+    g->piece       = piece_bytes(plan);
 
     fm_slab slab = {0};
     carve(g, &slab);

@@ -21,11 +21,11 @@ typedef struct {
 typedef struct {
     int          in_use, tag;
     int          step; /* of the collective's function */
-    size_t       at;   /* floats already dealt with, by sums longer than the scratch */
+    size_t       at;   /* bytes already dealt with, by sums longer than the scratch */
     int          n_message, n_arrived;
     fm__message *message; /* [2 n_rank] */
-    float      **part;    /* [n_rank] */
-    float       *scratch; /* [n_rank * piece] */
+    void       **part;    /* [n_rank] */
+    char        *scratch; /* [n_rank * piece] */
 } fm__slot;
 
 typedef struct fm__group {
@@ -34,7 +34,7 @@ typedef struct fm__group {
     int     *member; /* [n_rank] world ranks */
     int      context;
     unsigned n_collective;
-    size_t   piece; /* floats of one rank's block that the scratch can take */
+    size_t   piece; /* bytes of one rank's block that the scratch can take */
     fm__slot slot[FM_COMM_IN_FLIGHT];
     void    *block; /* holds all of the above arrays */
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame NWChem computes in.  It is felt by DFT grids alone, and by geometries that
+ * are symmetric to 0.01 bohr only: those are made exactly so. */
+#include <math.h>
+#include <string.h>
+
+#include "chem/input/state.h"
+#include "chem/input/symmetry.h"
+
+/* Moments of inertia closer than this (u bohr^2) are equal. */
+static const double equal_moments = 1e-4;
+
+static double weight(const fm_atom *a, int by_charge) { return by_charge ? a->charge : a->mass; }
+
+/* Move the centre of nuclear charge or mass to the origin. */
+static void center(fm_molecule *m, int by_charge)
+{
+    double total = 0, at[3] = {0};
+    for (int i = 0; i < m->n_atom; i++) {
+        const double w = weight(&m->atom[i], by_charge);
+        total += w;
+        for (int k = 0; k < 3; k++) at[k] += w * m->atom[i].xyz[k];
+    }
+    if (!(total > 0)) return;
+    for (int i = 0; i < m->n_atom; i++)
+        for (int k = 0; k < 3; k++) m->atom[i].xyz[k] -= at[k] / total;
+}
+
+static void inertia(const fm_molecule *m, double I[3][3])
+{
+    memset(I, 0, 9 * sizeof(double));
+    for (int a = 0; a < m->n_atom; a++) {
+        const double *x = m->atom[a].xyz, r2 = x[0] * x[0] + x[1] * x[1] + x[2] * x[2];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                I[i][j] += m->atom[a].mass * ((i == j ? r2 : 0) - x[i] * x[j]);
+    }
+}
+
+/* One Jacobi rotation of A in the plane (p, q); V collects them. */
+static void rotate(double A[3][3], double V[3][3], int p, int q)
+{
+    if (fabs(A[p][q]) < 1e-300) return;
+    const double h = (A[q][q] - A[p][p]) / (2 * A[p][q]);
+    const double t = (h < 0 ? -1 : 1) / (fabs(h) + sqrt(h * h + 1));
+    const double c = 1 / sqrt(t * t + 1), s = t * c;
+    for (int k = 0; k < 3; k++) {
+        const double a = A[k][p], b = A[k][q];
+        A[k][p] = c * a - s * b;
+        A[k][q] = s * a + c * b;
+    }
+    for (int k = 0; k < 3; k++) {
+        const double a = A[p][k], b = A[q][k];
+        A[p][k] = c * a - s * b;
+        A[q][k] = s * a + c * b;
+    }
+    for (int k = 0; k < 3; k++) {
+        const double a = V[k][p], b = V[k][q];
+        V[k][p] = c * a - s * b;
+        V[k][q] = s * a + c * b;
+    }
+}
+
+/* Rows of `axes`: principal axes, the largest moment first, right-handed. */
+static void principal_axes(const fm_molecule *m, double axes[3][3], double moment[3])
+{
+    double A[3][3], V[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    inertia(m, A);
+    for (int sweep = 0; sweep < 60; sweep++) {
+        rotate(A, V, 0, 1);
+        rotate(A, V, 0, 2);
+        rotate(A, V, 1, 2);
+    }
+    int order[3] = {0, 1, 2};
+    for (int i = 0; i < 3; i++)
+        for (int j = i + 1; j < 3; j++)
+            if (A[order[j]][order[j]] > A[order[i]][order[i]] + 1e-9) {
+                const int k = order[i];
+                order[i]    = order[j];
+                order[j]    = k;
+            }
+    for (int i = 0; i < 3; i++) {
+        moment[i] = A[order[i]][order[i]];
+        for (int k = 0; k < 3; k++) axes[i][k] = V[k][order[i]];
+    }
+}
+
+static void cross(double out[3], const double a[3], const double b[3])
+{
+    for (int k = 0; k < 3; k++)
+        out[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+}
+
+/* A symmetric top: the middle axis points to the first atom off the `unique` one. */
+static void axes_by_atom(const fm_molecule *m, double axes[3][3], int unique)
+{
+    for (int a = 0; a < m->n_atom; a++) {
+        const double *x = m->atom[a].xyz, *u = axes[unique];
+        const double  along = x[0] * u[0] + x[1] * u[1] + x[2] * u[2];
+        double        off[3], length = 0;
+        for (int k = 0; k < 3; k++) {
+            off[k] = x[k] - along * u[k];
+            length += off[k] * off[k];
+        }
+        if (length < 1e-10) continue;
+        for (int k = 0; k < 3; k++) axes[1][k] = off[k] / sqrt(length);
+        return;
+    }
+}
+
+/* Turn to the principal axes, the one of highest order to z.  0: a spherical top, which
+ * NWChem leaves in the axes of the input. */
+static int turn_to_axes(fm_molecule *m, double tol, int *z_order, int *z_is_proper)
+{
+    double axes[3][3], moment[3];
+    int    order[3], is_proper[3];
+    principal_axes(m, axes, moment);
+    const int first = fabs(moment[1] - moment[0]) < equal_moments;
+    const int last  = fabs(moment[2] - moment[1]) < equal_moments;
+    if (first && last) return 0;
+    if (first || last) axes_by_atom(m, axes, first ? 2 : 0);
+    if (first) cross(axes[0], axes[1], axes[2]);
+    if (!first) cross(axes[2], axes[0], axes[1]);
+
+    fm__op turn;
+    memcpy(turn.r, axes, sizeof turn.r);
+    fm__apply(m, &turn);
+    for (int k = 0; k < 3; k++) order[k] = fm__axis_order(m, k, tol, &is_proper[k]);
+    int z = 0;
+    for (int k = 1; k < 3; k++)
+        if (order[k] > order[z] || (order[k] == order[z] && is_proper[k] > is_proper[z])) z = k;
+    fm__op to_z = {{{0}}};
+    for (int k = 0; k < 3; k++) to_z.r[k][(z + 1 + k) % 3] = 1;
+    fm__apply(m, &to_z);
+    *z_order     = order[z];
+    *z_is_proper = is_proper[z];
+    return 1;
+}
+
+static fm_grid_axes grid_axes_of(const char *group)
+{
+    static const char *const three_fold[] = {"C3", "D3", "C3v", "C3h", "D3h", "D3d"};
+    for (size_t i = 0; i < sizeof three_fold / sizeof *three_fold; i++)
+        if (!strcmp(group, three_fold[i])) return FM_GRID_AXES_THREE_FOLD;
+    return FM_GRID_AXES_FRAME;
+}
+
+void fm__to_frame(fm_molecule *m, const fm__frame_options *opt)
+{
+    int order, is_proper;
+    strcpy(m->group, "C1");
+    if (opt->autosym) {
+        center(m, 0);
+        if (turn_to_axes(m, opt->tolerance, &order, &is_proper))
+            fm__find_group(m, order, is_proper, opt->tolerance);
+    }
+    if (opt->group[0]) {
+        strcpy(m->group, opt->group);
+        fm__add_images(m, opt->tolerance);
+    }
+    if (opt->center) center(m, 1);
+    if (strcmp(m->group, "C1") != 0) fm__symmetrise(m, opt->tolerance);
+    m->grid_axes = grid_axes_of(m->group);
+}

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define MADD(a, b, c) __builtin_fma(a, b, c)
+#include "chem/xc/ao_body.h"
+
+extern const fm_ao_kernels fm__ao_avx2;
+const fm_ao_kernels        fm__ao_avx2 = {FM_ISA_AVX2, eval, contract, combine};
