@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "llm/serve/chosen.h"
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 
@@ -42,6 +43,7 @@ void fm__reply_one_model(fm_serve *s, fm_exchange *x, const char *id)
 void fm__reply_model_info(fm_serve *s, fm_exchange *x)
 {
     const fm_model_config *m    = fm_engine_config(s->engine);
+    const fm__engine_state e    = fm__engine_get_state(s->engine_thread);
     fm_str                 body = {0};
     fm_str_puts(&body, "{\"model_path\":");
     fm__put_word(&body, s->engine_opt->model_path);
@@ -55,9 +57,9 @@ void fm__reply_model_info(fm_serve *s, fm_exchange *x)
                   "\"vocab_size\":%d,"
                   "\"num_hidden_layers\":%d,\"max_model_len\":%d,\"reasoning_parser\":",
                   s->facts.tokenizer ? "true" : "false", m->vocab, m->n_layer, s->facts.context);
-    fm__put_word(&body, s->opt->reasoning_parser);
+    (void)fm__put_chosen(&body, "reasoning-parser", s, &e.info);
     fm_str_puts(&body, ",\"tool_call_parser\":");
-    fm__put_word(&body, s->opt->tool_call_parser);
+    (void)fm__put_chosen(&body, "tool-call-parser", s, &e.info);
     fm_str_puts(&body, ",\"chat_template\":");
     fm__put_word(&body, s->facts.tokenizer ? fm_chat_style_name(s->facts.chat_style) : NULL);
     fm_str_puts(&body, "}");
@@ -65,9 +67,10 @@ void fm__reply_model_info(fm_serve *s, fm_exchange *x)
     fm_str_fini(&body);
 }
 
-/* A table of settings with their present values, but for the key, which is a
+/* A table of settings with the values in force, but for the key, which is a
  * secret, and the name, which is said apart. */
-static void put_knobs(fm_str *out, const fm_knob *table, int n, const void *base)
+static void put_knobs(fm_str *out, const fm_knob *table, int n, const void *base, const fm_serve *s,
+                      const fm_engine_info *e)
 {
     for (int i = 0; i < n; i++) {
         const char *at = (const char *)base + table[i].offset;
@@ -76,6 +79,10 @@ static void put_knobs(fm_str *out, const fm_knob *table, int n, const void *base
         fm_str_puts(out, "\"");
         for (const char *c = table[i].name; *c; c++) fm_str_add(out, *c == '-' ? "_" : c, 1);
         fm_str_puts(out, "\":");
+        if (fm__put_chosen(out, table[i].name, s, e)) {
+            fm_str_puts(out, ",");
+            continue;
+        }
         switch (table[i].kind) {
         case FM_KNOB_INT: fm_str_printf(out, "%lld", (long long)*(const int64_t *)at); break;
         case FM_KNOB_REAL: fm__put_number(out, *(const double *)at); break;
@@ -115,8 +122,8 @@ void fm__reply_server_info(fm_serve *s, fm_exchange *x)
     const fm__engine_state e    = fm__engine_get_state(s->engine_thread);
     fm_str                 body = {0};
     fm_str_puts(&body, "{");
-    put_knobs(&body, fm_engine_knobs, fm_n_engine_knob, s->engine_opt);
-    put_knobs(&body, fm_serve_knobs, fm_n_serve_knob, s->opt);
+    put_knobs(&body, fm_engine_knobs, fm_n_engine_knob, s->engine_opt, s, &e.info);
+    put_knobs(&body, fm_serve_knobs, fm_n_serve_knob, s->opt, s, &e.info);
     fm_str_puts(&body, "\"served_model_name\":");
     fm__put_word(&body, s->model);
     fm_str_printf(&body,
