@@ -32,6 +32,7 @@ typedef struct {
     double      received;   /* and its body */
     int         status;     /* of the reply, 0 before it begins */
     size_t      sent_bytes; /* of the reply's body */
+    char        request_id[129]; /* the handler's; not "": the reply carries it as x-request-id */
     const char *always;     /* header lines of its reply, whatever it is; the handler's, or NULL */
     void       *user;       /* the handler's */
 } fm_exchange;
@@ -57,7 +58,7 @@ typedef struct {
     void (*gone)(void *ctx, fm_exchange *x);  /* the client left before the reply ended */
     void (*ended)(void *ctx, const fm_exchange *x); /* after every exchange, for logs; or NULL */
     /* The body of a refusal made here (bad syntax, too large, too slow). */
-    void (*refusal)(void *ctx, int status, const char *why, fm_str *body);
+    void (*refusal)(void *ctx, const fm_exchange *x, int status, const char *why, fm_str *body);
     void *ctx;
 } fm_http_options;
 

@@ -69,7 +69,8 @@ static void tell_gone(fm__conn *c)
 void fm__conn_refuse(fm__conn *c, int status, const char *why)
 {
     fm_str body = {0};
-    if (c->http->opt.refusal) c->http->opt.refusal(c->http->opt.ctx, status, why, &body);
+    if (c->http->opt.refusal)
+        c->http->opt.refusal(c->http->opt.ctx, &c->x, status, why, &body);
     else fm_str_printf(&body, "{\"error\":\"%s\"}", why);
     c->head.keep_alive = 0;
     c->linger          = 1;

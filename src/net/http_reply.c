@@ -114,12 +114,15 @@ static const char *date_now(fm_http *h)
 static void write_head(fm__conn *c, int status, const char *type, const char *more,
                        const char *framing, fm_str *out)
 {
-    const int keep = c->head.keep_alive && !c->http->draining;
-    c->x.status    = status;
-    fm_str_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s%s\r\n", status,
+    const int   keep = c->head.keep_alive && !c->http->draining;
+    const char *id   = c->x.request_id;
+    c->x.status      = status;
+    fm_str_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s%s%s%s", status,
                   reason(status), date_now(c->http), type, framing,
-                  keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n", c->x.always ? c->x.always : "",
-                  more ? more : "");
+                  keep ? "Connection: keep-alive\r\n" : "Connection: close\r\n",
+                  c->x.always ? c->x.always : "", more ? more : "");
+    if (*id) fm_str_printf(out, "x-request-id: %s\r\nrequest-id: %s\r\n", id, id);
+    fm_str_puts(out, "\r\n");
 }
 
 void fm_exchange_reply(fm_exchange *x, int status, const char *type, const char *more,

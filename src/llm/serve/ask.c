@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "llm/sample/sample.h"
+#include "llm/serve/context_error.h"
 
 const fm_json_at fm__at = {"request", ""};
 
@@ -102,15 +103,9 @@ static fm_status check_prompt(const fm__prompt *p, fm__params *q, const fm__fact
     if (p->logprob_from > n)
         return fm_fail(FM_E_ARG, "request: logprob_start_len is %d, and the prompt has %lld tokens",
                        (int)p->logprob_from, (long long)n);
-    if (n >= facts->context)
-        return fm_fail(FM_E_ARG,
-                       "request: the prompt has %lld tokens, and the context is %d tokens",
-                       (long long)n, facts->context);
-    if (q->max_given && n + q->sampling.max_new_tokens > facts->context)
-        return fm_fail(FM_E_ARG,
-                       "request: the prompt has %lld tokens and %d more were asked for, but "
-                       "the context is %d tokens",
-                       (long long)n, q->sampling.max_new_tokens, facts->context);
+    const int64_t n_new = q->max_given ? q->sampling.max_new_tokens : -1;
+    if (n >= facts->context || n + n_new > facts->context)
+        return fm__fail_context(n, n_new, facts->context);
     return FM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "llm/serve/ask.h"
+#include "llm/serve/unsupported.h"
 
 static fm_status read_logprobs(fm_sampling *s, const json_t *body)
 {
@@ -45,6 +46,7 @@ fm_status fm__read_chat(fm__ask *a, const json_t *body, const fm__reader *r)
 fm_status fm__read_messages(fm__ask *a, const json_t *body, const fm__reader *r)
 {
     json_t *chat = NULL;
+    FM_TRY(fm__refuse_unsupported(body));
     FM_TRY(fm__chat_of_messages(&chat, body));
     const fm_status rc = fm__read_chat(a, chat, r);
     json_decref(chat);

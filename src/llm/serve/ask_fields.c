@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "llm/serve/ask.h"
+#include "llm/serve/unsupported.h"
 
 const fm__field_names fm__openai_names = {"max_completion_tokens", "max_tokens", "min_tokens",
                                           "seed", "stop"};
@@ -121,9 +122,15 @@ static fm_status read_seed(fm_sampling *s, const json_t *o, const char *key)
     int64_t       seed = 0;
     const json_t *v    = json_object_get(o, key);
     if (!v || json_is_null(v)) return FM_OK;
-    FM_TRY(fm_json_int(&seed, o, key, INT64_MIN, INT64_MAX, fm__at));
     s->has_seed = 1;
-    s->seed     = (uint64_t)seed;
+    const double x =
+        json_is_real(v) ? json_real_value(v) : 0; /* the reader's form of 2^63 and more */
+    if (x >= 0x1p63 && x <= 0x1p64) {
+        s->seed = x < 0x1p64 ? (uint64_t)x : UINT64_MAX;
+        return FM_OK;
+    }
+    FM_TRY(fm_json_int(&seed, o, key, INT64_MIN, INT64_MAX, fm__at));
+    s->seed = (uint64_t)seed;
     return FM_OK;
 }
 
@@ -178,6 +185,7 @@ fm_status fm__read_n(fm__ask *a, const json_t *o)
 fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts)
 {
     const char *model = facts->model, *rid = NULL;
+    FM_TRY(fm__refuse_unsupported(body));
     FM_TRY(fm__opt_text(&model, body, "model"));
     snprintf(a->model, sizeof a->model, "%s", model);
     if (strlen(model) >= sizeof a->model)

@@ -109,6 +109,8 @@ static fm_status convert_messages(json_t *list, const json_t *body)
         if (!role || (strcmp(role, "user") && strcmp(role, "assistant") && strcmp(role, "system")))
             return fm_fail(FM_E_FORMAT, "request: messages[%zu].role is none of user, assistant",
                            i);
+        if (!content || json_is_null(content))
+            return fm_fail(FM_E_FORMAT, "request: messages[%zu].content is missing", i);
         if (json_is_array(content)) FM_TRY(add_blocks(list, role, content));
         else FM_TRY(add_text(list, role, content, NULL, "messages.content"));
     }
@@ -133,6 +135,11 @@ static fm_status convert_tools(json_t *chat, const json_t *body)
     json_object_set_new(chat, "tools", list);
     json_array_foreach (tools, i, t) {
         json_t *name = json_object_get(t, "name"), *about = json_object_get(t, "description");
+        if (*type_of(t) && strcmp(type_of(t), "custom"))
+            return fm_fail(FM_E_NOSUP,
+                           "request: tools[%zu].type: not supported; tools of type \"%.40s\" would "
+                           "have to run in this server",
+                           i, type_of(t));
         if (!json_is_string(name))
             return fm_fail(FM_E_FORMAT, "request: tools[%zu].name is missing or no string", i);
         json_array_append_new(list, json_pack("{s:s, s:{s:O, s:O*, s:O*}}", "type", "function",

@@ -99,7 +99,8 @@ void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why)
         if (fm_exchange_write(x, body.text, body.len) == FM_OK) fm_exchange_end(x);
     } else {
         if (c->dialect) c->dialect->error(&body, status, why);
-        else fm__put_error(&body, status, why);
+        else
+            fm__put_error_at(&body, x->path, status, why);
         fm_exchange_reply(x, status, "application/json",
                           status == 429 ? "Retry-After: 1\r\n" : NULL, body.text, body.len);
     }
@@ -117,16 +118,13 @@ static int has_room(const fm_serve *s, int others, int more)
 
 static int refuse_now(fm_serve *s, fm_exchange *x)
 {
-    fm_str body = {0};
     if (s->draining) {
         fm__reply_error(x, 503, "the server is shutting down");
         return 1;
     }
     if (has_room(s, s->load, 1)) return 0;
     s->metrics.n_refused++;
-    fm__put_error(&body, 429, "the queue is full; try again later");
-    fm_exchange_reply(x, 429, "application/json", "Retry-After: 1\r\n", body.text, body.len);
-    fm_str_fini(&body);
+    fm__reply_error(x, 429, "the queue is full; try again later");
     return 1;
 }
 

@@ -136,7 +136,10 @@ static fm_status read_message(reading *r, const json_t *v, int i)
     m->tool_call_id = json_string_value(id);
     m->name         = json_string_value(name);
     m->prefix       = json_is_true(json_object_get(v, "prefix"));
-    return read_calls(r, m, json_object_get(v, "tool_calls"), i);
+    FM_TRY(read_calls(r, m, json_object_get(v, "tool_calls"), i));
+    if (!m->content && !m->n_call && !m->reasoning)
+        return fm_fail(FM_E_FORMAT, "request: messages[%d].content is missing", i);
+    return FM_OK;
 }
 
 static fm_status read_messages(reading *r)
@@ -165,7 +168,13 @@ static fm_status read_messages(reading *r)
 
 static fm_status read_tool(reading *r, const json_t *v, int i)
 {
-    const json_t *f = json_object_get(v, "function");
+    const json_t *f    = json_object_get(v, "function");
+    const char   *type = json_string_value(json_object_get(v, "type"));
+    if (type && strcmp(type, "function"))
+        return fm_fail(FM_E_NOSUP,
+                       "request: tools[%d].type: not supported; tools of type \"%.40s\" would have "
+                       "to run in this server",
+                       i, type);
     if (!f) f = v; /* some clients leave out the wrapper */
     const json_t *name = json_object_get(f, "name"), *about = json_object_get(f, "description");
     const json_t *parameters = json_object_get(f, "parameters");

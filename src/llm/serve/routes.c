@@ -7,22 +7,33 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "llm/serve/page.h"
 #include "llm/serve/serve_internal.h"
 #include "llm/serve/write.h"
 
+void fm__put_error_at(fm_str *out, const char *path, int status, const char *why)
+{
+    if (!strncmp(path, "/v1/messages", 12))
+        fm__put_messages_error(out, status, why);
+    else
+        fm__put_error(out, status, why);
+}
+
 static void reply_error_with(fm_exchange *x, int status, const char *why, const char *header)
 {
     fm_str body = {0};
-    if (!strncmp(x->path, "/v1/messages", 12)) fm__put_messages_error(&body, status, why);
-    else fm__put_error(&body, status, why);
+    fm__put_error_at(&body, x->path, status, why);
     fm_exchange_reply(x, status, "application/json", header, body.text, body.len);
     fm_str_fini(&body);
 }
 
 void fm__reply_error(fm_exchange *x, int status, const char *why)
 {
-    reply_error_with(x, status, why, status == 401 ? "WWW-Authenticate: Bearer\r\n" : NULL);
+    reply_error_with(x, status, why,
+                     status == 401   ? "WWW-Authenticate: Bearer\r\n"
+                     : status == 429 ? "Retry-After: 1\r\n"
+                                     : NULL);
 }
 
 void fm__reply_json(fm_exchange *x, const fm_str *body)
@@ -160,12 +171,35 @@ static const char *model_asked_for(const fm_exchange *x)
     return method_of(x->method) == GET && !strncmp(x->path, models, n) ? x->path + n : NULL;
 }
 
+static int is_fit_for_header(const char *id)
+{
+    const size_t n = strlen(id);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)id[i] <= ' ' || (unsigned char)id[i] >= 0x7f) return 0;
+    return n > 0 && n < sizeof((fm_exchange *)0)->request_id;
+}
+
+/* The client's name for it, or one of ours; it is in the reply and in the access log. */
+static void name_request(fm_serve *s, fm_exchange *x)
+{
+    const char *given = fm_exchange_header(x, "x-request-id");
+    if (x->request_id[0]) return;
+    if (given && is_fit_for_header(given)) {
+        snprintf(x->request_id, sizeof x->request_id, "%s", given);
+        return;
+    }
+    const uint64_t n = s->n_named++;
+    snprintf(x->request_id, sizeof x->request_id, "req_%08x%08x%08x", fm_rng_u32(~s->key, n * 3),
+             fm_rng_u32(~s->key, n * 3 + 1), fm_rng_u32(~s->key, n * 3 + 2));
+}
+
 /* What is known from the head alone. */
 int fm__serve_admit(void *ctx, fm_exchange *x)
 {
     const fm_serve *s     = ctx;
     const int       i     = find_route(x);
     const int       found = i < N_ROUTE;
+    name_request(ctx, x);
     if (fm__cors_handle(&s->cors, x)) return 1;
     if (fm__gate_refuses(s, x, found && routes[i].how & OPEN)) return 1;
     if (found && routes[i].how & method_of(x->method)) return 0;
@@ -209,6 +243,8 @@ static void write_access_line(fm_serve *s, const fm_exchange *x)
     fm__put_word(&line, x->method);
     fm_str_puts(&line, ",\"path\":");
     fm__put_word(&line, x->path);
+    fm_str_puts(&line, ",\"request_id\":");
+    fm__put_word(&line, x->request_id);
     fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu",
                   x->status, fm_now() - x->began, x->body_len, x->sent_bytes);
     if (c && c->ask) {
@@ -233,8 +269,8 @@ void fm__serve_ended(void *ctx, const fm_exchange *x)
     if (s->opt->log_requests && s->hooks.access) write_access_line(s, x);
 }
 
-void fm__serve_refusal(void *ctx, int status, const char *why, fm_str *body)
+void fm__serve_refusal(void *ctx, const fm_exchange *x, int status, const char *why, fm_str *body)
 {
     (void)ctx;
-    fm__put_error(body, status, why);
+    fm__put_error_at(body, x->path, status, why);
 }

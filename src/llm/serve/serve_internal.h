@@ -34,6 +34,7 @@ struct fm_serve {
     fm__events events; /* the batch being handed out */
     int        n_call, load;
     uint64_t   next_id, key;
+    uint64_t   n_named; /* requests that got a name of ours */
 
     fm__metrics metrics;
     double      started;
@@ -48,7 +49,9 @@ int  fm__serve_admit(void *ctx, fm_exchange *x);
 void fm__serve_handle(void *ctx, fm_exchange *x);
 void fm__serve_gone(void *ctx, fm_exchange *x);
 void fm__serve_ended(void *ctx, const fm_exchange *x);
-void fm__serve_refusal(void *ctx, int status, const char *why, fm_str *body);
+void fm__serve_refusal(void *ctx, const fm_exchange *x, int status, const char *why, fm_str *body);
+void fm__put_error_at(fm_str *out, const char *path, int status,
+                      const char *why); /* in its dialect */
 
 void fm__reply_error(fm_exchange *x, int status, const char *why);
 

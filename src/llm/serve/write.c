@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "llm/serve/context_error.h"
+
 /* Bytes of the character at s, or 0 if it is none. */
 static size_t char_len(const unsigned char *s, size_t n)
 {
@@ -118,26 +120,33 @@ static void put_param(fm_str *out, const char *why)
 
 void fm__put_error(fm_str *out, int status, const char *why)
 {
-    const char *code =
-        status == 404 && !strncmp(why, "the model", 9) ? "\"model_not_found\"" : NULL;
+    const int   no_model = status == 404 && !strncmp(why, "the model", 9);
+    const char *code     = no_model                    ? "\"model_not_found\""
+                           : fm__is_context_error(why) ? "\"context_length_exceeded\""
+                                                       : "null";
     fm_str_puts(out, "{\"error\":{\"message\":");
     fm__put_word(out, why);
     fm_str_printf(out, ",\"type\":\"%s\",\"param\":", kind_of(status));
-    if (code) fm_str_puts(out, "\"model\"");
+    if (no_model)
+        fm_str_puts(out, "\"model\"");
     else put_param(out, why);
-    fm_str_printf(out, ",\"code\":%s},\"object\":\"error\",\"message\":", code ? code : "null");
+    fm_str_printf(out, ",\"code\":%s},\"object\":\"error\",\"message\":", code);
     fm__put_word(out, why);
     fm_str_printf(out, ",\"type\":\"%s\",\"param\":", kind_of(status));
-    if (code) fm_str_puts(out, "\"model\"");
+    if (no_model)
+        fm_str_puts(out, "\"model\"");
     else put_param(out, why);
     fm_str_printf(out, ",\"code\":%d}", status);
 }
 
 void fm__put_messages_error(fm_str *out, int status, const char *why)
 {
-    const char *kind = kind_of(status);
+    const char *kind  = kind_of(status);
+    fm_str      words = {0};
+    if (fm__is_context_error(why)) fm__put_messages_context_error(&words, why);
     fm_str_printf(out, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":",
                   !strcmp(kind, "server_error") ? "api_error" : kind);
-    fm__put_word(out, why);
+    fm__put_word(out, words.len ? words.text : why);
     fm_str_puts(out, "}}");
+    fm_str_fini(&words);
 }
