@@ -101,6 +101,46 @@ def test_parse(client):
         assert isinstance(r.choices[0].message.parsed, Plan), r
 
 
+def test_responses(client):
+    r = client.responses.create(model="m", input="Hello", max_output_tokens=8, temperature=0)
+    same((r.status, r.incomplete_details.reason, r.usage.output_tokens), ("incomplete", "max_output_tokens", 8))
+    same(client.responses.retrieve(r.id).id, r.id)
+    again = client.responses.create(model="m", input="And?", previous_response_id=r.id, max_output_tokens=4)
+    assert again.usage.input_tokens > r.usage.input_tokens
+    thought = "".join(e.delta for e in client.responses.create(model="m", input="Hello", max_output_tokens=8, temperature=0,
+                                                              stream=True) if e.type == "response.reasoning_text.delta")
+    same(thought, r.output[0].content[0].text)
+    bias = {"logit_bias": {THINK_END: 100}}
+    class Step(pydantic.BaseModel):
+        kind: Literal["add", "sub"]
+
+    with client.responses.stream(model="m", input="Hello", max_output_tokens=300, temperature=0, extra_body=bias,
+                                 text_format=Step) as stream:
+        text = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
+        same(stream.get_final_response().output_text, text)
+    parsed = client.responses.parse(model="m", input="Hello", text_format=Step, max_output_tokens=300, extra_body=bias)
+    assert isinstance(parsed.output_parsed, Step), parsed
+    tool = {"type": "function", "name": "weather", "strict": False, "parameters": {"type": "object", "properties": {}}}
+    r = client.responses.create(model="m", input="Hello", tools=[tool], tool_choice="required", parallel_tool_calls=False,
+                                max_output_tokens=600)
+    call = r.output[-1]
+    same((call.type, call.name), ("function_call", "weather"))
+    talk = [{"role": "user", "content": "Hello"}, call.model_dump(exclude_none=True),
+            {"type": "function_call_output", "call_id": call.call_id, "output": "rain"}]
+    client.responses.create(model="m", input=talk, tools=[tool], max_output_tokens=3)
+    client.responses.delete(r.id)
+    try:
+        client.responses.retrieve(r.id)
+        raise AssertionError("it is still there")
+    except openai.NotFoundError:
+        pass
+    try:
+        client.responses.create(model="m", input="a b " * 5000)
+        raise AssertionError("it fits?")
+    except openai.BadRequestError as e:
+        same(e.code, "context_length_exceeded")
+
+
 def test_models_and_errors(client):
     same([m.id for m in client.models.list()], ["r1-mini"])
     same(client.models.retrieve("r1-mini").id, "r1-mini")

@@ -11,6 +11,7 @@
 typedef struct {
     fm_str name, id, arguments;
     int    announced; /* its name was sent */
+    size_t told;      /* of the arguments, by a stream that keeps them */
 } fm__tool_call;
 
 typedef struct {
@@ -47,6 +48,8 @@ typedef struct {
     int       begun, ended;   /* its first and last event were sent */
     int       block;          /* /v1/messages: the open block's kind; see there */
     int       n_block;
+    size_t    told_thought, told_said,
+        item_from; /* /v1/responses: bytes sent; where the open item begins */
 
     fm_str so_far[FM__N_SO_FAR]; /* /generate repeats itself: its text, ids, logprobs as written */
 

@@ -48,6 +48,8 @@ void fm__ask_release(fm__ask *a)
     free(a->tool_name);
     free(a->rid);
     fm_str_fini(&a->forced);
+    fm_str_fini(&a->repeated);
+    fm_str_fini(&a->turns);
     free(a);
 }
 

@@ -69,6 +69,11 @@ typedef struct {
     int               n_tool;
     fm_str            forced; /* the call's opening that the prompt ends with */
 
+    /* /v1/responses: members that the response repeats, each with a comma before it; the
+     * chat without instructions, a JSON list; may it be kept? */
+    fm_str repeated, turns;
+    int    stores;
+
     atomic_int n_holder;
 } fm__ask;
 
@@ -84,6 +89,7 @@ typedef struct {
     fm_sampling         defaults;
     int                 vocab, context;
     const char         *model; /* served name */
+    struct fm__responses *responses; /* those that requests go on from */
 } fm__facts;
 
 /* One worker's view while it reads a request. */
@@ -104,6 +110,7 @@ static inline const fm__params *fm__ask_params(const fm__ask *a, int prompt)
 /* Each fills `a` from a request's JSON; FM_E_FORMAT or FM_E_ARG names the field. */
 typedef fm_status fm__read_fn(fm__ask *a, const json_t *body, const fm__reader *r);
 fm__read_fn       fm__read_chat, fm__read_completion, fm__read_generate, fm__read_messages;
+fm__read_fn       fm__read_responses;
 
 /* Shared by the readers. */
 extern const fm_json_at fm__at; /* "request" */

@@ -23,7 +23,7 @@ struct fm__dialect {
 };
 
 extern const fm__dialect fm__dialect_chat, fm__dialect_completion;
-extern const fm__dialect fm__dialect_generate, fm__dialect_messages;
+extern const fm__dialect fm__dialect_generate, fm__dialect_messages, fm__dialect_responses;
 
 struct fm__call {
     uint64_t           id;
@@ -38,6 +38,8 @@ struct fm__call {
     int                incremental; /* /generate */
     int                probe;       /* a health check: an empty reply, no load */
     const fm_tokenizer *tokenizer;
+    struct fm__responses *responses; /* where it is kept */
+    int                   n_event;   /* of a stream that numbers them */
     double             began;
     int64_t            created; /* seconds since 1970 */
     char               name[FM__MAX_NAME + 16]; /* chatcmpl-…, or the client's rid */

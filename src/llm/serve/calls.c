@@ -30,6 +30,7 @@ static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
     c->x           = x;
     c->dialect     = d;
     c->tokenizer   = s->facts.tokenizer;
+    c->responses   = s->responses;
     c->began       = x->received; /* how long the upload took is the client's affair */
     c->created     = (int64_t)time(NULL);
     c->incremental = s->opt->incremental_streaming_output;

@@ -109,6 +109,7 @@ fm_status fm__facts_fill(fm_serve *s)
     f->model     = s->model;
     f->tokenizer = fm_engine_tokenizer(s->engine);
     f->grammars  = fm_engine_grammars(s->engine);
+    f->responses = s->responses;
     f->vocab     = fm_engine_config(s->engine)->vocab;
     f->context   = fm_engine_context(s->engine);
     if (f->tokenizer) f->chat_style = fm_chat_style_of(f->tokenizer);

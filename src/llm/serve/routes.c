@@ -99,6 +99,7 @@ static const struct {
     {"/v1/chat/completions",      POST,       .dialect = &fm__dialect_chat},
     {"/v1/completions",           POST,       .dialect = &fm__dialect_completion},
     {"/v1/messages",              POST,       .dialect = &fm__dialect_messages},
+    {"/v1/responses",             POST,       .dialect = &fm__dialect_responses},
     {"/generate",                 POST | PUT, .dialect = &fm__dialect_generate},
     {"/v1/messages/count_tokens", POST,       .text = fm__count_tokens},
     {"/v1/tokenize",              POST,       .text = fm__tokenize},
@@ -205,7 +206,7 @@ int fm__serve_admit(void *ctx, fm_exchange *x)
     if (found && routes[i].how & method_of(x->method)) return 0;
     if (found)
         reply_wrong_method(x, routes[i].how);
-    else if (!model_asked_for(x))
+    else if (!model_asked_for(x) && !fm__is_response_path(x))
         fm__reply_error(x, 404, "there is nothing at this path");
     else
         return 0;
@@ -219,6 +220,8 @@ void fm__serve_handle(void *ctx, fm_exchange *x)
     const char *model = model_asked_for(x);
     if (model)
         fm__reply_one_model(s, x, model);
+    else if (fm__is_response_path(x))
+        fm__handle_response(s, x);
     else
         run_route(s, x, find_route(x));
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "llm/serve/responses_store.h"
 #include "llm/serve/serve_internal.h"
 
 static const double tick_seconds = 0.05, flush_seconds = 5;
@@ -53,6 +54,7 @@ fm_status fm_serve_create(fm_serve **out, const fm_serve_options *opt, const fm_
     const fm_http_options h  = http_options(s);
     fm_status             rc = fm_loop_create(&s->loop);
     if (rc == FM_OK) rc = fm__cors_init(&s->cors, opt->cors_origins);
+    if (rc == FM_OK) rc = fm__responses_create(&s->responses);
     if (rc == FM_OK) rc = fm_http_create(&s->http, s->loop, &h);
     if (rc != FM_OK) {
         fm_serve_destroy(s);
@@ -183,6 +185,7 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_event_destroy(s->hangup);
     fm_loop_destroy(s->loop);
     fm__cors_fini(&s->cors);
+    fm__responses_destroy(s->responses);
     fm__events_fini(&s->events);
     free(s);
 }

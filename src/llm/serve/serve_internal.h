@@ -26,6 +26,7 @@ struct fm_serve {
     char                    model[FM__MAX_NAME];
     int                     max_running;
     fm__cors                cors;
+    struct fm__responses   *responses;
 
     fm__call  *calls; /* all of them */
     fm__call  *bucket[FM__N_BUCKET];
@@ -76,6 +77,10 @@ void fm__calls_check_time(fm_serve *s);
 /* call_events.c: what an engine event does to its call. */
 void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev);
 void fm__calls_flush(fm_serve *s); /* hands streams what was written */
+
+/* responses_routes.c: /v1/responses/ID and /v1/responses/ID/cancel */
+int  fm__is_response_path(const fm_exchange *x); /* with a method that it knows */
+void fm__handle_response(fm_serve *s, fm_exchange *x);
 
 /* info.c */
 void fm__reply_models(fm_serve *s, fm_exchange *x);
