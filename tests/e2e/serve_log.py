@@ -73,7 +73,7 @@ def test_dropped_lines_are_reported_when_the_reader_goes_on():
         while b"log lines were dropped" not in text:
             text += os.read(s.reader, 65536)
         told = re.search(rb"^fathom: (\d+) log lines were dropped: [^\n]*\n", text, re.M)
-        same(int(told[1]), int(dropped) + 1)  # the line about asking for the metric, too
+        assert int(told[1]) - int(dropped) in (0, 1), (told[1], dropped)  # the line about asking for the metric may fit
         access = [json.loads(line) for line in text.splitlines()[:-1] if line.startswith(b"{")]
         assert len(access) > 100 and all(a["status"] == 200 for a in access)  # whole lines
         s.post("/generate", ASK)

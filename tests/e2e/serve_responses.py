@@ -34,6 +34,7 @@ def test_whole(s):
     r = s.post("/v1/responses", dict(ASK, metadata={"a": "b"}, instructions="Be brief."))
     same((r["object"], r["status"], r["incomplete_details"]), ("response", "incomplete", {"reason": "max_output_tokens"}))
     same((r["metadata"], r["instructions"], r["max_output_tokens"]), ({"a": "b"}, "Be brief.", 6))
+    same((r["temperature"], r["top_p"]), (0, 1))
     assert r["id"].startswith("resp_") and r["output"][0]["type"] == "reasoning", r
     same(r["usage"]["output_tokens"], 6)
     same(r["usage"]["output_tokens_details"]["reasoning_tokens"], 6)

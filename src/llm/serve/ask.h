@@ -110,7 +110,7 @@ static inline const fm__params *fm__ask_params(const fm__ask *a, int prompt)
 /* Each fills `a` from a request's JSON; FM_E_FORMAT or FM_E_ARG names the field. */
 typedef fm_status fm__read_fn(fm__ask *a, const json_t *body, const fm__reader *r);
 fm__read_fn       fm__read_chat, fm__read_completion, fm__read_generate, fm__read_messages;
-fm__read_fn       fm__read_responses;
+fm__read_fn       fm__read_responses, fm__read_ollama_chat, fm__read_ollama_generate;
 
 /* Shared by the readers. */
 extern const fm_json_at fm__at; /* "request" */

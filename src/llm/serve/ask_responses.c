@@ -11,6 +11,7 @@
 #include "llm/serve/ask.h"
 #include "llm/serve/responses_store.h"
 #include "llm/serve/unsupported.h"
+#include "llm/serve/write.h"
 
 static const char *text_at(const json_t *o, const char *key)
 {
@@ -241,8 +242,6 @@ static void note_request(fm__ask *a, const json_t *body)
         {"text", "{\"format\":{\"type\":\"text\"}}"},
         {"tool_choice", "\"auto\""},
         {"tools", "[]"},
-        {"temperature", "1.0"},
-        {"top_p", "1.0"},
         {"user", "null"},
     };
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
@@ -253,6 +252,10 @@ static void note_request(fm__ask *a, const json_t *body)
         fm_str_printf(&a->repeated, ",\"%s\":%s", said[i].field, text ? text : said[i].otherwise);
         free(text);
     }
+    fm_str_puts(&a->repeated, ",\"temperature\":"); /* as they are in force */
+    fm__put_number(&a->repeated, (double)a->params->sampling.temperature);
+    fm_str_puts(&a->repeated, ",\"top_p\":");
+    fm__put_number(&a->repeated, (double)a->params->sampling.top_p);
 }
 
 static void note_turns(fm__ask *a, const json_t *turns)
@@ -284,7 +287,6 @@ static fm_status convert(fm__ask *a, json_t *chat, const json_t *body, const fm_
     copy_fields(chat, body);
     convert_tools(chat, body);
     convert_format(chat, body);
-    note_request(a, body);
     return FM_OK;
 }
 
@@ -293,6 +295,7 @@ fm_status fm__read_responses(fm__ask *a, const json_t *body, const fm__reader *r
     json_t   *chat = json_object();
     fm_status rc   = convert(a, chat, body, r->facts);
     if (rc == FM_OK) rc = fm__read_chat(a, chat, r);
+    if (rc == FM_OK) note_request(a, body);
     json_decref(chat);
     return rc;
 }

@@ -20,10 +20,12 @@ struct fm__dialect {
     void (*whole)(fm__call *c, fm_str *out); /* the reply in one piece */
     void (*error)(fm_str *out, int status, const char *why);
     void (*late_error)(fm_str *out, int status, const char *why); /* inside a stream */
+    const char *stream_type;                                      /* NULL: server-sent events */
 };
 
 extern const fm__dialect fm__dialect_chat, fm__dialect_completion;
 extern const fm__dialect fm__dialect_generate, fm__dialect_messages, fm__dialect_responses;
+extern const fm__dialect fm__dialect_ollama_chat, fm__dialect_ollama_generate;
 
 struct fm__call {
     uint64_t           id;
@@ -60,6 +62,8 @@ void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": �
 /* {"token":…,"bytes":…,"logprob":…} without its closing brace. */
 void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob);
 void fm__put_late_error(fm_str *out, int status, const char *why); /* data: {…}, then the end */
+/* A call's arguments as an object: what is none is the text of a member. */
+void fm__put_arguments(fm_str *out, const fm_str *arguments);
 void fm__put_matched(fm_str *out, const fm__answer *a); /* matched_stop: an id, a string or null */
 
 #endif

@@ -127,7 +127,9 @@ static void flush_call(fm_serve *s, fm__call *c)
     say_news(c);
     if (!c->streaming && !c->out.len && c->n_ended < c->n_answer) return;
     if (!c->streaming)
-        fm_exchange_begin(c->x, 200, "text/event-stream; charset=utf-8",
+        fm_exchange_begin(c->x, 200,
+                          c->dialect->stream_type ? c->dialect->stream_type
+                                                  : "text/event-stream; charset=utf-8",
                           "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n");
     c->streaming   = 1;
     const int last = c->n_ended == c->n_answer;

@@ -48,6 +48,23 @@ void fm__put_matched(fm_str *out, const fm__answer *a)
     else fm_str_puts(out, "null");
 }
 
+void fm__put_arguments(fm_str *out, const fm_str *arguments)
+{
+    json_t *v = NULL;
+    if (arguments->len &&
+        fm_json_parse(&v, arguments->text, arguments->len, "arguments") == FM_OK &&
+        json_is_object(v)) {
+        fm_str_add(out, arguments->text, arguments->len);
+    } else if (arguments->len) {
+        fm_str_puts(out, "{\"arguments\":");
+        fm__put_text(out, arguments->text, arguments->len);
+        fm_str_puts(out, "}");
+    } else {
+        fm_str_puts(out, "{}");
+    }
+    json_decref(v);
+}
+
 void fm__put_late_error(fm_str *out, int status, const char *why)
 {
     fm_str_puts(out, "data: ");

@@ -209,5 +209,12 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
 }
 
-const fm__dialect fm__dialect_chat = {"chatcmpl-",   fm__read_chat,     say, finish, whole,
-                                      fm__put_error, fm__put_late_error};
+const fm__dialect fm__dialect_chat = {
+    .id_prefix  = "chatcmpl-",
+    .read       = fm__read_chat,
+    .say        = say,
+    .finish     = finish,
+    .whole      = whole,
+    .error      = fm__put_error,
+    .late_error = fm__put_late_error,
+};

@@ -149,5 +149,12 @@ static void whole(fm__call *c, fm_str *out)
     fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
 }
 
-const fm__dialect fm__dialect_completion = {"cmpl-",       fm__read_completion, say, finish, whole,
-                                            fm__put_error, fm__put_late_error};
+const fm__dialect fm__dialect_completion = {
+    .id_prefix  = "cmpl-",
+    .read       = fm__read_completion,
+    .say        = say,
+    .finish     = finish,
+    .whole      = whole,
+    .error      = fm__put_error,
+    .late_error = fm__put_late_error,
+};

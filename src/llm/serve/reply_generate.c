@@ -173,4 +173,11 @@ static void whole(fm__call *c, fm_str *out)
 }
 
 const fm__dialect fm__dialect_generate = {
-    "", fm__read_generate, say, finish, whole, fm__put_error, fm__put_late_error};
+    .id_prefix  = "",
+    .read       = fm__read_generate,
+    .say        = say,
+    .finish     = finish,
+    .whole      = whole,
+    .error      = fm__put_error,
+    .late_error = fm__put_late_error,
+};

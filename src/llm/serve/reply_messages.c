@@ -127,24 +127,6 @@ static void finish(fm__call *c, fm_str *out)
     fm_str_puts(out, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
-/* The arguments as an object; what is none is passed on as text. */
-static void put_input(fm_str *out, const fm_str *arguments)
-{
-    json_t *v = NULL;
-    if (arguments->len &&
-        fm_json_parse(&v, arguments->text, arguments->len, "arguments") == FM_OK &&
-        json_is_object(v)) {
-        fm_str_add(out, arguments->text, arguments->len);
-    } else if (arguments->len) {
-        fm_str_puts(out, "{\"arguments\":");
-        fm__put_text(out, arguments->text, arguments->len);
-        fm_str_puts(out, "}");
-    } else {
-        fm_str_puts(out, "{}");
-    }
-    json_decref(v);
-}
-
 static void put_content(fm_str *out, const fm__answer *a)
 {
     int n = 0;
@@ -166,7 +148,7 @@ static void put_content(fm_str *out, const fm__answer *a)
         fm_str_puts(out, ",\"name\":");
         fm__put_word(out, a->call[i].name.text);
         fm_str_puts(out, ",\"input\":");
-        put_input(out, &a->call[i].arguments);
+        fm__put_arguments(out, &a->call[i].arguments);
         fm_str_puts(out, "}");
     }
 }
@@ -190,5 +172,12 @@ static void late_error(fm_str *out, int status, const char *why)
     fm_str_puts(out, "\n\n");
 }
 
-const fm__dialect fm__dialect_messages = {"msg_", fm__read_messages,      say,       finish,
-                                          whole,  fm__put_messages_error, late_error};
+const fm__dialect fm__dialect_messages = {
+    .id_prefix  = "msg_",
+    .read       = fm__read_messages,
+    .say        = say,
+    .finish     = finish,
+    .whole      = whole,
+    .error      = fm__put_messages_error,
+    .late_error = late_error,
+};

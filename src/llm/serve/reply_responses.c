@@ -179,5 +179,12 @@ static void late_error(fm_str *out, int status, const char *why)
     end_event(out);
 }
 
-const fm__dialect fm__dialect_responses = {"resp_", fm__read_responses, say,       finish,
-                                           whole,   fm__put_error,      late_error};
+const fm__dialect fm__dialect_responses = {
+    .id_prefix  = "resp_",
+    .read       = fm__read_responses,
+    .say        = say,
+    .finish     = finish,
+    .whole      = whole,
+    .error      = fm__put_error,
+    .late_error = late_error,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which path does what. */
+/* From a request to what answers it, and what is noted about it. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
@@ -8,14 +8,15 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "llm/serve/page/page.h"
-#include "llm/serve/serve_internal.h"
+#include "llm/serve/routes.h"
 #include "llm/serve/write.h"
 
 void fm__put_error_at(fm_str *out, const char *path, int status, const char *why)
 {
     if (!strncmp(path, "/v1/messages", 12))
         fm__put_messages_error(out, status, why);
+    else if (!strncmp(path, "/api/", 5))
+        fm__put_ollama_error(out, status, why);
     else
         fm__put_error(out, status, why);
 }
@@ -41,95 +42,11 @@ void fm__reply_json(fm_exchange *x, const fm_str *body)
     fm_exchange_reply(x, 200, "application/json", NULL, body->text ? body->text : "", body->len);
 }
 
-static void page(fm_serve *s, fm_exchange *x)
-{
-    (void)s;
-    fm_exchange_reply(x, 200, "text/html; charset=utf-8",
-                      "Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n",
-                      fm_page_html, fm_page_html_len);
-}
-
-/* Alive: a step ended lately, or there is nothing to do. */
-static void health(fm_serve *s, fm_exchange *x)
-{
-    const fm__engine_state e    = fm__engine_get_state(s->engine_thread);
-    const int              busy = e.info.sched.n_running + e.info.sched.n_waiting > 0;
-    if (s->draining) fm__reply_error(x, 503, "the server is shutting down");
-    else if (busy && fm_now() - e.last_step > 120)
-        fm__reply_error(x, 503, "no step has ended for two minutes");
-    else fm_exchange_reply(x, 200, "text/plain", NULL, "", 0);
-}
-
-static void health_generate(fm_serve *s, fm_exchange *x)
-{
-    if (s->draining) fm__reply_error(x, 503, "the server is shutting down");
-    else fm__call_begin_probe(s, x);
-}
-
-static void abort_request(fm_serve *s, fm_exchange *x)
-{
-    json_t *body = NULL;
-    if (fm_json_parse(&body, x->body, x->body_len, "request") != FM_OK || !json_is_object(body)) {
-        fm__reply_error(x, 400, body ? "request: expected a JSON object" : fm_why());
-        json_decref(body);
-        return;
-    }
-    const char *rid = json_string_value(json_object_get(body, "rid"));
-    const int   all = json_is_true(json_object_get(body, "abort_all"));
-    if (!all && !rid) {
-        fm__reply_error(x, 400, "request: rid is missing, and abort_all is not true");
-    } else {
-        fm__calls_abort(s, all ? NULL : rid);
-        fm_exchange_reply(x, 200, "application/json", NULL, "{\"success\":true}", 16);
-    }
-    json_decref(body);
-}
-
-enum { GET = 1, POST = 2, PUT = 4, OPEN = 8 }; /* OPEN: no key needed */
-
-/* Answered by the engine in a dialect, by a worker, or here. */
-/* clang-format off */
-static const struct {
-    const char        *path;
-    int                how;
-    const fm__dialect *dialect;
-    fm__text_fn       *text;
-    void             (*run)(fm_serve *s, fm_exchange *x);
-} routes[] = {
-    {"/v1/chat/completions",      POST,       .dialect = &fm__dialect_chat},
-    {"/v1/completions",           POST,       .dialect = &fm__dialect_completion},
-    {"/v1/messages",              POST,       .dialect = &fm__dialect_messages},
-    {"/v1/responses",             POST,       .dialect = &fm__dialect_responses},
-    {"/generate",                 POST | PUT, .dialect = &fm__dialect_generate},
-    {"/v1/messages/count_tokens", POST,       .text = fm__count_tokens},
-    {"/v1/tokenize",              POST,       .text = fm__tokenize},
-    {"/tokenize",                 POST,       .text = fm__tokenize},
-    {"/v1/detokenize",            POST,       .text = fm__detokenize},
-    {"/detokenize",               POST,       .text = fm__detokenize},
-    {"/parse_function_call",      POST,       .text = fm__parse_function_call},
-    {"/separate_reasoning",       POST,       .text = fm__separate_reasoning},
-    {"/",                         GET | OPEN, .run = page},
-    {"/health",                   GET | OPEN, .run = health},
-    {"/ping",                     GET | OPEN, .run = health},
-    {"/health_generate",          GET | OPEN, .run = health_generate},
-    {"/metrics",                  GET | OPEN, .run = fm__reply_metrics},
-    {"/v1/models",                GET,        .run = fm__reply_models},
-    {"/server_info",              GET,        .run = fm__reply_server_info},
-    {"/get_server_info",          GET,        .run = fm__reply_server_info},
-    {"/model_info",               GET,        .run = fm__reply_model_info},
-    {"/get_model_info",           GET,        .run = fm__reply_model_info},
-    {"/v1/loads",                 GET,        .run = fm__reply_loads},
-    {"/flush_cache",              GET | POST, .run = fm__call_begin_flush},
-    {"/abort_request",            POST,       .run = abort_request},
-};
-/* clang-format on */
-enum { N_ROUTE = sizeof routes / sizeof routes[0] };
-
 static int method_of(const char *name)
 {
-    if (!strcmp(name, "GET") || !strcmp(name, "HEAD")) return GET;
-    if (!strcmp(name, "POST")) return POST;
-    return !strcmp(name, "PUT") ? PUT : 0;
+    if (!strcmp(name, "GET") || !strcmp(name, "HEAD")) return FM__GET;
+    if (!strcmp(name, "POST")) return FM__POST;
+    return !strcmp(name, "PUT") ? FM__PUT : 0;
 }
 
 static void reply_wrong_method(fm_exchange *x, int how)
@@ -137,7 +54,7 @@ static void reply_wrong_method(fm_exchange *x, int how)
     static const struct {
         int         how;
         const char *name;
-    } method[] = {{GET, "GET, HEAD"}, {POST, "POST"}, {PUT, "PUT"}};
+    } method[]   = {{FM__GET, "GET, HEAD"}, {FM__POST, "POST"}, {FM__PUT, "PUT"}};
     fm_str allow = {0};
     for (int i = 0; i < 3; i++)
         if (how & method[i].how)
@@ -149,18 +66,18 @@ static void reply_wrong_method(fm_exchange *x, int how)
 
 static void run_route(fm_serve *s, fm_exchange *x, int i)
 {
-    if (routes[i].dialect)
-        fm__call_begin(s, x, routes[i].dialect);
-    else if (routes[i].text)
-        fm__call_begin_text(s, x, routes[i].text);
+    if (fm__routes[i].dialect)
+        fm__call_begin(s, x, fm__routes[i].dialect);
+    else if (fm__routes[i].text)
+        fm__call_begin_text(s, x, fm__routes[i].text);
     else
-        routes[i].run(s, x);
+        fm__routes[i].run(s, x);
 }
 
 static int find_route(const fm_exchange *x)
 {
     int i = 0;
-    while (i < N_ROUTE && strcmp(x->path, routes[i].path)) i++;
+    while (i < fm__n_route && strcmp(x->path, fm__routes[i].path)) i++;
     return i;
 }
 
@@ -169,7 +86,7 @@ static const char *model_asked_for(const fm_exchange *x)
 {
     static const char models[] = "/v1/models/";
     const size_t      n        = strlen(models);
-    return method_of(x->method) == GET && !strncmp(x->path, models, n) ? x->path + n : NULL;
+    return method_of(x->method) == FM__GET && !strncmp(x->path, models, n) ? x->path + n : NULL;
 }
 
 static int is_fit_for_header(const char *id)
@@ -199,13 +116,13 @@ int fm__serve_admit(void *ctx, fm_exchange *x)
 {
     const fm_serve *s     = ctx;
     const int       i     = find_route(x);
-    const int       found = i < N_ROUTE;
+    const int       found = i < fm__n_route;
     name_request(ctx, x);
     if (fm__cors_handle(&s->cors, x)) return 1;
-    if (fm__gate_refuses(s, x, found && routes[i].how & OPEN)) return 1;
-    if (found && routes[i].how & method_of(x->method)) return 0;
+    if (fm__gate_refuses(s, x, found && fm__routes[i].how & FM__OPEN)) return 1;
+    if (found && fm__routes[i].how & method_of(x->method)) return 0;
     if (found)
-        reply_wrong_method(x, routes[i].how);
+        reply_wrong_method(x, fm__routes[i].how);
     else if (!model_asked_for(x) && !fm__is_response_path(x))
         fm__reply_error(x, 404, "there is nothing at this path");
     else

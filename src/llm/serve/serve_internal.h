@@ -89,6 +89,12 @@ void fm__reply_model_info(fm_serve *s, fm_exchange *x);
 void fm__reply_server_info(fm_serve *s, fm_exchange *x);
 void fm__reply_metrics(fm_serve *s, fm_exchange *x);
 void fm__reply_loads(fm_serve *s, fm_exchange *x);
+void fm__reply_openapi(fm_serve *s, fm_exchange *x); /* openapi.c */
+
+/* ollama_info.c */
+void fm__reply_ollama_tags(fm_serve *s, fm_exchange *x);
+void fm__reply_ollama_show(fm_serve *s, fm_exchange *x);
+void fm__reply_version(fm_serve *s, fm_exchange *x);
 
 /* facts.c: what readers must know, from the engine and the options. */
 fm_status fm__facts_fill(fm_serve *s);

@@ -150,3 +150,11 @@ void fm__put_messages_error(fm_str *out, int status, const char *why)
     fm_str_puts(out, "}}");
     fm_str_fini(&words);
 }
+
+void fm__put_ollama_error(fm_str *out, int status, const char *why)
+{
+    (void)status;
+    fm_str_puts(out, "{\"error\":");
+    fm__put_word(out, why);
+    fm_str_puts(out, "}");
+}

@@ -19,6 +19,8 @@ int fm__is_utf8(const char *text, size_t len);
 
 /* {"error": {…}} and the same keys flat, as OpenAI's and SGLang's clients look for them. */
 void fm__put_error(fm_str *out, int status, const char *why);
+/* {"error": "…"}, Ollama's. */
+void fm__put_ollama_error(fm_str *out, int status, const char *why);
 /* {"type": "error", …}, Anthropic's. */
 void fm__put_messages_error(fm_str *out, int status, const char *why);
 

@@ -105,13 +105,17 @@ FM_DEVICE void forbid(float *logits, float4 *v, int i, int vocab, uint32_t allow
     }
 }
 
-/* Is one of the tokens i .. i+3 NaN or infinite?  -inf is fine where tokens are forbidden. */
+/* Is one of the tokens i .. i+3 NaN or infinite?  -inf is fine where tokens are forbidden,
+ * and behind the end.  x - x is 0 for what is finite and NaN for the rest: a sum of four
+ * differences is all that most tokens cost. */
 FM_DEVICE bool is_odd(float4 v, int i, int vocab, bool forbids)
 {
     const float x[4] = {v.x, v.y, v.z, v.w};
     bool        odd  = false;
+    if ((v.x - v.x) + (v.y - v.y) + (v.z - v.z) + (v.w - v.w) == 0) return false;
 #pragma unroll
-    for (int j = 0; j < 4; j++) odd |= i + j < vocab && !(x[j] - x[j] == 0 || (forbids && x[j] < 0));
+    for (int j = 0; j < 4; j++)
+        odd |= i + j < vocab && !(x[j] - x[j] == 0 || (forbids && x[j] < 0));
     return odd;
 }
 
