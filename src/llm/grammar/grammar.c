@@ -146,7 +146,7 @@ static fm_status read_schema(fm__nfa *n, const char *text, size_t len, int flags
 static fm_status read_regex(fm__nfa *n, const char *text, size_t len)
 {
     fm_status     rc = FM_OK;
-    const int32_t to = fm__nfa_regex(n, n->rule[0].start, text, len, FM__PLAIN, &rc);
+    const int32_t to = fm__nfa_pattern(n, n->rule[0].start, text, len, FM__PLAIN, &rc);
     if (rc == FM_OK) fm__nfa_empty(n, to, n->rule[0].end);
     return rc;
 }

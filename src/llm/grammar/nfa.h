@@ -86,6 +86,11 @@ int32_t fm__nfa_object(fm__nfa *n, int32_t from);
 int32_t fm__nfa_regex(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
                       fm_status *rc);
 
+/* regex_ahead.c: the same, with (?=...) and (?!...) behind the ^ of a pattern or at the beginning
+ * of an expression. */
+int32_t fm__nfa_pattern(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
+                        fm_status *rc);
+
 /* nfa_check.c: removes what leads nowhere and what no text comes by, finds rules
  * that call themselves before anything is written.  Rule 0 is the whole text. */
 fm_status fm__nfa_finish(fm__nfa *n);

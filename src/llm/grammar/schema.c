@@ -37,43 +37,12 @@ static fm_status add_values(fm__schema *s, const json_t *v, int32_t from, int32_
     return FM_OK;
 }
 
-static fm_status add_string(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
-{
-    const json_t *pattern = json_object_get(v, "pattern");
-    int64_t       min = 0, max = -1;
-    FM_TRY(fm__schema_count(&min, v, "minLength"));
-    FM_TRY(fm__schema_count(&max, v, "maxLength"));
-    if (!pattern && !min && max < 0) {
-        *to = fm__nfa_string(s->n, from);
-        return FM_OK;
-    }
-    from = fm__nfa_word(s->n, from, "\"");
-    if (pattern) {
-        fm_status rc = FM_OK;
-        if (!json_is_string(pattern))
-            return fm_fail(FM_E_FORMAT, "schema: pattern: expected a string, found %s",
-                           fm_json_kind(pattern));
-        if (min || max >= 0)
-            return fm_fail(FM_E_NOSUP,
-                           "schema: pattern together with minLength or maxLength is not "
-                           "supported");
-        from = fm__nfa_regex(s->n, from, json_string_value(pattern), json_string_length(pattern),
-                             FM__IN_STRING, &rc);
-        FM_TRY(rc);
-    } else {
-        if (max >= 0 && max < min) return fm_fail(FM_E_ARG, "schema: maxLength is below minLength");
-        from = fm__nfa_string_chars(s->n, from, min, max);
-    }
-    *to = fm__nfa_word(s->n, from, "\"");
-    return FM_OK;
-}
-
 static fm_status add_type(fm__schema *s, const json_t *v, const char *type, int32_t from,
                           int32_t *to)
 {
     if (!strcmp(type, "object")) return fm__schema_object(s, v, from, to);
     if (!strcmp(type, "array")) return fm__schema_array(s, v, from, to);
-    if (!strcmp(type, "string")) return add_string(s, v, from, to);
+    if (!strcmp(type, "string")) return fm__schema_string(s, v, from, to);
     if (!strcmp(type, "integer")) return fm__schema_number(s, v, 1, from, to);
     if (!strcmp(type, "number")) return fm__schema_number(s, v, 0, from, to);
     if (!strcmp(type, "null")) {

@@ -25,6 +25,7 @@ typedef struct {
 fm_status fm__schema_any(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+fm_status fm__schema_string(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int32_t from,
                             int32_t *to);
 
@@ -37,6 +38,10 @@ int fm__schema_has_type(const json_t *v, const json_t *value); /* one that the s
 int fm__schema_are_disjoint(const json_t *list);
 /* A count; *out is untouched if the keyword is absent. */
 fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key);
+
+/* schema_format_tab.c: the expression of a format, or NULL: the name says nothing about the value.
+ */
+const char *fm__schema_format(const json_t *name);
 
 /* schema.c: the whole text is a value of this schema. */
 fm_status fm__nfa_schema(fm__nfa *n, json_t *root, int32_t from, int32_t *to);

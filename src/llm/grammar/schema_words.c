@@ -12,8 +12,6 @@ static const char *const refused[] = {
     "if",
     "then",
     "else",
-    "multipleOf",
-    "uniqueItems",
     "contains",
     "minContains",
     "maxContains",
@@ -47,6 +45,7 @@ static const char *const said[] = {
     "prefixItems",
     "minItems",
     "maxItems",
+    "uniqueItems",
     "pattern",
     "minLength",
     "maxLength",
@@ -54,13 +53,14 @@ static const char *const said[] = {
     "maximum",
     "exclusiveMinimum",
     "exclusiveMaximum",
+    "multipleOf",
 };
 enum {
     FIRST_OF_OBJECT = 7,
     FIRST_OF_ARRAY  = 10,
-    FIRST_OF_STRING = 14,
-    FIRST_OF_NUMBER = 17,
-    N_SAID          = 21
+    FIRST_OF_STRING = 15,
+    FIRST_OF_NUMBER = 18,
+    N_SAID          = 23
 };
 
 enum { MAX_ONE_OF = 64 };
@@ -93,8 +93,7 @@ static fm_status check_types(const json_t *types)
 fm_status fm__schema_check_words(const json_t *v)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *w = json_object_get(v, refused[i]);
-        if (w && !(json_is_false(w) && !strcmp(refused[i], "uniqueItems")))
+        if (json_object_get(v, refused[i]))
             return fm_fail(FM_E_NOSUP, "schema: %s is not supported", refused[i]);
     }
     return check_types(json_object_get(v, "type"));
@@ -118,7 +117,7 @@ const char *fm__schema_type_of(const json_t *v)
                    : i < FIRST_OF_STRING ? "array"
                    : i < FIRST_OF_NUMBER ? "string"
                                          : "number";
-    return NULL;
+    return fm__schema_format(json_object_get(v, "format")) ? "string" : NULL;
 }
 
 static int is_of_type(const json_t *value, const char *type)

@@ -217,8 +217,7 @@ fm_status fm__states_init(fm__states *s, const fm__nfa *nfa)
     add_work(s, nfa->rule[0].start, 0);
     close_work(s);
     if (s->is_cut) return fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once");
-    const int32_t start = number_work(s);
-    FM_BUG_UNLESS(start == 0);
+    if (number_work(s) == FM__DEAD) return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
     return FM_OK;
 }
 

@@ -71,7 +71,8 @@ typedef struct {
     int64_t        effort; /* of the walk */
 } fm__states;
 
-/* State 0: the start.  FM_E_NOSUP: it has too many places. */
+/* State 0: the start.  FM_E_NOSUP: it has too many places.  FM_E_ARG: an automaton that is not
+ * finished has no text. */
 fm_status fm__states_init(fm__states *s, const fm__nfa *nfa);
 void      fm__states_fini(fm__states *s); /* half-built is fine */
 
