@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "json/read.h"
 #include "llm/grammar/grammar_internal.h"
+#include "llm/grammar/nfa_both.h"
 #include "llm/grammar/schema_internal.h"
 
 enum { MAX_SCHEMA = 1 << 20 };
@@ -97,13 +98,6 @@ static fm_status begin_lookup(fm_grammars *gs, int kind, int flags, const char *
     return rc;
 }
 
-/* An automaton whose rule 0 is there but empty. */
-static void begin_nfa(fm__nfa *n)
-{
-    fm__nfa_init(n);
-    fm__nfa_rule(n);
-}
-
 /* Takes the automaton over; it is finished or freed. */
 static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
 {
@@ -132,11 +126,12 @@ static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
 static fm_status read_schema(fm__nfa *n, const char *text, size_t len, int flags)
 {
     json_t *root = NULL;
+    if (flags & FM_GRAMMAR_COMPACT) n->spacing = FM__SPACING_NONE;
     if (len > MAX_SCHEMA)
         return fm_fail(FM_E_NOSUP, "schema: it has more than %d bytes", MAX_SCHEMA);
     int32_t from = n->rule[0].start, to = 0;
     FM_TRY(fm_json_parse(&root, text, len, "schema"));
-    if (flags & FM_GRAMMAR_SPACE_FIRST) from = fm__nfa_space(n, from);
+    if (flags & FM_GRAMMAR_SPACE_FIRST) from = fm__nfa_space_first(n, from);
     const fm_status rc = fm__nfa_schema(n, root, from, &to);
     json_decref(root);
     if (rc == FM_OK) fm__nfa_empty(n, to, n->rule[0].end);
@@ -178,15 +173,49 @@ fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kin
         *out = found;
         return FM_OK;
     }
-    begin_nfa(&n);
+    fm__nfa_begin(&n);
     const fm_status rc =
         kind == FM_GRAMMAR_REGEX ? read_regex(&n, text, len) : read_schema(&n, text, len, flags);
     return finish_get(out, gs, &n, rc, &key);
 }
 
+/* The rule of white space comes first. */
+static fm_status read_spaced(fm__nfa *n, const char *text, size_t len, const char *space, int flags)
+{
+    fm_status rc      = FM_OK;
+    n->space_rule     = fm__nfa_rule(n);
+    n->spacing        = FM__SPACING_RULE;
+    const fm__rule r  = n->rule[n->space_rule];
+    const int32_t  to = fm__nfa_pattern(n, r.start, space, strlen(space), FM__PLAIN, &rc);
+    if (rc != FM_OK) return rc;
+    fm__nfa_empty(n, to, r.end);
+    return read_schema(n, text, len, flags & ~FM_GRAMMAR_COMPACT);
+}
+
+fm_status fm_grammars_get_spaced(fm_grammar **out, fm_grammars *gs, const char *schema, size_t len,
+                                 const char *space, int flags)
+{
+    fm_str      key   = {0};
+    fm_grammar *found = NULL;
+    fm__nfa     n;
+    fm_str_printf(&key, "%zu %s", strlen(space), space);
+    fm_str_add(&key, schema, len);
+    fm_status rc = begin_lookup(gs, FM__SPACED, flags, key.text, key.len, &found);
+    if (rc == FM_OK && found) {
+        *out = found;
+    } else if (rc == FM_OK) {
+        const fm__kept k = {.kind = FM__SPACED, .flags = flags, .text = key.text, .len = key.len};
+        fm__nfa_begin(&n);
+        rc = finish_get(out, gs, &n, read_spaced(&n, schema, len, space, flags), &k);
+    }
+    fm_str_fini(&key);
+    return rc;
+}
+
 static void write_key(fm_str *key, const fm_grammar_calls *c)
 {
-    fm_str_printf(key, "%d %d %s", (int)c->style, c->one_call, c->chosen ? c->chosen : "");
+    fm_str_printf(key, "%d %d %d %s", (int)c->style, c->one_call, c->compact,
+                  c->chosen ? c->chosen : "");
     for (int i = 0; i < c->n_tool; i++)
         fm_str_printf(key, "\n%s\n%d%s", c->tool[i].name, c->tool[i].strict, c->tool[i].schema);
 }
@@ -202,7 +231,8 @@ fm_status fm_grammars_get_calls(fm_grammar **out, fm_grammars *gs, const fm_gram
         *out = found;
     } else if (rc == FM_OK) {
         const fm__kept key = {.kind = FM__CALLS, .text = text.text, .len = text.len};
-        begin_nfa(&n);
+        fm__nfa_begin(&n);
+        if (calls->compact) n.spacing = FM__SPACING_NONE;
         rc = finish_get(out, gs, &n, fm__nfa_calls(&n, calls, gs->tokenizer), &key);
     }
     fm_str_fini(&text);

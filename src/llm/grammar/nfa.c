@@ -11,7 +11,6 @@ void fm__nfa_init(fm__nfa *n)
     *n = (fm__nfa){.shared = {.dot         = {-1, -1},
                               .string_char = -1,
                               .string      = -1,
-                              .space       = -1,
                               .comma       = -1,
                               .colon       = -1,
                               .number      = -1,
@@ -82,6 +81,13 @@ static void add_edge(fm__nfa *n, int32_t from, fm__edge e)
 void fm__nfa_empty(fm__nfa *n, int32_t from, int32_t to)
 {
     add_edge(n, from, (fm__edge){.to = to, .kind = FM__EDGE_EMPTY});
+}
+
+int32_t fm__nfa_layout(fm__nfa *n, int32_t from, fm__edge_kind kind, int32_t what)
+{
+    const int32_t to = fm__nfa_state(n);
+    add_edge(n, from, (fm__edge){.to = to, .kind = (unsigned char)kind, .what = what});
+    return to;
 }
 
 void fm__nfa_bytes(fm__nfa *n, int32_t from, int32_t to, int lo, int hi)

@@ -146,7 +146,7 @@ static int follow(check *c, int32_t start, int depth)
         for (int32_t i = c->n->first[s]; i >= 0; i = c->n->edge[i].next) {
             const fm__edge *e = &c->n->edge[i];
             if (e->kind == FM__EDGE_CALL && calls_itself(c, e->what, depth + 1)) return 1;
-            if (e->kind == FM__EDGE_EMPTY ||
+            if (fm__edge_is_silent(e) ||
                 (e->kind == FM__EDGE_CALL && c->empty[c->n->rule[e->what].start]))
                 enter(c, e->to);
         }

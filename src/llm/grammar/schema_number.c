@@ -80,6 +80,14 @@ static int round_inwards(int64_t *out, const fm__limit *l, int is_upper)
     return 1;
 }
 
+int fm__schema_integer_range(const json_t *v, int64_t *lo, int64_t *hi)
+{
+    conditions c;
+    return read_conditions(&c, v) == FM_OK && c.has_least && c.has_most &&
+           round_inwards(lo, &c.in.least, 0) && round_inwards(hi, &c.in.most, 1) && *lo <= *hi &&
+           (uint64_t)*hi - (uint64_t)*lo <= INT64_MAX;
+}
+
 static fm_status add_integer(fm__nfa *n, const conditions *c, int32_t from, int32_t *to)
 {
     int64_t lo = 0, hi = 0;

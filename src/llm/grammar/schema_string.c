@@ -8,19 +8,22 @@
 #include "llm/grammar/schema_internal.h"
 
 typedef struct {
-    const json_t *pattern; /* a text, a list of texts (of a merged schema), or NULL */
+    const json_t *pattern; /* or NULL */
+    const json_t *more;    /* a pattern or a list of them, of a merged schema; or NULL */
     const char   *format;  /* its expression, or NULL */
     int64_t       min, max;
 } conditions;
 
 static size_t n_pattern(const conditions *c)
 {
-    return json_is_array(c->pattern) ? json_array_size(c->pattern) : c->pattern != NULL;
+    const size_t more = json_is_array(c->more) ? json_array_size(c->more) : c->more != NULL;
+    return (c->pattern != NULL) + more;
 }
 
 static const json_t *pattern_at(const conditions *c, size_t i)
 {
-    return json_is_array(c->pattern) ? json_array_get(c->pattern, i) : c->pattern;
+    if (c->pattern && i-- == 0) return c->pattern;
+    return json_is_array(c->more) ? json_array_get(c->more, i) : c->more;
 }
 
 static fm_status check_pattern(const conditions *c)
@@ -35,6 +38,7 @@ static fm_status check_pattern(const conditions *c)
 static fm_status read_conditions(conditions *c, const json_t *v)
 {
     *c = (conditions){.pattern = json_object_get(v, "pattern"),
+                      .more    = json_object_get(v, FM__PATTERNS),
                       .format  = fm__schema_format(json_object_get(v, "format")),
                       .max     = -1};
     FM_TRY(fm__schema_count(&c->min, v, "minLength"));

@@ -99,18 +99,23 @@ static void begin_work(fm__states *s)
     s->is_cut  = 0;
 }
 
-static void add_work(fm__states *s, int32_t state, int32_t stack)
+static int are_same(fm__place a, fm__place b)
 {
-    const uint32_t hash = mix(1, state, stack);
+    return a.state == b.state && a.stack == b.stack && a.layout == b.layout;
+}
+
+static void add_work(fm__states *s, fm__place p)
+{
+    const uint32_t hash = mix((uint32_t)p.layout + 1, p.state, p.stack);
     uint32_t       at   = hash;
     for (int32_t i; (i = find(&s->works, hash, &at)) >= 0;)
-        if (s->work[i].state == state && s->work[i].stack == stack) return;
+        if (are_same(s->work[i], p)) return;
     if (s->n_work == MAX_WORK) {
         s->is_cut = 1;
         return;
     }
     if (s->n_work == s->cap_work) s->work = grow(s->work, &s->cap_work, sizeof *s->work);
-    s->work[s->n_work] = (fm__place){state, stack};
+    s->work[s->n_work] = p;
     insert(&s->works, hash, s->n_work++);
 }
 
@@ -122,28 +127,52 @@ static int returns_at_once(const fm__nfa *n, int32_t state)
                               n->ends[n->edge[e].to]);
 }
 
-static void follow(fm__states *s, fm__place p)
+static void follow_open(fm__states *s, fm__place p, int32_t to)
+{
+    fm__layout layout[FM__MAX_OPENINGS];
+    const int  n = fm__layout_open(p.layout, layout);
+    for (int i = 0; i < n; i++) add_work(s, (fm__place){to, p.stack, layout[i]});
+}
+
+static void follow_edge(fm__states *s, fm__place p, const fm__edge *e)
 {
     const fm__nfa *n = s->nfa;
-    if (n->ends[p.state]) {
-        if (p.stack)
-            add_work(s, s->ret[p.stack].to, s->ret[p.stack].below);
-        else
-            s->may_end = 1;
+    switch (e->kind) {
+    case FM__EDGE_EMPTY: add_work(s, (fm__place){e->to, p.stack, p.layout}); break;
+    case FM__EDGE_CALL: {
+        const int32_t stack = returns_at_once(n, e->to) ? p.stack : list_of(s, e->to, p.stack);
+        add_work(s, (fm__place){n->rule[e->what].start, stack, p.layout});
+        break;
     }
-    for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) {
-        const fm__edge *e = &n->edge[i];
-        if (e->kind == FM__EDGE_EMPTY) add_work(s, e->to, p.stack);
-        if (e->kind == FM__EDGE_CALL)
-            add_work(s, n->rule[e->what].start,
-                     returns_at_once(n, e->to) ? p.stack : list_of(s, e->to, p.stack));
+    case FM__EDGE_OPEN: follow_open(s, p, e->to); break;
+    case FM__EDGE_SHUT: add_work(s, (fm__place){e->to, p.stack, fm__layout_shut(p.layout)}); break;
+    case FM__EDGE_GAP:
+        if (fm__layout_is_inline(p.layout)) add_work(s, (fm__place){e->to, p.stack, p.layout});
+        break;
+    default: break;
     }
 }
 
-static int writes(const fm__nfa *n, int32_t state)
+static void follow(fm__states *s, fm__place p)
 {
-    for (int32_t i = n->first[state]; i >= 0; i = n->edge[i].next)
-        if (n->edge[i].kind == FM__EDGE_BYTE || n->edge[i].kind == FM__EDGE_TOKEN) return 1;
+    const fm__nfa *n = s->nfa;
+    if (fm__layout_due(p.layout)) return;
+    if (n->ends[p.state]) {
+        if (p.stack)
+            add_work(s, (fm__place){s->ret[p.stack].to, s->ret[p.stack].below, p.layout});
+        else
+            s->may_end = 1;
+    }
+    for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) follow_edge(s, p, &n->edge[i]);
+}
+
+static int writes(const fm__nfa *n, fm__place p)
+{
+    if (fm__layout_due(p.layout)) return 1;
+    for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) {
+        const fm__edge_kind kind = (fm__edge_kind)n->edge[i].kind;
+        if (kind == FM__EDGE_BYTE || kind == FM__EDGE_TOKEN || kind == FM__EDGE_GAP) return 1;
+    }
     return 0;
 }
 
@@ -151,7 +180,8 @@ static int by_number(const void *a, const void *b)
 {
     const fm__place *x = a, *y = b;
     if (x->state != y->state) return x->state < y->state ? -1 : 1;
-    return (x->stack > y->stack) - (x->stack < y->stack);
+    if (x->stack != y->stack) return x->stack < y->stack ? -1 : 1;
+    return (x->layout > y->layout) - (x->layout < y->layout);
 }
 
 /* Adds everything reachable without writing.  Returns how many places there are. */
@@ -168,7 +198,7 @@ static int32_t close_work(fm__states *s)
     const int32_t n_seen = follow_all(s);
     int32_t       n      = 0;
     for (int32_t i = 0; i < n_seen; i++)
-        if (writes(s->nfa, s->work[i].state)) s->work[n++] = s->work[i];
+        if (writes(s->nfa, s->work[i])) s->work[n++] = s->work[i];
     s->n_work = n;
     qsort(s->work, (size_t)n, sizeof *s->work, by_number);
     return n_seen;
@@ -177,7 +207,8 @@ static int32_t close_work(fm__states *s)
 static uint32_t hash_work(const fm__states *s)
 {
     uint32_t h = (uint32_t)s->may_end;
-    for (int32_t i = 0; i < s->n_work; i++) h = mix(h, s->work[i].state, s->work[i].stack);
+    for (int32_t i = 0; i < s->n_work; i++)
+        h = mix(h ^ (uint32_t)s->work[i].layout, s->work[i].state, s->work[i].stack);
     return h;
 }
 
@@ -214,7 +245,7 @@ fm_status fm__states_init(fm__states *s, const fm__nfa *nfa)
     s->place = grow(NULL, &s->cap_place, sizeof *s->place);
     s->work  = grow(NULL, &s->cap_work, sizeof *s->work);
     begin_work(s);
-    add_work(s, nfa->rule[0].start, 0);
+    add_work(s, (fm__place){nfa->rule[0].start, 0, 0});
     close_work(s);
     if (s->is_cut) return fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once");
     if (number_work(s) == FM__DEAD) return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
@@ -247,29 +278,55 @@ static int32_t finish_work(fm__states *s, int64_t *cost)
     return FM__DEAD;
 }
 
+static void add_move(fm__states *s, fm__place to, int lo, int hi, char changes[257])
+{
+    if (s->n_move == s->cap_move) s->move = grow(s->move, &s->cap_move, sizeof *s->move);
+    s->move[s->n_move++] = (fm__move){to, (unsigned char)lo, (unsigned char)hi};
+    changes[lo] = changes[hi + 1] = 1;
+}
+
+/* White space in a gap: a space behind a comma, or a line end. */
+static void add_gap_moves(fm__states *s, fm__place p, const fm__edge *e, char changes[257])
+{
+    fm__place to = {e->to, p.stack, p.layout};
+    if (!fm__layout_is_inline(p.layout)) {
+        to.layout = fm__layout_end_line(p.layout, (fm__gap)e->what);
+        add_move(s, to, '\n', '\n', changes);
+    } else if (e->what == FM__GAP_COMMA) {
+        add_move(s, to, ' ', ' ', changes);
+    }
+}
+
+static void gather_place(fm__states *s, fm__place p, char changes[257])
+{
+    const fm__nfa *n   = s->nfa;
+    const char     due = fm__layout_due(p.layout);
+    if (due) {
+        p.layout = fm__layout_indent(p.layout);
+        add_move(s, p, due, due, changes);
+        return;
+    }
+    for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next) {
+        const fm__edge *e = &n->edge[k];
+        if (e->kind == FM__EDGE_GAP) add_gap_moves(s, p, e, changes);
+        if (e->kind != FM__EDGE_BYTE) continue;
+        add_move(s, (fm__place){e->to, p.stack, p.layout}, e->lo, e->hi, changes);
+    }
+}
+
 /* The moves of a state, and at which bytes the set of them that fit changes. */
 static void gather_moves(fm__states *s, int32_t state, char changes[257])
 {
-    const fm__nfa *n = s->nfa;
-    s->n_move        = 0;
-    for (int32_t i = 0; i < s->state[state].n; i++) {
-        const fm__place p = s->place[s->state[state].at + i];
-        for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next) {
-            const fm__edge *e = &n->edge[k];
-            if (e->kind != FM__EDGE_BYTE) continue;
-            if (s->n_move == s->cap_move) s->move = grow(s->move, &s->cap_move, sizeof *s->move);
-            s->move[s->n_move++] = (fm__move){e->to, p.stack, e->lo, e->hi};
-            changes[e->lo] = changes[e->hi + 1] = 1;
-        }
-    }
+    s->n_move = 0;
+    for (int32_t i = 0; i < s->state[state].n; i++)
+        gather_place(s, s->place[s->state[state].at + i], changes);
 }
 
 static int32_t after_byte(fm__states *s, unsigned char byte, int64_t *cost)
 {
     begin_work(s);
     for (int32_t i = 0; i < s->n_move; i++)
-        if (byte >= s->move[i].lo && byte <= s->move[i].hi)
-            add_work(s, s->move[i].to, s->move[i].stack);
+        if (byte >= s->move[i].lo && byte <= s->move[i].hi) add_work(s, s->move[i].to);
     *cost += s->n_move / MOVES_PER_PLACE;
     return finish_work(s, cost);
 }
@@ -317,9 +374,10 @@ int32_t fm__states_token(fm__states *s, int32_t state, int32_t token)
     begin_work(s);
     for (int32_t i = 0; i < s->state[state].n; i++) {
         const fm__place p = s->place[s->state[state].at + i];
+        if (fm__layout_due(p.layout)) continue;
         for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next)
             if (n->edge[k].kind == FM__EDGE_TOKEN && n->edge[k].what == token)
-                add_work(s, n->edge[k].to, p.stack);
+                add_work(s, (fm__place){n->edge[k].to, p.stack, p.layout});
     }
     s->effort += s->state[state].n;
     return finish_work(s, &s->effort);
@@ -329,7 +387,7 @@ int32_t fm__states_token(fm__states *s, int32_t state, int32_t token)
 static int32_t width_at(fm__states *s, int32_t nfa_state)
 {
     begin_work(s);
-    add_work(s, nfa_state, 0);
+    add_work(s, (fm__place){nfa_state, 0, 0});
     const int32_t n = follow_all(s);
     return s->is_cut ? INT32_MAX : n;
 }
@@ -342,7 +400,7 @@ int32_t fm__states_widest(fm__states *s, int32_t *width)
     *width                = 0;
     for (int32_t at = 0; at < n->n_state && effort < MAX_LOOK; at++)
         for (int32_t i = n->first[at]; i >= 0; i = n->edge[i].next) {
-            if (n->edge[i].kind == FM__EDGE_EMPTY) continue;
+            if (fm__edge_is_silent(&n->edge[i])) continue;
             const int32_t w = width_at(s, n->edge[i].to);
             effort += w;
             if (w <= *width) continue;
@@ -351,7 +409,7 @@ int32_t fm__states_widest(fm__states *s, int32_t *width)
         }
     if (*width == INT32_MAX) return FM__DEAD;
     begin_work(s);
-    add_work(s, widest, 0);
+    add_work(s, (fm__place){widest, 0, 0});
     close_work(s);
     return number_work(s);
 }
@@ -374,9 +432,11 @@ int32_t fm__states_copy(fm__states *to, const fm__states *from, int32_t state)
     const fm__state *q = &from->state[state];
     begin_work(to);
     to->may_end = q->may_end;
-    for (int32_t i = 0; i < q->n; i++)
-        add_work(to, from->place[q->at + i].state,
-                 copy_list(to, from, from->place[q->at + i].stack));
+    for (int32_t i = 0; i < q->n; i++) {
+        fm__place p = from->place[q->at + i];
+        p.stack     = copy_list(to, from, p.stack);
+        add_work(to, p);
+    }
     close_work(to);
     return number_work(to);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The automaton made deterministic as it is used.
  *
- * Where a text stands is a set of places: a state of the nfa and the returns
- * that wait below it.  Equal sets get the same number, and each remembers
- * where its bytes lead, so a byte costs one look-up once it has been met.
- * Returns are shared lists: the same list has the same number.
+ * Where a text stands is a set of places: a state of the nfa, the returns that
+ * wait below it, and how a JSON text is laid out so far.  Equal sets get the same number, and each
+ * remembers where its bytes lead, so a byte costs one look-up once it has been met. Returns are
+ * shared lists: the same list has the same number.
  *
  * Effort.  An expression can be so ambiguous that following it would hold up
  * everybody.  A walk counts the places that would be looked at if nothing were
@@ -15,12 +15,14 @@
 #ifndef FM_LLM_GRAMMAR_STATES_H
 #define FM_LLM_GRAMMAR_STATES_H
 
+#include "llm/grammar/layout.h"
 #include "llm/grammar/nfa.h"
 
 enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 21 }; /* of a walk: about a tenth of a second */
 
 typedef struct {
-    int32_t state, stack; /* stack 0: empty */
+    int32_t    state, stack; /* stack 0: empty */
+    fm__layout layout;       /* of JSON; while indentation is due, that comes first */
 } fm__place;
 
 typedef struct {
@@ -28,7 +30,7 @@ typedef struct {
 } fm__return;
 
 typedef struct {
-    int32_t       to, stack;
+    fm__place     to;
     unsigned char lo, hi; /* the bytes that lead there */
 } fm__move;
 
