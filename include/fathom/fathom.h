@@ -61,7 +61,8 @@ FM_API fm_status fm_engine_follow(fm_engine *e);
 /* What an answer must look like.  A grammar is counted: release it when its
  * last prompt was submitted.  Those of an engine end before it. */
 typedef struct fm_grammar fm_grammar;
-typedef enum { FM_GRAMMAR_JSON_SCHEMA, FM_GRAMMAR_REGEX } fm_grammar_kind;
+/* EBNF: rules as XGrammar and llama.cpp (GBNF) write them; the text is one of the rule "root". */
+typedef enum { FM_GRAMMAR_JSON_SCHEMA, FM_GRAMMAR_REGEX, FM_GRAMMAR_EBNF } fm_grammar_kind;
 
 /* FM_E_NOSUP: the schema or expression uses something that cannot be followed;
  * fm_why() names it. */

@@ -146,6 +146,24 @@ static fm_status read_regex(fm__nfa *n, const char *text, size_t len)
     return rc;
 }
 
+static fm_status read_ebnf(fm__nfa *n, const char *text, size_t len)
+{
+    if (len > MAX_SCHEMA)
+        return fm_fail(FM_E_NOSUP, "grammar: it has more than %d bytes", MAX_SCHEMA);
+    return fm__nfa_ebnf(n, text, len);
+}
+
+static fm_status read_kind(fm__nfa *n, fm_grammar_kind kind, const char *text, size_t len,
+                           int flags)
+{
+    switch (kind) {
+    case FM_GRAMMAR_JSON_SCHEMA: return read_schema(n, text, len, flags);
+    case FM_GRAMMAR_REGEX: return read_regex(n, text, len);
+    case FM_GRAMMAR_EBNF: return read_ebnf(n, text, len);
+    }
+    return fm_fail(FM_E_ARG, "grammar: there is no kind %d", (int)kind);
+}
+
 static fm_status finish_get(fm_grammar **out, fm_grammars *gs, fm__nfa *n, fm_status rc,
                             const fm__kept *key)
 {
@@ -174,9 +192,7 @@ fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kin
         return FM_OK;
     }
     fm__nfa_begin(&n);
-    const fm_status rc =
-        kind == FM_GRAMMAR_REGEX ? read_regex(&n, text, len) : read_schema(&n, text, len, flags);
-    return finish_get(out, gs, &n, rc, &key);
+    return finish_get(out, gs, &n, read_kind(&n, kind, text, len, flags), &key);
 }
 
 /* The rule of white space comes first. */

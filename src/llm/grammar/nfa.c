@@ -62,7 +62,7 @@ int32_t fm__nfa_rule(fm__nfa *n)
         return 0;
     }
     if (n->n_rule == n->cap_rule) n->rule = grow(n->rule, &n->cap_rule, sizeof *n->rule);
-    n->rule[n->n_rule] = (fm__rule){start, end};
+    n->rule[n->n_rule] = (fm__rule){.start = start, .end = end};
     n->ends[end]       = 1;
     return n->n_rule++;
 }

@@ -35,6 +35,7 @@ typedef struct {
 
 typedef struct {
     int32_t start, end; /* the end has no edges */
+    int     line;       /* of an EBNF text, for messages; 0: it comes from elsewhere */
 } fm__rule;
 
 /* How characters are written: as they are, or inside a JSON string. */
@@ -117,6 +118,9 @@ int32_t fm__nfa_regex(fm__nfa *n, int32_t from, const char *text, size_t len, fm
  * of an expression. */
 int32_t fm__nfa_pattern(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
                         fm_status *rc);
+
+/* ebnf.c: rule 0 becomes the rule "root".  FM_E_FORMAT and FM_E_NOSUP name the line. */
+fm_status fm__nfa_ebnf(fm__nfa *n, const char *text, size_t len);
 
 /* nfa_check.c: removes what leads nowhere and what no text comes by, finds rules
  * that call themselves before anything is written.  Rule 0 is the whole text. */
