@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "json/read.h"
 #include "llm/grammar/grammar_internal.h"
-#include "llm/grammar/nfa_both.h"
 #include "llm/grammar/schema_internal.h"
 
 enum { MAX_SCHEMA = 1 << 20 };

@@ -141,3 +141,14 @@ int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text)
 {
     return fm__nfa_text(n, from, text, strlen(text));
 }
+
+void fm__nfa_begin(fm__nfa *n)
+{
+    fm__nfa_init(n);
+    fm__nfa_rule(n);
+}
+
+void fm__nfa_close(fm__nfa *n, int32_t to)
+{
+    if (!n->full) fm__nfa_empty(n, to, n->rule[0].end);
+}

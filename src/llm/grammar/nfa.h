@@ -67,6 +67,10 @@ typedef struct {
 void fm__nfa_init(fm__nfa *n);
 void fm__nfa_fini(fm__nfa *n);
 
+/* An automaton with an empty rule 0, and the end of its building: what was added ends at `to`. */
+void fm__nfa_begin(fm__nfa *n);
+void fm__nfa_close(fm__nfa *n, int32_t to);
+
 int32_t fm__nfa_state(fm__nfa *n);
 int32_t fm__nfa_rule(fm__nfa *n); /* a new rule, without edges */
 

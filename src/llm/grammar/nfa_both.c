@@ -22,17 +22,6 @@ typedef struct {
     int32_t      *slot; /* [N_SLOT] pair, or -1 */
 } product;
 
-void fm__nfa_begin(fm__nfa *n)
-{
-    fm__nfa_init(n);
-    fm__nfa_rule(n);
-}
-
-void fm__nfa_close(fm__nfa *n, int32_t to)
-{
-    if (!n->full) fm__nfa_empty(n, to, n->rule[0].end);
-}
-
 static int is_accepted(const product *p, int32_t a, int32_t b)
 {
     if (!p->a.state[a].may_end) return 0;

@@ -12,10 +12,6 @@
 
 typedef enum { FM__IN_BOTH, FM__IN_FIRST_ONLY } fm__both_kind;
 
-/* An automaton with an empty rule 0, and the end of its building: what was added ends at `to`. */
-void fm__nfa_begin(fm__nfa *n);
-void fm__nfa_close(fm__nfa *n, int32_t to);
-
 /* *a becomes the product; it has no calls.  FM_E_NOSUP: the product is too large, or one of the
  * two has too many ways to follow it at once; *a is then freed. */
 fm_status fm__nfa_intersect(fm__nfa *a, const fm__nfa *b, fm__both_kind kind);

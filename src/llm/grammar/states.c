@@ -6,7 +6,7 @@
 
 /* A set of more places is too much; comparing so many moves takes as long as a
  * place; so many places are looked at for the widest. */
-enum { MAX_WORK = 1 << 14, MOVES_PER_PLACE = 16, MAX_LOOK = 1 << 19, FIRST_SLOTS = 64 };
+enum { MAX_WORK = 1 << 14, MOVES_PER_PLACE = 16, MAX_LOOK = 1 << 19 };
 
 static void *grow(void *list, int32_t *cap, size_t size)
 {
@@ -14,49 +14,6 @@ static void *grow(void *list, int32_t *cap, size_t size)
     void *more = realloc(list, (size_t)*cap * size);
     FM_BUG_UNLESS(more != NULL);
     return more;
-}
-
-static void clear(fm__table *t)
-{
-    memset(t->slot, 0xff, ((size_t)t->mask + 1) * sizeof *t->slot);
-    t->n = 0;
-}
-
-static void make_slots(fm__table *t, uint32_t n)
-{
-    t->slot = malloc((size_t)n * sizeof *t->slot);
-    FM_BUG_UNLESS(t->slot != NULL);
-    t->mask = n - 1;
-    clear(t);
-}
-
-static void put(fm__table *t, fm__slot s)
-{
-    uint32_t at = s.hash;
-    while (t->slot[at & t->mask].number >= 0) at++;
-    t->slot[at & t->mask] = s;
-    t->n++;
-}
-
-static void insert(fm__table *t, uint32_t hash, int32_t number)
-{
-    if (2 * t->n > t->mask) {
-        const fm__table old = *t;
-        make_slots(t, 2 * (old.mask + 1));
-        for (uint32_t i = 0; i <= old.mask; i++)
-            if (old.slot[i].number >= 0) put(t, old.slot[i]);
-        free(old.slot);
-    }
-    put(t, (fm__slot){hash, number});
-}
-
-/* The next number under a hash, from *at on, which begins as the hash; -1: no more. */
-static int32_t find(const fm__table *t, uint32_t hash, uint32_t *at)
-{
-    for (;;) {
-        const fm__slot s = t->slot[(*at)++ & t->mask];
-        if (s.number < 0 || s.hash == hash) return s.number;
-    }
 }
 
 static uint32_t mix(uint32_t h, int32_t a, int32_t b)
@@ -72,28 +29,17 @@ static int32_t list_of(fm__states *s, int32_t to, int32_t below)
 {
     const uint32_t hash = mix(0, to, below);
     uint32_t       at   = hash;
-    for (int32_t i; (i = find(&s->rets, hash, &at)) >= 0;)
+    for (int32_t i; (i = fm__table_find(&s->rets, hash, &at)) >= 0;)
         if (s->ret[i].to == to && s->ret[i].below == below) return i;
     if (s->n_ret == s->cap_ret) s->ret = grow(s->ret, &s->cap_ret, sizeof *s->ret);
     s->ret[s->n_ret] = (fm__return){to, below};
-    insert(&s->rets, hash, s->n_ret);
+    fm__table_insert(&s->rets, hash, s->n_ret);
     return s->n_ret++;
-}
-
-/* Narrow sets shall not have to clear what a wide one needed. */
-static void empty_table(fm__table *t)
-{
-    if (t->mask / 32 <= t->n + FIRST_SLOTS) {
-        clear(t);
-    } else {
-        free(t->slot);
-        make_slots(t, FIRST_SLOTS);
-    }
 }
 
 static void begin_work(fm__states *s)
 {
-    empty_table(&s->works);
+    fm__table_empty(&s->works);
     s->n_work  = 0;
     s->may_end = 0;
     s->is_cut  = 0;
@@ -108,7 +54,7 @@ static void add_work(fm__states *s, fm__place p)
 {
     const uint32_t hash = mix((uint32_t)p.layout + 1, p.state, p.stack);
     uint32_t       at   = hash;
-    for (int32_t i; (i = find(&s->works, hash, &at)) >= 0;)
+    for (int32_t i; (i = fm__table_find(&s->works, hash, &at)) >= 0;)
         if (are_same(s->work[i], p)) return;
     if (s->n_work == MAX_WORK) {
         s->is_cut = 1;
@@ -116,7 +62,7 @@ static void add_work(fm__states *s, fm__place p)
     }
     if (s->n_work == s->cap_work) s->work = grow(s->work, &s->cap_work, sizeof *s->work);
     s->work[s->n_work] = p;
-    insert(&s->works, hash, s->n_work++);
+    fm__table_insert(&s->works, hash, s->n_work++);
 }
 
 /* A call whose return would return at once needs no place on the list. */
@@ -219,7 +165,7 @@ static int32_t number_work(fm__states *s)
     const size_t   bytes = (size_t)s->n_work * sizeof *s->work;
     const uint32_t hash  = hash_work(s);
     uint32_t       at    = hash;
-    for (int32_t i; (i = find(&s->states, hash, &at)) >= 0;) {
+    for (int32_t i; (i = fm__table_find(&s->states, hash, &at)) >= 0;) {
         const fm__state *q = &s->state[i];
         if (q->n == s->n_work && q->may_end == s->may_end &&
             !memcmp(s->place + q->at, s->work, bytes))
@@ -231,16 +177,16 @@ static int32_t number_work(fm__states *s)
     if (bytes) memcpy(s->place + s->n_place, s->work, bytes);
     s->state[s->n_state] = (fm__state){.at = s->n_place, .n = s->n_work, .may_end = s->may_end};
     s->n_place += s->n_work;
-    insert(&s->states, hash, s->n_state);
+    fm__table_insert(&s->states, hash, s->n_state);
     return s->n_state++;
 }
 
 fm_status fm__states_init(fm__states *s, const fm__nfa *nfa)
 {
     *s = (fm__states){.nfa = nfa, .n_ret = 1};
-    make_slots(&s->states, FIRST_SLOTS);
-    make_slots(&s->rets, FIRST_SLOTS);
-    make_slots(&s->works, FIRST_SLOTS);
+    fm__table_init(&s->states);
+    fm__table_init(&s->rets);
+    fm__table_init(&s->works);
     s->ret   = grow(NULL, &s->cap_ret, sizeof *s->ret);
     s->place = grow(NULL, &s->cap_place, sizeof *s->place);
     s->work  = grow(NULL, &s->cap_work, sizeof *s->work);
@@ -263,9 +209,9 @@ void fm__states_fini(fm__states *s)
     free(s->ret);
     free(s->work);
     free(s->move);
-    free(s->states.slot);
-    free(s->rets.slot);
-    free(s->works.slot);
+    fm__table_fini(&s->states);
+    fm__table_fini(&s->rets);
+    fm__table_fini(&s->works);
     *s = (fm__states){0};
 }
 

@@ -17,6 +17,7 @@
 
 #include "llm/grammar/layout.h"
 #include "llm/grammar/nfa.h"
+#include "llm/grammar/number_table.h"
 
 enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 21 }; /* of a walk: about a tenth of a second */
 
@@ -43,16 +44,6 @@ typedef struct {
     uint32_t  walk;        /* the last one that came by */
     uint32_t *allowed;     /* bits of tokens, or NULL: not known yet */
 } fm__state;
-
-/* Numbers by the hash of what they number. */
-typedef struct {
-    uint32_t hash;
-    int32_t  number; /* -1: empty */
-} fm__slot;
-typedef struct {
-    fm__slot *slot; /* [mask + 1] at most half of them used */
-    uint32_t  mask, n;
-} fm__table;
 
 typedef struct {
     const fm__nfa *nfa;
