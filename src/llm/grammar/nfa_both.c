@@ -6,26 +6,39 @@
 
 #include "llm/grammar/states.h"
 
-enum { MAX_PAIR = 1 << 15, N_SLOT = 2 * MAX_PAIR, GONE = -2 };
+enum { N_SLOT = 2 * FM__MAX_BOTH, GONE = -2 };
 
 /* A state of the product; b is GONE where the second automaton has refused the text. */
 typedef struct {
     int32_t a, b, state;
 } pair;
 
+/* Bytes up to `hi`, from behind those of the run before, lead to the same state. */
 typedef struct {
-    fm__states    a, b;
+    int     hi;
+    int32_t to;
+} run;
+
+/* One of the two, and what was asked of it so far. */
+typedef struct {
+    fm__states states;
+    run      **runs; /* [cap] by state, NULL: not asked yet; the last run ends at 255 */
+    int32_t    cap;
+} side;
+
+typedef struct {
+    side          a, b;
     fm__both_kind kind;
     fm__nfa      *n; /* the product */
     pair         *pair;
-    int32_t       n_pair;
+    int32_t       n_pair, max_pair;
     int32_t      *slot; /* [N_SLOT] pair, or -1 */
 } product;
 
 static int is_accepted(const product *p, int32_t a, int32_t b)
 {
-    if (!p->a.state[a].may_end) return 0;
-    const int second = b != GONE && p->b.state[b].may_end;
+    if (!p->a.states.state[a].may_end) return 0;
+    const int second = b != GONE && p->b.states.state[b].may_end;
     return p->kind == FM__IN_BOTH ? second : !second;
 }
 
@@ -38,7 +51,7 @@ static int32_t state_of(product *p, int32_t a, int32_t b)
         if (i < 0) break;
         if (p->pair[i].a == a && p->pair[i].b == b) return p->pair[i].state;
     }
-    if (p->n_pair == MAX_PAIR) return -1;
+    if (p->n_pair == p->max_pair) return -1;
     const int32_t state  = p->n_pair ? fm__nfa_state(p->n) : p->n->rule[0].start;
     p->pair[p->n_pair]   = (pair){a, b, state};
     p->slot[at % N_SLOT] = p->n_pair++;
@@ -46,37 +59,69 @@ static int32_t state_of(product *p, int32_t a, int32_t b)
     return state;
 }
 
-static int32_t step_second(product *p, int32_t b, int byte)
+static run *make_runs(fm__states *s, int32_t state)
 {
-    if (b == GONE) return GONE;
-    const int32_t to = fm__states_byte(&p->b, b, (unsigned char)byte);
-    return to == FM__DEAD ? GONE : to;
+    run all[256];
+    int n = 0;
+    for (int byte = 0; byte < 256; byte++) {
+        const int32_t to = fm__states_byte(s, state, (unsigned char)byte);
+        if (n && all[n - 1].to == to)
+            all[n - 1].hi = byte;
+        else
+            all[n++] = (run){byte, to};
+    }
+    run *own = malloc((size_t)n * sizeof *own);
+    FM_BUG_UNLESS(own != NULL);
+    return memcpy(own, all, (size_t)n * sizeof *own);
+}
+
+static const run *runs_of(side *x, int32_t state)
+{
+    static const run gone = {255, FM__DEAD};
+    if (state == GONE) return &gone;
+    if (state >= x->cap) {
+        const int32_t cap = 2 * state + 64;
+        x->runs           = realloc(x->runs, (size_t)cap * sizeof *x->runs);
+        FM_BUG_UNLESS(x->runs != NULL);
+        memset(x->runs + x->cap, 0, (size_t)(cap - x->cap) * sizeof *x->runs);
+        x->cap = cap;
+    }
+    if (!x->runs[state]) x->runs[state] = make_runs(&x->states, state);
+    return x->runs[state];
+}
+
+static void side_fini(side *x)
+{
+    for (int32_t i = 0; i < x->cap; i++) free(x->runs[i]);
+    free(x->runs);
+    fm__states_fini(&x->states);
 }
 
 static int is_too_much(const product *p)
 {
-    return p->a.effort > FM__MAX_EFFORT || p->b.effort > FM__MAX_EFFORT;
+    return p->a.states.effort > FM__MAX_EFFORT || p->b.states.effort > FM__MAX_EFFORT;
 }
 
-/* Bytes that lead to the same pair share an edge. */
+/* An edge for the bytes from lo to hi, which lead to a and b. */
+static fm_status add_edge(product *p, pair q, int lo, int hi, int32_t a, int32_t b)
+{
+    if (b == FM__DEAD) b = GONE;
+    if (a == FM__DEAD || (b == GONE && p->kind == FM__IN_BOTH)) return FM_OK;
+    const int32_t to = state_of(p, a, b);
+    if (to < 0 || p->n->full) return fm_fail(FM_E_NOSUP, "grammar: it is too large");
+    fm__nfa_bytes(p->n, q.state, to, lo, hi);
+    return FM_OK;
+}
+
 static fm_status expand(product *p, pair q)
 {
-    int32_t last_a = FM__DEAD, last_b = GONE;
-    int     first = 0;
-    for (int byte = 0; byte <= 256; byte++) {
-        int32_t a = FM__DEAD, b = GONE;
-        if (byte < 256) {
-            a = fm__states_byte(&p->a, q.a, (unsigned char)byte);
-            b = a == FM__DEAD ? GONE : step_second(p, q.b, byte);
-            if (p->kind == FM__IN_BOTH && b == GONE) a = FM__DEAD;
-        }
-        if (byte && (a != last_a || b != last_b) && last_a != FM__DEAD) {
-            const int32_t to = state_of(p, last_a, last_b);
-            if (to < 0 || p->n->full) return fm_fail(FM_E_NOSUP, "grammar: it is too large");
-            fm__nfa_bytes(p->n, q.state, to, first, byte - 1);
-        }
-        if (a != last_a || b != last_b) first = byte;
-        last_a = a, last_b = b;
+    const run *a = runs_of(&p->a, q.a), *b = runs_of(&p->b, q.b);
+    for (int lo = 0; lo < 256;) {
+        const int hi = a->hi < b->hi ? a->hi : b->hi;
+        FM_TRY(add_edge(p, q, lo, hi, a->to, b->to));
+        if (a->hi == hi) a++;
+        if (b->hi == hi) b++;
+        lo = hi + 1;
     }
     if (is_too_much(p)) return fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once");
     return FM_OK;
@@ -84,28 +129,28 @@ static fm_status expand(product *p, pair q)
 
 static fm_status multiply(product *p)
 {
-    p->pair = malloc(MAX_PAIR * sizeof *p->pair);
+    p->pair = malloc((size_t)p->max_pair * sizeof *p->pair);
     p->slot = malloc(N_SLOT * sizeof *p->slot);
     if (!p->pair || !p->slot) return fm_fail(FM_E_OOM, "grammar");
     memset(p->slot, 0xff, N_SLOT * sizeof *p->slot);
-    fm__states_begin_walk(&p->a);
-    fm__states_begin_walk(&p->b);
+    fm__states_begin_walk(&p->a.states);
+    fm__states_begin_walk(&p->b.states);
     state_of(p, 0, 0);
     for (int32_t i = 0; i < p->n_pair; i++) FM_TRY(expand(p, p->pair[i]));
     return FM_OK;
 }
 
-fm_status fm__nfa_intersect(fm__nfa *a, const fm__nfa *b, fm__both_kind kind)
+fm_status fm__nfa_intersect(fm__nfa *a, const fm__nfa *b, fm__both_kind kind, int max_state)
 {
     fm__nfa   out;
-    product   p  = {.kind = kind, .n = &out};
+    product   p  = {.kind = kind, .n = &out, .max_pair = max_state};
     fm_status rc = a->full || b->full ? fm_fail(FM_E_NOSUP, "grammar: it is too large") : FM_OK;
     fm__nfa_begin(&out);
-    if (rc == FM_OK) rc = fm__states_init(&p.a, a);
-    if (rc == FM_OK) rc = fm__states_init(&p.b, b);
+    if (rc == FM_OK) rc = fm__states_init(&p.a.states, a);
+    if (rc == FM_OK) rc = fm__states_init(&p.b.states, b);
     if (rc == FM_OK) rc = multiply(&p);
-    fm__states_fini(&p.a);
-    fm__states_fini(&p.b);
+    side_fini(&p.a);
+    side_fini(&p.b);
     free(p.pair);
     free(p.slot);
     fm__nfa_fini(a);

@@ -12,9 +12,12 @@
 
 typedef enum { FM__IN_BOTH, FM__IN_FIRST_ONLY } fm__both_kind;
 
-/* *a becomes the product; it has no calls.  FM_E_NOSUP: the product is too large, or one of the
- * two has too many ways to follow it at once; *a is then freed. */
-fm_status fm__nfa_intersect(fm__nfa *a, const fm__nfa *b, fm__both_kind kind);
+enum { FM__MAX_BOTH = 1 << 15 };
+
+/* *a becomes the product; it has no calls.  FM_E_NOSUP: the product has more than max_state
+ * states (at most FM__MAX_BOTH), or one of the two has too many ways to follow it at once; *a is
+ * then freed. */
+fm_status fm__nfa_intersect(fm__nfa *a, const fm__nfa *b, fm__both_kind kind, int max_state);
 
 /* Adds the texts of an automaton without calls behind `from`. */
 int32_t fm__nfa_append(fm__nfa *n, int32_t from, const fm__nfa *t);

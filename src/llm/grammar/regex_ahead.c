@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "llm/grammar/nfa_both.h"
 
+enum { MAX_STATE = 1 << 13 }; /* of an intersection */
+
 typedef struct {
     const char  *text;
     size_t       len, at; /* at: behind the look-aheads read so far */
@@ -68,7 +70,7 @@ static fm_status restrict_to(fm__nfa *n, const char *text, size_t len, fm__spell
         fm__nfa_fini(n);
         return rc;
     }
-    rc = fm__nfa_intersect(n, &other, kind);
+    rc = fm__nfa_intersect(n, &other, kind, MAX_STATE);
     fm__nfa_fini(&other);
     return rc;
 }

@@ -139,7 +139,7 @@ int32_t fm__regex_class(fm__regex *r, int32_t from)
         }
         fm__charset_add(r, &set, lo, hi);
     }
-    r->at++;
+    if (r->rc == FM_OK) r->at++;
     if (inverse)
         invert(r, &set);
     else

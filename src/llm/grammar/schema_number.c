@@ -164,7 +164,7 @@ static fm_status add_multiples(fm__nfa *n, conditions *c, int is_integer, int32_
         fm__nfa_fini(&all);
         return rc;
     }
-    rc = fm__nfa_intersect(&all, &unit, FM__IN_BOTH);
+    rc = fm__nfa_intersect(&all, &unit, FM__IN_BOTH, FM__MAX_BOTH);
     fm__nfa_fini(&unit);
     if (rc == FM_E_NOSUP)
         return fm_fail(FM_E_NOSUP, "schema: multipleOf: with these bounds it is too large");

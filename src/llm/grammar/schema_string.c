@@ -7,6 +7,8 @@
 #include "llm/grammar/nfa_both.h"
 #include "llm/grammar/schema_internal.h"
 
+enum { MAX_STATE = 1 << 13 }; /* of an intersection */
+
 typedef struct {
     const json_t *pattern; /* or NULL */
     const json_t *more;    /* a pattern or a list of them, of a merged schema; or NULL */
@@ -91,7 +93,7 @@ static fm_status intersect(fm__nfa *all, const conditions *c)
             fm__nfa_fini(all);
             return rc;
         }
-        rc = fm__nfa_intersect(all, &one, FM__IN_BOTH);
+        rc = fm__nfa_intersect(all, &one, FM__IN_BOTH, MAX_STATE);
         fm__nfa_fini(&one);
         FM_TRY(rc);
     }
