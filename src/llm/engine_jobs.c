@@ -172,6 +172,7 @@ static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *
 
 fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id)
 {
+    if (!e || !p) return fm_fail(FM_E_ARG, "fm_engine_submit: engine or prompt is NULL");
     fm_status rc = check_counts(p);
     if (rc != FM_OK) return rc;
     if (!p->text) {
@@ -194,15 +195,9 @@ fm_grammars *fm_engine_grammars(fm_engine *e)
     return e->grammars;
 }
 
-fm_status fm_engine_grammar(fm_grammar **out, fm_engine *e, fm_grammar_kind kind, const char *text,
-                            size_t len)
-{
-    if (!e->grammars) return fm_fail(FM_E_ARG, "a grammar needs a tokenizer");
-    return fm_grammars_get(out, e->grammars, kind, text, len, 0);
-}
-
 void fm_engine_cancel(fm_engine *e, uint64_t id)
 {
+    if (!e) return;
     if (e->replicas) fm__replicas_cancel(e->replicas, id);
     for (fm_job *j = e->jobs; j; j = j->next)
         if (j->id == id && j->request.state != FM_REQ_DONE)
@@ -361,6 +356,7 @@ static void post_cancelled(fm_engine *e) /* since the last step */
 
 int fm_engine_poll(fm_engine *e, fm_event *ev)
 {
+    if (!e || !ev) return 0;
     fm_outbox *box = &e->outbox;
     if (box->next == box->n) post_cancelled(e);
     if (box->next == box->n) return 0;

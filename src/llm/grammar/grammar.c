@@ -43,7 +43,7 @@ void fm_grammars_destroy(fm_grammars *gs)
 
 void fm_grammar_retain(fm_grammar *g)
 {
-    atomic_fetch_add(&g->n_holder, 1);
+    if (g) atomic_fetch_add(&g->n_holder, 1);
 }
 
 void fm_grammar_release(fm_grammar *g)
