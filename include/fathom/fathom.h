@@ -18,8 +18,10 @@
  * the option "deterministic" computes them again.  One thread at a time uses an
  * engine.  Nothing is bound to cores unless the option "cpu-bind" says so ("auto",
  * or a list): then the thread that steps is, too, until the engine closes, and
- * what it starts inherits this.  A call that fails leaves one sentence in
- * fm_why().
+ * what it starts inherits this.
+ *
+ * A call that fails leaves one sentence in fm_why() and NULL in its *out.  A
+ * pointer that must not be NULL and is gives FM_E_ARG.
  *
  * Keep this header small: what is not here can still be changed. */
 #ifndef FATHOM_H
@@ -28,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fathom/observe.h"
 #include "fathom/sampling.h"
 #include "fathom/status.h"
 
@@ -36,6 +39,7 @@ extern "C" {
 #endif
 
 #define FM_VERSION "0.1.0"
+FM_API const char *fm_version(void); /* of the library that runs */
 
 typedef struct fm_options fm_options;
 typedef struct fm_engine  fm_engine;
@@ -47,7 +51,8 @@ FM_API fm_status fm_options_set(fm_options *o, const char *name, const char *val
 FM_API void      fm_options_destroy(fm_options *o); /* NULL is fine */
 
 /* Plans memory, loads the weights, allocates everything: nothing is allocated
- * in a step.  FM_E_OOM: the plan does not fit, fm_why() says by how much. */
+ * in a step.  FM_E_ARG: no "model-path" was set.  FM_E_OOM: the plan does not
+ * fit, fm_why() says by how much. */
 FM_API fm_status fm_engine_open(fm_engine **out, const fm_options *o);
 FM_API void      fm_engine_close(fm_engine *e); /* NULL is fine */
 
@@ -58,10 +63,47 @@ FM_API void      fm_engine_close(fm_engine *e); /* NULL is fine */
 FM_API int       fm_engine_is_leader(const fm_engine *e);
 FM_API fm_status fm_engine_follow(fm_engine *e);
 
+/* What the model is. */
+typedef struct {
+    char    architecture[64];
+    char    chat_style[16]; /* of its template: "v3", "r1", ...; "" without a tokenizer */
+    int32_t vocab, hidden, n_layer, n_head, n_expert;
+    int32_t bos, eos;      /* -1: none */
+    int32_t has_tokenizer; /* 0: it works on token ids alone */
+    int32_t context;       /* tokens of one sequence */
+    int32_t max_running;   /* sequences in one step */
+    int64_t kv_tokens;     /* that fit in the cache */
+    int64_t weight_bytes;  /* of this process */
+} fm_model_facts;
+FM_API fm_status fm_engine_facts(const fm_engine *e, fm_model_facts *out);
+
+/* Text and tokens.  Each writes up to `room` of its output and leaves in *n how
+ * much there is; with NULL in place of the output it only counts.  FM_E_FULL:
+ * there is more than `room`. */
+enum { FM_TOKENIZE_BOS = 1, FM_TOKENIZE_PLAIN = 2 }; /* BOS in front if the model wants it; text that
+                                                        looks like a special token stays text */
+FM_API fm_status fm_engine_tokenize(const fm_engine *e, const char *text, size_t len, int flags,
+                                    int32_t *token, size_t room, size_t *n);
+/* keep_special: special tokens appear in the text.  It is not NUL-terminated. */
+FM_API fm_status fm_engine_detokenize(const fm_engine *e, const int32_t *token, size_t n_token,
+                                      int keep_special, char *text, size_t room, size_t *n);
+
+/* A conversation as the prompt the model was trained on, with the opening of its
+ * answer.  BOS is in it: tokenise it without FM_TOKENIZE_BOS.  *is_thinking: the
+ * answer begins inside <think>; NULL is fine. */
+typedef struct {
+    const char *role;    /* system, user, assistant, tool */
+    const char *content;
+} fm_message;
+FM_API fm_status fm_engine_chat_prompt(const fm_engine *e, const fm_message *message, int n_message,
+                                       int thinking, char *text, size_t room, size_t *n,
+                                       int *is_thinking);
+
 /* What an answer must look like.  A grammar is counted: release it when its
  * last prompt was submitted.  Those of an engine end before it. */
 typedef struct fm_grammar fm_grammar;
-typedef enum { FM_GRAMMAR_JSON_SCHEMA, FM_GRAMMAR_REGEX } fm_grammar_kind;
+/* EBNF: rules as XGrammar and llama.cpp (GBNF) write them; the text is one of the rule "root". */
+typedef enum { FM_GRAMMAR_JSON_SCHEMA, FM_GRAMMAR_REGEX, FM_GRAMMAR_EBNF } fm_grammar_kind;
 
 /* FM_E_NOSUP: the schema or expression uses something that cannot be followed;
  * fm_why() names it. */

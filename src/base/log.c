@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log_writer.h"
+#include "fathom/observe.h"
 
 static const char *const level_name[] = {"error", "warn", "info", "debug"};
 
@@ -17,6 +18,8 @@ typedef struct {
     fm_log_level level;
 } rule;
 
+static fm_log_fn     *listener; /* NULL: stderr */
+static void          *listener_ctx;
 static rule           rules[16];
 static int            n_rule;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -50,6 +53,12 @@ static void read_rules(void)
     }
 }
 
+void fm_on_log(fm_log_fn *fn, void *ctx)
+{
+    listener     = fn;
+    listener_ctx = ctx;
+}
+
 void fm_log(fm_log_level level, const char *room, const char *fmt, ...)
 {
     pthread_once(&once, read_rules);
@@ -63,6 +72,10 @@ void fm_log(fm_log_level level, const char *room, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    if (listener) {
+        listener(listener_ctx, (int)level, room, line);
+        return;
+    }
     char      whole[sizeof line + 64];
     const int n = snprintf(whole, sizeof whole, "%10.3f %s %.20s: %s\n", fm_now() - fm_start_time(),
                            level_name[level], room, line);

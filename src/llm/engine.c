@@ -270,10 +270,11 @@ int fm__engine_busy_own(const fm_engine *e)
 
 fm_status fm_engine_step(fm_engine *e)
 {
+    if (!e) return fm_fail(FM_E_ARG, "fm_engine_step: engine is NULL");
     return e->replicas ? fm__replicas_step(e) : fm__engine_step_own(e);
 }
 
 int fm_engine_busy(const fm_engine *e)
 {
-    return fm__engine_busy_own(e) || (e->replicas && fm__replicas_busy(e->replicas));
+    return e && (fm__engine_busy_own(e) || (e->replicas && fm__replicas_busy(e->replicas)));
 }

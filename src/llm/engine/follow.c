@@ -50,11 +50,12 @@ static fm_status follow_steps(fm_engine *e)
 
 int fm_engine_is_leader(const fm_engine *e)
 {
-    return fm_world_comm(e->world)->rank == 0;
+    return e && fm_world_comm(e->world)->rank == 0;
 }
 
 fm_status fm_engine_follow(fm_engine *e)
 {
+    if (!e) return fm_fail(FM_E_ARG, "fm_engine_follow: engine is NULL");
     if (fm_engine_is_leader(e))
         return fm_fail(FM_E_ARG, "this process leads: it submits and steps, the others follow");
     const fm_status rc = e->layout.is_leader ? fm__replicas_serve(e) : follow_steps(e);

@@ -135,6 +135,7 @@ static void post_cancelled(fm_engine *e) /* since the last step */
 
 int fm_engine_poll(fm_engine *e, fm_event *ev)
 {
+    if (!e || !ev) return 0;
     forget_polled(e);
     if (!e->events.n) post_cancelled(e);
     if (!e->events.n) return 0;

@@ -186,6 +186,7 @@ static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *
 
 fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id)
 {
+    if (!e || !p) return fm_fail(FM_E_ARG, "fm_engine_submit: engine or prompt is NULL");
     FM_TRY(check_counts(p));
     if (!p->text) return submit_tokens(e, p, p->token, p->n_token, id);
     if (!e->tokenizer) return fm_fail(FM_E_ARG, "this model has no tokenizer: give token ids");
@@ -205,7 +206,7 @@ static void cancel(fm_engine *e, const fm_submitted *p)
 
 void fm_engine_cancel(fm_engine *e, uint64_t id)
 {
-    const fm_submitted *p = fm__jobs_find(&e->jobs, id);
+    const fm_submitted *p = e ? fm__jobs_find(&e->jobs, id) : NULL;
     if (p) cancel(e, p);
 }
 
@@ -218,11 +219,4 @@ void fm_engine_cancel_all(fm_engine *e)
 fm_grammars *fm_engine_grammars(fm_engine *e)
 {
     return e->grammars;
-}
-
-fm_status fm_engine_grammar(fm_grammar **out, fm_engine *e, fm_grammar_kind kind, const char *text,
-                            size_t len)
-{
-    if (!e->grammars) return fm_fail(FM_E_ARG, "a grammar needs a tokenizer");
-    return fm_grammars_get(out, e->grammars, kind, text, len, 0);
 }

@@ -43,7 +43,7 @@ void fm_grammars_destroy(fm_grammars *gs)
 
 void fm_grammar_retain(fm_grammar *g)
 {
-    atomic_fetch_add(&g->n_holder, 1);
+    if (g) atomic_fetch_add(&g->n_holder, 1);
 }
 
 void fm_grammar_release(fm_grammar *g)
@@ -97,13 +97,6 @@ static fm_status begin_lookup(fm_grammars *gs, int kind, int flags, const char *
     return rc;
 }
 
-/* An automaton whose rule 0 is there but empty. */
-static void begin_nfa(fm__nfa *n)
-{
-    fm__nfa_init(n);
-    fm__nfa_rule(n);
-}
-
 /* Takes the automaton over; it is finished or freed. */
 static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
 {
@@ -132,11 +125,12 @@ static fm_status make(fm_grammar **out, fm_grammars *gs, fm__nfa *n)
 static fm_status read_schema(fm__nfa *n, const char *text, size_t len, int flags)
 {
     json_t *root = NULL;
+    if (flags & FM_GRAMMAR_COMPACT) n->spacing = FM__SPACING_NONE;
     if (len > MAX_SCHEMA)
         return fm_fail(FM_E_NOSUP, "schema: it has more than %d bytes", MAX_SCHEMA);
     int32_t from = n->rule[0].start, to = 0;
     FM_TRY(fm_json_parse(&root, text, len, "schema"));
-    if (flags & FM_GRAMMAR_SPACE_FIRST) from = fm__nfa_space(n, from);
+    if (flags & FM_GRAMMAR_SPACE_FIRST) from = fm__nfa_space_first(n, from);
     const fm_status rc = fm__nfa_schema(n, root, from, &to);
     json_decref(root);
     if (rc == FM_OK) fm__nfa_empty(n, to, n->rule[0].end);
@@ -146,9 +140,27 @@ static fm_status read_schema(fm__nfa *n, const char *text, size_t len, int flags
 static fm_status read_regex(fm__nfa *n, const char *text, size_t len)
 {
     fm_status     rc = FM_OK;
-    const int32_t to = fm__nfa_regex(n, n->rule[0].start, text, len, FM__PLAIN, &rc);
+    const int32_t to = fm__nfa_pattern(n, n->rule[0].start, text, len, FM__PLAIN, &rc);
     if (rc == FM_OK) fm__nfa_empty(n, to, n->rule[0].end);
     return rc;
+}
+
+static fm_status read_ebnf(fm__nfa *n, const char *text, size_t len)
+{
+    if (len > MAX_SCHEMA)
+        return fm_fail(FM_E_NOSUP, "grammar: it has more than %d bytes", MAX_SCHEMA);
+    return fm__nfa_ebnf(n, text, len);
+}
+
+static fm_status read_kind(fm__nfa *n, fm_grammar_kind kind, const char *text, size_t len,
+                           int flags)
+{
+    switch (kind) {
+    case FM_GRAMMAR_JSON_SCHEMA: return read_schema(n, text, len, flags);
+    case FM_GRAMMAR_REGEX: return read_regex(n, text, len);
+    case FM_GRAMMAR_EBNF: return read_ebnf(n, text, len);
+    }
+    return fm_fail(FM_E_ARG, "grammar: there is no kind %d", (int)kind);
 }
 
 static fm_status finish_get(fm_grammar **out, fm_grammars *gs, fm__nfa *n, fm_status rc,
@@ -178,15 +190,47 @@ fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kin
         *out = found;
         return FM_OK;
     }
-    begin_nfa(&n);
-    const fm_status rc =
-        kind == FM_GRAMMAR_REGEX ? read_regex(&n, text, len) : read_schema(&n, text, len, flags);
-    return finish_get(out, gs, &n, rc, &key);
+    fm__nfa_begin(&n);
+    return finish_get(out, gs, &n, read_kind(&n, kind, text, len, flags), &key);
+}
+
+/* The rule of white space comes first. */
+static fm_status read_spaced(fm__nfa *n, const char *text, size_t len, const char *space, int flags)
+{
+    fm_status rc      = FM_OK;
+    n->space_rule     = fm__nfa_rule(n);
+    n->spacing        = FM__SPACING_RULE;
+    const fm__rule r  = n->rule[n->space_rule];
+    const int32_t  to = fm__nfa_pattern(n, r.start, space, strlen(space), FM__PLAIN, &rc);
+    if (rc != FM_OK) return rc;
+    fm__nfa_empty(n, to, r.end);
+    return read_schema(n, text, len, flags & ~FM_GRAMMAR_COMPACT);
+}
+
+fm_status fm_grammars_get_spaced(fm_grammar **out, fm_grammars *gs, const char *schema, size_t len,
+                                 const char *space, int flags)
+{
+    fm_str      key   = {0};
+    fm_grammar *found = NULL;
+    fm__nfa     n;
+    fm_str_printf(&key, "%zu %s", strlen(space), space);
+    fm_str_add(&key, schema, len);
+    fm_status rc = begin_lookup(gs, FM__SPACED, flags, key.text, key.len, &found);
+    if (rc == FM_OK && found) {
+        *out = found;
+    } else if (rc == FM_OK) {
+        const fm__kept k = {.kind = FM__SPACED, .flags = flags, .text = key.text, .len = key.len};
+        fm__nfa_begin(&n);
+        rc = finish_get(out, gs, &n, read_spaced(&n, schema, len, space, flags), &k);
+    }
+    fm_str_fini(&key);
+    return rc;
 }
 
 static void write_key(fm_str *key, const fm_grammar_calls *c)
 {
-    fm_str_printf(key, "%d %d %s", (int)c->style, c->one_call, c->chosen ? c->chosen : "");
+    fm_str_printf(key, "%d %d %d %s", (int)c->style, c->one_call, c->compact,
+                  c->chosen ? c->chosen : "");
     for (int i = 0; i < c->n_tool; i++)
         fm_str_printf(key, "\n%s\n%d%s", c->tool[i].name, c->tool[i].strict, c->tool[i].schema);
 }
@@ -202,7 +246,8 @@ fm_status fm_grammars_get_calls(fm_grammar **out, fm_grammars *gs, const fm_gram
         *out = found;
     } else if (rc == FM_OK) {
         const fm__kept key = {.kind = FM__CALLS, .text = text.text, .len = text.len};
-        begin_nfa(&n);
+        fm__nfa_begin(&n);
+        if (calls->compact) n.spacing = FM__SPACING_NONE;
         rc = finish_get(out, gs, &n, fm__nfa_calls(&n, calls, gs->tokenizer), &key);
     }
     fm_str_fini(&text);

@@ -27,12 +27,18 @@ fm_status fm_grammars_create(fm_grammars **out, const fm_tokenizer *t, int vocab
                              const int32_t *eos, int n_eos);
 void      fm_grammars_destroy(fm_grammars *gs); /* NULL is fine; grammars in use live on */
 
-enum { FM_GRAMMAR_SPACE_FIRST = 1 }; /* white space may come before the JSON text */
+/* A line end or two may come before the JSON text; no white space inside it. */
+enum { FM_GRAMMAR_SPACE_FIRST = 1, FM_GRAMMAR_COMPACT = 2 };
 
 /* FM_E_FORMAT: the text is no schema or expression.  FM_E_NOSUP: it uses
  * something that is not understood here, or grows too large; both name it. */
 fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kind, const char *text,
                           size_t len, int flags);
+
+/* A schema, with white space of the caller's: between all parts of the text (brackets, separators,
+ * elements) comes what this expression matches. */
+fm_status fm_grammars_get_spaced(fm_grammar **out, fm_grammars *gs, const char *schema, size_t len,
+                                 const char *space, int flags);
 
 /* Tool calls after a prompt that ends with fm_tool_calls_opening(style, chosen). */
 typedef struct {
@@ -46,6 +52,7 @@ typedef struct {
     const fm_grammar_tool *tool;   /* [n_tool] */
     int                    n_tool;
     int                    one_call; /* no second call */
+    int                    compact;  /* no white space in the arguments */
 } fm_grammar_calls;
 fm_status fm_grammars_get_calls(fm_grammar **out, fm_grammars *gs, const fm_grammar_calls *calls);
 

@@ -22,10 +22,10 @@ typedef struct {
 fm_status fm__token_order_init(fm__token_order *o, const fm_tokenizer *t, int vocab);
 void      fm__token_order_fini(fm__token_order *o);
 
-enum { FM__MAX_EOS = 16, FM__N_KEPT = 32, FM__CALLS = 100 };
+enum { FM__MAX_EOS = 16, FM__N_KEPT = 32, FM__CALLS = 100, FM__SPACED };
 
 typedef struct {
-    int         kind, flags; /* kind: fm_grammar_kind or FM__CALLS */
+    int         kind, flags; /* kind: fm_grammar_kind, FM__CALLS or FM__SPACED */
     char       *text;
     size_t      len;
     fm_grammar *grammar; /* NULL: unused */

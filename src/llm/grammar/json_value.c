@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as such.  White space and digits are limited, so that a model cannot
- * go on with them for ever. */
+/* JSON as such.  Digits are limited, so that a model cannot go on with them for
+ * ever. */
 #include "llm/grammar/nfa.h"
 
-enum { MAX_SPACE = 64, MAX_DIGITS = 18, MAX_EXPONENT = 2 };
+enum { MAX_DIGITS = 18, MAX_EXPONENT = 2 };
 
 typedef void build_fn(fm__nfa *n, int32_t start, int32_t end);
 
@@ -15,30 +15,6 @@ static int32_t call_shared(fm__nfa *n, int32_t from, int32_t *id, build_fn *buil
         if (!n->full) build(n, n->rule[*id].start, n->rule[*id].end);
     }
     return fm__nfa_call(n, from, *id);
-}
-
-static void build_space(fm__nfa *n, int32_t at, int32_t end)
-{
-    for (int i = 0; i < MAX_SPACE && !n->full; i++) {
-        const int32_t next = fm__nfa_state(n);
-        fm__nfa_empty(n, at, end);
-        fm__nfa_bytes(n, at, next, ' ', ' ');
-        fm__nfa_bytes(n, at, next, '\t', '\n');
-        at = next;
-    }
-    fm__nfa_empty(n, at, end);
-}
-
-static void build_comma(fm__nfa *n, int32_t at, int32_t end)
-{
-    at = fm__nfa_word(n, fm__nfa_space(n, at), ",");
-    fm__nfa_empty(n, fm__nfa_space(n, at), end);
-}
-
-static void build_colon(fm__nfa *n, int32_t at, int32_t end)
-{
-    at = fm__nfa_word(n, at, ":");
-    fm__nfa_empty(n, fm__nfa_space(n, at), end);
 }
 
 static void build_string(fm__nfa *n, int32_t at, int32_t end)
@@ -88,24 +64,20 @@ static void build_number(fm__nfa *n, int32_t at, int32_t end)
 
 static void build_object(fm__nfa *n, int32_t at, int32_t end)
 {
-    const int32_t open = fm__nfa_space(n, fm__nfa_word(n, at, "{"));
-    const int32_t key = fm__nfa_state(n), after = fm__nfa_state(n);
-    fm__nfa_empty(n, fm__nfa_word(n, open, "}"), end);
-    fm__nfa_empty(n, open, key);
+    const int32_t key = fm__nfa_open(n, at, '{'), after = fm__nfa_state(n);
+    fm__nfa_empty(n, fm__nfa_none(n, at, "{}"), end);
     fm__nfa_empty(n, fm__nfa_value(n, fm__nfa_colon(n, fm__nfa_string(n, key))), after);
     fm__nfa_empty(n, fm__nfa_comma(n, after), key);
-    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, after), "}"), end);
+    fm__nfa_empty(n, fm__nfa_shut(n, after, '}'), end);
 }
 
 static void add_array(fm__nfa *n, int32_t at, int32_t end)
 {
-    const int32_t open = fm__nfa_space(n, fm__nfa_word(n, at, "["));
-    const int32_t item = fm__nfa_state(n), after = fm__nfa_state(n);
-    fm__nfa_empty(n, fm__nfa_word(n, open, "]"), end);
-    fm__nfa_empty(n, open, item);
+    const int32_t item = fm__nfa_open(n, at, '['), after = fm__nfa_state(n);
+    fm__nfa_empty(n, fm__nfa_none(n, at, "[]"), end);
     fm__nfa_empty(n, fm__nfa_value(n, item), after);
     fm__nfa_empty(n, fm__nfa_comma(n, after), item);
-    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, after), "]"), end);
+    fm__nfa_empty(n, fm__nfa_shut(n, after, ']'), end);
 }
 
 static void build_value(fm__nfa *n, int32_t at, int32_t end)
@@ -116,21 +88,6 @@ static void build_value(fm__nfa *n, int32_t at, int32_t end)
     fm__nfa_empty(n, fm__nfa_number(n, at), end);
     fm__nfa_empty(n, fm__nfa_object(n, at), end);
     add_array(n, at, end);
-}
-
-int32_t fm__nfa_space(fm__nfa *n, int32_t from)
-{
-    return call_shared(n, from, &n->shared.space, build_space);
-}
-
-int32_t fm__nfa_comma(fm__nfa *n, int32_t from)
-{
-    return call_shared(n, from, &n->shared.comma, build_comma);
-}
-
-int32_t fm__nfa_colon(fm__nfa *n, int32_t from)
-{
-    return call_shared(n, from, &n->shared.colon, build_colon);
 }
 
 int32_t fm__nfa_string(fm__nfa *n, int32_t from)

@@ -11,7 +11,6 @@ void fm__nfa_init(fm__nfa *n)
     *n = (fm__nfa){.shared = {.dot         = {-1, -1},
                               .string_char = -1,
                               .string      = -1,
-                              .space       = -1,
                               .comma       = -1,
                               .colon       = -1,
                               .number      = -1,
@@ -63,7 +62,7 @@ int32_t fm__nfa_rule(fm__nfa *n)
         return 0;
     }
     if (n->n_rule == n->cap_rule) n->rule = grow(n->rule, &n->cap_rule, sizeof *n->rule);
-    n->rule[n->n_rule] = (fm__rule){start, end};
+    n->rule[n->n_rule] = (fm__rule){.start = start, .end = end};
     n->ends[end]       = 1;
     return n->n_rule++;
 }
@@ -82,6 +81,13 @@ static void add_edge(fm__nfa *n, int32_t from, fm__edge e)
 void fm__nfa_empty(fm__nfa *n, int32_t from, int32_t to)
 {
     add_edge(n, from, (fm__edge){.to = to, .kind = FM__EDGE_EMPTY});
+}
+
+int32_t fm__nfa_layout(fm__nfa *n, int32_t from, fm__edge_kind kind, int32_t what)
+{
+    const int32_t to = fm__nfa_state(n);
+    add_edge(n, from, (fm__edge){.to = to, .kind = (unsigned char)kind, .what = what});
+    return to;
 }
 
 void fm__nfa_bytes(fm__nfa *n, int32_t from, int32_t to, int lo, int hi)
@@ -134,4 +140,15 @@ int32_t fm__nfa_shared_text(fm__nfa *n, int32_t root, const char *text)
 int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text)
 {
     return fm__nfa_text(n, from, text, strlen(text));
+}
+
+void fm__nfa_begin(fm__nfa *n)
+{
+    fm__nfa_init(n);
+    fm__nfa_rule(n);
+}
+
+void fm__nfa_close(fm__nfa *n, int32_t to)
+{
+    if (!n->full) fm__nfa_empty(n, to, n->rule[0].end);
 }

@@ -15,26 +15,39 @@
 
 #include "base/status.h"
 
-typedef enum { FM__EDGE_BYTE, FM__EDGE_EMPTY, FM__EDGE_CALL, FM__EDGE_TOKEN } fm__edge_kind;
+/* The last three are about white space (layout.h): a container begins, it ends, a gap. */
+typedef enum {
+    FM__EDGE_BYTE,
+    FM__EDGE_EMPTY,
+    FM__EDGE_CALL,
+    FM__EDGE_TOKEN,
+    FM__EDGE_OPEN,
+    FM__EDGE_SHUT,
+    FM__EDGE_GAP
+} fm__edge_kind;
 
 typedef struct {
     int32_t       to;
     int32_t       next; /* of the same state; -1: the last */
-    int32_t       what; /* the rule called, or the token */
+    int32_t       what; /* the rule called, the token, or the fm__gap */
     unsigned char kind, lo, hi;
 } fm__edge;
 
 typedef struct {
     int32_t start, end; /* the end has no edges */
+    int     line;       /* of an EBNF text, for messages; 0: it comes from elsewhere */
 } fm__rule;
 
 /* How characters are written: as they are, or inside a JSON string. */
 typedef enum { FM__PLAIN, FM__IN_STRING } fm__spelling;
 
+/* White space of JSON: one separator or indentation (layout.h), none, or a rule of the caller's. */
+typedef enum { FM__SPACING_LAYOUT, FM__SPACING_NONE, FM__SPACING_RULE } fm__spacing;
+
 /* Rules that are made once and called from many places; -1: not made yet. */
 typedef struct {
     int32_t dot[2]; /* by fm__spelling */
-    int32_t string_char, string, space, comma, colon, number, integer, value, object;
+    int32_t string_char, string, comma, colon, number, integer, value, object;
 } fm__shared_rules;
 
 typedef struct {
@@ -46,16 +59,23 @@ typedef struct {
     fm__rule        *rule;
     int32_t          n_rule, cap_rule;
     int              full;
+    fm__spacing      spacing;
+    int32_t          space_rule; /* FM__SPACING_RULE: in every gap */
     fm__shared_rules shared;
 } fm__nfa;
 
 void fm__nfa_init(fm__nfa *n);
 void fm__nfa_fini(fm__nfa *n);
 
+/* An automaton with an empty rule 0, and the end of its building: what was added ends at `to`. */
+void fm__nfa_begin(fm__nfa *n);
+void fm__nfa_close(fm__nfa *n, int32_t to);
+
 int32_t fm__nfa_state(fm__nfa *n);
 int32_t fm__nfa_rule(fm__nfa *n); /* a new rule, without edges */
 
 void    fm__nfa_empty(fm__nfa *n, int32_t from, int32_t to);
+int32_t fm__nfa_layout(fm__nfa *n, int32_t from, fm__edge_kind kind, int32_t what);
 void    fm__nfa_bytes(fm__nfa *n, int32_t from, int32_t to, int lo, int hi);
 int32_t fm__nfa_call(fm__nfa *n, int32_t from, int32_t rule);
 int32_t fm__nfa_token(fm__nfa *n, int32_t from, int32_t token);
@@ -70,10 +90,22 @@ int32_t fm__nfa_dot(fm__nfa *n, int32_t from, fm__spelling s); /* any that ends 
 /* Of a JSON string: at least `min` and at most `max` characters; max < 0: any number. */
 int32_t fm__nfa_string_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max);
 
-/* json_value.c: JSON without a schema. */
-int32_t fm__nfa_space(fm__nfa *n, int32_t from);
-int32_t fm__nfa_comma(fm__nfa *n, int32_t from); /* with white space around */
+/* Does an edge lead on without a byte or a token?  One of a gap may. */
+static inline int fm__edge_is_silent(const fm__edge *e)
+{
+    return e->kind != FM__EDGE_BYTE && e->kind != FM__EDGE_TOKEN && e->kind != FM__EDGE_CALL;
+}
+
+/* json_space.c: brackets and separators with the white space that belongs to them.  A container
+ * with elements is open ... comma ... shut, one without is none. */
+int32_t fm__nfa_open(fm__nfa *n, int32_t from, char bracket);
+int32_t fm__nfa_shut(fm__nfa *n, int32_t from, char bracket);
+int32_t fm__nfa_none(fm__nfa *n, int32_t from, const char *brackets);
+int32_t fm__nfa_comma(fm__nfa *n, int32_t from);
 int32_t fm__nfa_colon(fm__nfa *n, int32_t from);
+int32_t fm__nfa_space_first(fm__nfa *n, int32_t from); /* before a whole text */
+
+/* json_value.c: JSON without a schema. */
 int32_t fm__nfa_string(fm__nfa *n, int32_t from);
 int32_t fm__nfa_number(fm__nfa *n, int32_t from);
 int32_t fm__nfa_digits(fm__nfa *n, int32_t from, int min, int max);
@@ -85,6 +117,14 @@ int32_t fm__nfa_object(fm__nfa *n, int32_t from);
  * pattern (FM__IN_STRING), anywhere unless it is anchored.  *rc says whether it could be read. */
 int32_t fm__nfa_regex(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
                       fm_status *rc);
+
+/* regex_ahead.c: the same, with (?=...) and (?!...) behind the ^ of a pattern or at the beginning
+ * of an expression. */
+int32_t fm__nfa_pattern(fm__nfa *n, int32_t from, const char *text, size_t len, fm__spelling s,
+                        fm_status *rc);
+
+/* ebnf.c: rule 0 becomes the rule "root".  FM_E_FORMAT and FM_E_NOSUP name the line. */
+fm_status fm__nfa_ebnf(fm__nfa *n, const char *text, size_t len);
 
 /* nfa_check.c: removes what leads nowhere and what no text comes by, finds rules
  * that call themselves before anything is written.  Rule 0 is the whole text. */

@@ -23,6 +23,8 @@ typedef struct {
     int32_t *into, *into_next;   /* edges that enter a state, linked */
     int32_t *starts;             /* [n_state] the rule that begins there, or -1 */
     int32_t *calls, *calls_next; /* edges that call a rule, linked */
+    int32_t  guilty;             /* a rule that calls itself before anything is written, */
+    int      is_deep;            /* ... or too many begin with a call of the next */
 } check;
 
 static int leads_on(const check *c, const fm__edge *e, const char *good)
@@ -146,7 +148,7 @@ static int follow(check *c, int32_t start, int depth)
         for (int32_t i = c->n->first[s]; i >= 0; i = c->n->edge[i].next) {
             const fm__edge *e = &c->n->edge[i];
             if (e->kind == FM__EDGE_CALL && calls_itself(c, e->what, depth + 1)) return 1;
-            if (e->kind == FM__EDGE_EMPTY ||
+            if (fm__edge_is_silent(e) ||
                 (e->kind == FM__EDGE_CALL && c->empty[c->n->rule[e->what].start]))
                 enter(c, e->to);
         }
@@ -156,12 +158,22 @@ static int follow(check *c, int32_t start, int depth)
 
 static int calls_itself(check *c, int32_t rule, int depth)
 {
+    c->guilty = rule;
     if (c->mark[rule]) return c->mark[rule] == 1;
-    if (depth > MAX_DEPTH) return 1;
+    if (depth > MAX_DEPTH) return c->is_deep = 1;
     c->mark[rule]   = 1;
     const int found = follow(c, c->n->rule[rule].start, depth);
     c->mark[rule]   = 2;
     return found;
+}
+
+static fm_status refuse_recursion(const check *c)
+{
+    const int   line = c->n->rule[c->guilty].line;
+    const char *why  = c->is_deep ? "too many rules begin with one another"
+                                  : "a rule refers to itself without anything between";
+    return line ? fm_fail(FM_E_NOSUP, "grammar, line %d: %s", line, why)
+                : fm_fail(FM_E_NOSUP, "grammar: %s", why);
 }
 
 static fm_status check_all(check *c)
@@ -176,8 +188,7 @@ static fm_status check_all(check *c)
     spread(c, c->empty, 1);
     c->n_todo = 0;
     for (int32_t r = 0; r < n->n_rule; r++)
-        if (calls_itself(c, r, 0))
-            return fm_fail(FM_E_NOSUP, "grammar: a rule refers to itself without anything between");
+        if (calls_itself(c, r, 0)) return refuse_recursion(c);
     return FM_OK;
 }
 

@@ -10,8 +10,11 @@ enum { MAX_NESTING = 100, MAX_REPEAT = 10000 };
 
 void fm__regex_fail(fm__regex *r, fm_status rc, const char *what)
 {
+    int line = 1;
     if (r->rc != FM_OK) return;
-    r->rc = fm_fail(rc, "regular expression, byte %zu: %s", r->at, what);
+    for (size_t i = 0; i < r->at && i < r->len; i++) line += r->text[i] == '\n';
+    r->rc = r->has_lines ? fm_fail(rc, "grammar, line %d: %s", line, what)
+                         : fm_fail(rc, "regular expression, byte %zu: %s", r->at, what);
     r->at = r->len; /* there is nothing more to read */
 }
 

@@ -99,6 +99,7 @@ int fm__regex_escape(fm__regex *r, fm__charset *set, uint32_t *single)
         if (c == (unsigned char)from[i]) return *single = (unsigned char)to[i], 1;
     if (c == 'x') return *single = read_hex(r, 2), 1;
     if (c == 'u') return *single = read_hex(r, 4), 1;
+    if (c == 'U' && r->has_lines) return *single = read_hex(r, 8), 1;
     if (c == 'd' || c == 'D' || c == 'w' || c == 'W' || c == 's' || c == 'S') {
         add_named(r, set, c);
         return 0;
@@ -138,7 +139,7 @@ int32_t fm__regex_class(fm__regex *r, int32_t from)
         }
         fm__charset_add(r, &set, lo, hi);
     }
-    r->at++;
+    if (r->rc == FM_OK) r->at++;
     if (inverse)
         invert(r, &set);
     else

@@ -23,6 +23,7 @@ typedef struct {
     fm__spelling spelling;
     fm_status    rc;
     int          depth;
+    int          has_lines;  /* it is a grammar in EBNF; faults are told by line */
     int32_t     *set_behind; /* [len + 1] the rule of the set that ends there; -1: not made */
 } fm__regex;
 

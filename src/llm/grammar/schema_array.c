@@ -31,13 +31,12 @@ static fm_status add_item(fm__schema *s, const array *a, int64_t i, int32_t from
 }
 
 /* Items one by one as far as positions matter, then a loop if there is no limit. */
-static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t close, int32_t end)
+static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t close)
 {
     fm__nfa      *n        = s->n;
     const int64_t n_prefix = (int64_t)json_array_size(a->prefix);
     const int64_t counted  = a->max >= 0 ? a->max : a->min > n_prefix ? a->min : n_prefix;
     int32_t       at       = open;
-    if (a->min == 0) fm__nfa_empty(n, fm__nfa_word(n, open, "]"), end);
     for (int64_t i = 0; i < counted && !n->full; i++) {
         FM_TRY(add_item(s, a, i, i ? fm__nfa_comma(n, at) : at, &at));
         if (i + 1 >= a->min) fm__nfa_empty(n, at, close);
@@ -53,26 +52,53 @@ static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t 
     return FM_OK;
 }
 
+/* Are there two items to tell apart, and must they differ? */
+static fm_status read_unique(const array *a, const json_t *v, int *is_unique)
+{
+    const json_t *w = json_object_get(v, "uniqueItems");
+    if (w && !json_is_boolean(w))
+        return fm_fail(FM_E_FORMAT, "schema: uniqueItems: expected true or false, found %s",
+                       fm_json_kind(w));
+    *is_unique = json_is_true(w) && (a->max < 0 || a->max > 1);
+    if (*is_unique && a->prefix)
+        return fm_fail(FM_E_NOSUP,
+                       "schema: uniqueItems together with prefixItems is not supported");
+    return FM_OK;
+}
+
+static fm_status read_array(array *a, const json_t *v)
+{
+    *a = (array){.prefix = json_object_get(v, "prefixItems"),
+                 .items  = json_object_get(v, "items"),
+                 .max    = -1};
+    if (a->prefix && !json_is_array(a->prefix))
+        return fm_fail(FM_E_FORMAT, "schema: prefixItems: expected a list, found %s",
+                       fm_json_kind(a->prefix));
+    FM_TRY(fm__schema_count(&a->min, v, "minItems"));
+    FM_TRY(fm__schema_count(&a->max, v, "maxItems"));
+    const int64_t n_prefix = (int64_t)json_array_size(a->prefix);
+    if (json_is_false(a->items) && (a->max < 0 || a->max > n_prefix)) a->max = n_prefix;
+    if (a->max >= 0 && a->max < a->min)
+        return fm_fail(FM_E_ARG, "schema: maxItems is below minItems");
+    return FM_OK;
+}
+
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
     fm__nfa *n = s->n;
-    array    a = {.prefix = json_object_get(v, "prefixItems"),
-                  .items  = json_object_get(v, "items"),
-                  .max    = -1};
-    if (a.prefix && !json_is_array(a.prefix))
-        return fm_fail(FM_E_FORMAT, "schema: prefixItems: expected a list, found %s",
-                       fm_json_kind(a.prefix));
-    FM_TRY(fm__schema_count(&a.min, v, "minItems"));
-    FM_TRY(fm__schema_count(&a.max, v, "maxItems"));
-    const int64_t n_prefix = (int64_t)json_array_size(a.prefix);
-    if (json_is_false(a.items) && (a.max < 0 || a.max > n_prefix)) a.max = n_prefix;
-    if (a.max >= 0 && a.max < a.min) return fm_fail(FM_E_ARG, "schema: maxItems is below minItems");
-    FM_TRY(make_item_rule(s, &a));
-
-    const int32_t open  = fm__nfa_space(n, fm__nfa_word(n, from, "["));
-    const int32_t close = fm__nfa_state(n), end = fm__nfa_state(n);
-    FM_TRY(add_items(s, &a, open, close, end));
-    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, close), "]"), end);
-    *to = end;
+    array    a;
+    int      is_unique = 0;
+    FM_TRY(read_array(&a, v));
+    FM_TRY(read_unique(&a, v, &is_unique));
+    const int32_t open = fm__nfa_open(n, from, '['), close = fm__nfa_state(n);
+    *to = fm__nfa_state(n);
+    if (is_unique) {
+        FM_TRY(fm__schema_unique(s, a.items, a.min, a.max, open, close));
+    } else {
+        FM_TRY(make_item_rule(s, &a));
+        FM_TRY(add_items(s, &a, open, close));
+    }
+    if (a.min == 0) fm__nfa_empty(n, fm__nfa_none(n, from, "[]"), *to);
+    fm__nfa_empty(n, fm__nfa_shut(n, close, ']'), *to);
     return FM_OK;
 }

@@ -16,17 +16,53 @@ typedef struct {
 typedef struct {
     fm__nfa         *n;
     json_t          *root;
-    fm__schema_rule *made; /* [n_made] what $ref has met */
-    int              n_made, cap_made, depth;
+    fm__schema_rule *made; /* [made_mask + 1] rules by the address of their schema */
+    size_t           n_made, made_mask;
+    json_t          *derived;  /* schemas that merging has made: a list */
+    json_t          *required; /* ... that requiring a tag has made, by schema and tags */
+    int              depth;
 } fm__schema;
+
+/* In merged schemas: a pattern or a list of patterns that must hold, too. */
+#define FM__PATTERNS " patterns"
 
 /* Each continues from `from` and leaves the state after in *to.  FM_E_NOSUP
  * and FM_E_FORMAT name the keyword. */
 fm_status fm__schema_any(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+fm_status fm__schema_string(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int32_t from,
                             int32_t *to);
+
+/* schema_unique.c: at least one item and no two alike, between states that exist; max < 0: any
+ * number.  FM_E_NOSUP: the values an item can have are not a short list. */
+fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int64_t max,
+                            int32_t open, int32_t close);
+
+/* schema_ref.c: as a rule of its own, shared by all who call it. */
+fm_status fm__schema_call(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+fm_status fm__schema_ref(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+fm_status fm__schema_resolve(const fm__schema *s, const json_t *v, const json_t **out);
+/* v with more names required (the keys of an object); the same schema for the same names. */
+fm_status fm__schema_require(fm__schema *s, const json_t *v, json_t *names, const json_t **out);
+int       fm__schema_requires(fm__schema *s, const json_t *v, const char *name);
+
+/* schema_union.c: anyOf or oneOf. */
+fm_status fm__schema_union(fm__schema *s, const json_t *v, const char *key, int32_t from,
+                           int32_t *to);
+int       fm__schema_equal(const json_t *a, const json_t *b);     /* 1 and 1.0 are */
+int       fm__schema_lists(const json_t *v, const json_t *value); /* as its const or in its enum */
+
+/* schema_merge.c: does it say something beside $ref, anyOf or oneOf, or have an allOf?  Such a
+ * schema, and a reference, made plain: either keywords about values, or one anyOf or oneOf. */
+int       fm__schema_is_compound(const json_t *v);
+fm_status fm__schema_flatten(fm__schema *s, const json_t *v, const json_t **out);
+/* schema_merge_words.c: the keywords of a and b that are no schemas, holding at once. */
+fm_status fm__schema_merge_words(json_t *to, const json_t *a, const json_t *b);
+
+/* schema_number.c: the least and the largest integer, where a schema has bounds on both sides. */
+int fm__schema_integer_range(const json_t *v, int64_t *lo, int64_t *hi);
 
 /* schema_words.c: refuses keywords that are not followed and types there are not. */
 fm_status fm__schema_check_words(const json_t *v);
@@ -34,11 +70,16 @@ fm_status fm__schema_check_words(const json_t *v);
 const char *fm__schema_other_word(const json_t *v, const char *but);
 const char *fm__schema_type_of(const json_t *v); /* by its keywords, where none is given; or NULL */
 int fm__schema_has_type(const json_t *v, const json_t *value); /* one that the schema names */
-int fm__schema_are_disjoint(const json_t *list);
 /* A count; *out is untouched if the keyword is absent. */
 fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key);
 
-/* schema.c: the whole text is a value of this schema. */
+/* schema_format_tab.c: the expression of a format, or NULL: the name says nothing about the value.
+ */
+const char *fm__schema_format(const json_t *name);
+
+/* schema.c: one value, as it is written without white space. */
+fm_status fm__schema_literal(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+/* ... the whole text is a value of this schema. */
 fm_status fm__nfa_schema(fm__nfa *n, json_t *root, int32_t from, int32_t *to);
 
 #endif

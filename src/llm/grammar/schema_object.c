@@ -83,15 +83,13 @@ static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const
 
 static fm_status add_map(fm__schema *s, const json_t *more, int32_t from, int32_t *to)
 {
-    fm__nfa      *n    = s->n;
-    const int32_t open = fm__nfa_space(n, fm__nfa_word(n, from, "{"));
-    const int32_t key = fm__nfa_state(n), end = fm__nfa_state(n);
+    fm__nfa      *n   = s->n;
+    const int32_t key = fm__nfa_open(n, from, '{'), end = fm__nfa_state(n);
     int32_t       after = 0;
-    fm__nfa_empty(n, fm__nfa_word(n, open, "}"), end);
-    fm__nfa_empty(n, open, key);
+    fm__nfa_empty(n, fm__nfa_none(n, from, "{}"), end);
     FM_TRY(fm__schema_any(s, more, fm__nfa_colon(n, fm__nfa_string(n, key)), &after));
     fm__nfa_empty(n, fm__nfa_comma(n, after), key);
-    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, after), "}"), end);
+    fm__nfa_empty(n, fm__nfa_shut(n, after, '}'), end);
     *to = end;
     return FM_OK;
 }
@@ -102,13 +100,13 @@ static fm_status add_described(fm__schema *s, const json_t *v, int32_t from, int
     const json_t *required = json_object_get(v, "required");
     const char   *name;
     json_t       *one;
-    chain         c = {fm__nfa_space(n, fm__nfa_word(n, from, "{")), fm__nfa_state(n)};
+    chain         c = {fm__nfa_open(n, from, '{'), fm__nfa_state(n)};
     json_object_foreach (json_object_get(v, "properties"), name, one)
         FM_TRY(add_property(s, &c, name, one, is_among(required, json_array_size(required), name)));
     FM_TRY(add_undescribed(s, &c, v, json_object_get(v, "additionalProperties")));
     *to = fm__nfa_state(n);
-    fm__nfa_empty(n, fm__nfa_word(n, c.none, "}"), *to);
-    fm__nfa_empty(n, fm__nfa_word(n, fm__nfa_space(n, c.some), "}"), *to);
+    if (!json_array_size(required)) fm__nfa_empty(n, fm__nfa_none(n, from, "{}"), *to);
+    fm__nfa_empty(n, fm__nfa_shut(n, c.some, '}'), *to);
     return FM_OK;
 }
 

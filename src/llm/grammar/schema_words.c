@@ -12,8 +12,6 @@ static const char *const refused[] = {
     "if",
     "then",
     "else",
-    "multipleOf",
-    "uniqueItems",
     "contains",
     "minContains",
     "maxContains",
@@ -47,6 +45,7 @@ static const char *const said[] = {
     "prefixItems",
     "minItems",
     "maxItems",
+    "uniqueItems",
     "pattern",
     "minLength",
     "maxLength",
@@ -54,16 +53,15 @@ static const char *const said[] = {
     "maximum",
     "exclusiveMinimum",
     "exclusiveMaximum",
+    "multipleOf",
 };
 enum {
     FIRST_OF_OBJECT = 7,
     FIRST_OF_ARRAY  = 10,
-    FIRST_OF_STRING = 14,
-    FIRST_OF_NUMBER = 17,
-    N_SAID          = 21
+    FIRST_OF_STRING = 15,
+    FIRST_OF_NUMBER = 18,
+    N_SAID          = 23
 };
-
-enum { MAX_ONE_OF = 64 };
 
 static fm_status check_type(const json_t *type)
 {
@@ -93,8 +91,7 @@ static fm_status check_types(const json_t *types)
 fm_status fm__schema_check_words(const json_t *v)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *w = json_object_get(v, refused[i]);
-        if (w && !(json_is_false(w) && !strcmp(refused[i], "uniqueItems")))
+        if (json_object_get(v, refused[i]))
             return fm_fail(FM_E_NOSUP, "schema: %s is not supported", refused[i]);
     }
     return check_types(json_object_get(v, "type"));
@@ -118,7 +115,7 @@ const char *fm__schema_type_of(const json_t *v)
                    : i < FIRST_OF_STRING ? "array"
                    : i < FIRST_OF_NUMBER ? "string"
                                          : "number";
-    return NULL;
+    return fm__schema_format(json_object_get(v, "format")) ? "string" : NULL;
 }
 
 static int is_of_type(const json_t *value, const char *type)
@@ -154,77 +151,4 @@ fm_status fm__schema_count(int64_t *out, const json_t *v, const char *key)
         return fm_fail(FM_E_FORMAT, "schema: %s: expected a number from 0 on", key);
     *out = json_integer_value(w);
     return FM_OK;
-}
-
-/* 1 and 1.0 are. */
-static int are_equal(const json_t *a, const json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
-    return json_equal((json_t *)a, (json_t *)b);
-}
-
-/* The values a schema allows, if it lists them: const or enum. */
-static int lists_value(const json_t *v, const json_t *value)
-{
-    size_t        i;
-    const json_t *one, *list = json_object_get(v, "enum"), *only = json_object_get(v, "const");
-    if (only) return are_equal(only, value);
-    json_array_foreach (list, i, one)
-        if (are_equal(one, value)) return 1;
-    return 0;
-}
-
-static int have_no_common_value(const json_t *a, const json_t *b)
-{
-    size_t        i;
-    const json_t *one, *list = json_object_get(a, "enum"), *only = json_object_get(a, "const");
-    if ((!list && !only) || !(json_object_get(b, "enum") || json_object_get(b, "const"))) return 0;
-    if (only) return !lists_value(b, only);
-    json_array_foreach (list, i, one)
-        if (lists_value(b, one)) return 0;
-    return 1;
-}
-
-static int requires(const json_t *v, const char *name)
-{
-    size_t        i;
-    const json_t *one;
-    json_array_foreach (json_object_get(v, "required"), i, one)
-        if (json_is_string(one) && !strcmp(json_string_value(one), name)) return 1;
-    return 0;
-}
-
-/* Both are objects that must carry the same mark with different values. */
-static int have_different_marks(const json_t *a, const json_t *b)
-{
-    const char *name;
-    json_t     *own;
-    json_object_foreach (json_object_get(a, "properties"), name, own) {
-        const json_t *other = json_object_get(json_object_get(b, "properties"), name);
-        if (other && requires(a, name) && requires(b, name) && have_no_common_value(own, other))
-            return 1;
-    }
-    return 0;
-}
-
-static int are_two_disjoint(const json_t *a, const json_t *b)
-{
-    const char *ta = json_string_value(json_object_get(a, "type"));
-    const char *tb = json_string_value(json_object_get(b, "type"));
-    if (ta && tb && strcmp(ta, tb)) {
-        const int numbers = (!strcmp(ta, "integer") || !strcmp(ta, "number")) &&
-                            (!strcmp(tb, "integer") || !strcmp(tb, "number"));
-        if (!numbers) return 1;
-    }
-    return have_no_common_value(a, b) || have_different_marks(a, b);
-}
-
-int fm__schema_are_disjoint(const json_t *list)
-{
-    const size_t n = json_array_size(list);
-    if (n > MAX_ONE_OF) return 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = i + 1; k < n; k++)
-            if (!are_two_disjoint(json_array_get(list, i), json_array_get(list, k))) return 0;
-    return 1;
 }

@@ -6,7 +6,7 @@
 
 /* A set of more places is too much; comparing so many moves takes as long as a
  * place; so many places are looked at for the widest. */
-enum { MAX_WORK = 1 << 14, MOVES_PER_PLACE = 16, MAX_LOOK = 1 << 19, FIRST_SLOTS = 64 };
+enum { MAX_WORK = 1 << 14, MOVES_PER_PLACE = 16, MAX_LOOK = 1 << 19 };
 
 static void *grow(void *list, int32_t *cap, size_t size)
 {
@@ -14,49 +14,6 @@ static void *grow(void *list, int32_t *cap, size_t size)
     void *more = realloc(list, (size_t)*cap * size);
     FM_BUG_UNLESS(more != NULL);
     return more;
-}
-
-static void clear(fm__table *t)
-{
-    memset(t->slot, 0xff, ((size_t)t->mask + 1) * sizeof *t->slot);
-    t->n = 0;
-}
-
-static void make_slots(fm__table *t, uint32_t n)
-{
-    t->slot = malloc((size_t)n * sizeof *t->slot);
-    FM_BUG_UNLESS(t->slot != NULL);
-    t->mask = n - 1;
-    clear(t);
-}
-
-static void put(fm__table *t, fm__slot s)
-{
-    uint32_t at = s.hash;
-    while (t->slot[at & t->mask].number >= 0) at++;
-    t->slot[at & t->mask] = s;
-    t->n++;
-}
-
-static void insert(fm__table *t, uint32_t hash, int32_t number)
-{
-    if (2 * t->n > t->mask) {
-        const fm__table old = *t;
-        make_slots(t, 2 * (old.mask + 1));
-        for (uint32_t i = 0; i <= old.mask; i++)
-            if (old.slot[i].number >= 0) put(t, old.slot[i]);
-        free(old.slot);
-    }
-    put(t, (fm__slot){hash, number});
-}
-
-/* The next number under a hash, from *at on, which begins as the hash; -1: no more. */
-static int32_t find(const fm__table *t, uint32_t hash, uint32_t *at)
-{
-    for (;;) {
-        const fm__slot s = t->slot[(*at)++ & t->mask];
-        if (s.number < 0 || s.hash == hash) return s.number;
-    }
 }
 
 static uint32_t mix(uint32_t h, int32_t a, int32_t b)
@@ -72,46 +29,40 @@ static int32_t list_of(fm__states *s, int32_t to, int32_t below)
 {
     const uint32_t hash = mix(0, to, below);
     uint32_t       at   = hash;
-    for (int32_t i; (i = find(&s->rets, hash, &at)) >= 0;)
+    for (int32_t i; (i = fm__table_find(&s->rets, hash, &at)) >= 0;)
         if (s->ret[i].to == to && s->ret[i].below == below) return i;
     if (s->n_ret == s->cap_ret) s->ret = grow(s->ret, &s->cap_ret, sizeof *s->ret);
     s->ret[s->n_ret] = (fm__return){to, below};
-    insert(&s->rets, hash, s->n_ret);
+    fm__table_insert(&s->rets, hash, s->n_ret);
     return s->n_ret++;
-}
-
-/* Narrow sets shall not have to clear what a wide one needed. */
-static void empty_table(fm__table *t)
-{
-    if (t->mask / 32 <= t->n + FIRST_SLOTS) {
-        clear(t);
-    } else {
-        free(t->slot);
-        make_slots(t, FIRST_SLOTS);
-    }
 }
 
 static void begin_work(fm__states *s)
 {
-    empty_table(&s->works);
+    fm__table_empty(&s->works);
     s->n_work  = 0;
     s->may_end = 0;
     s->is_cut  = 0;
 }
 
-static void add_work(fm__states *s, int32_t state, int32_t stack)
+static int are_same(fm__place a, fm__place b)
 {
-    const uint32_t hash = mix(1, state, stack);
+    return a.state == b.state && a.stack == b.stack && a.layout == b.layout;
+}
+
+static void add_work(fm__states *s, fm__place p)
+{
+    const uint32_t hash = mix((uint32_t)p.layout + 1, p.state, p.stack);
     uint32_t       at   = hash;
-    for (int32_t i; (i = find(&s->works, hash, &at)) >= 0;)
-        if (s->work[i].state == state && s->work[i].stack == stack) return;
+    for (int32_t i; (i = fm__table_find(&s->works, hash, &at)) >= 0;)
+        if (are_same(s->work[i], p)) return;
     if (s->n_work == MAX_WORK) {
         s->is_cut = 1;
         return;
     }
     if (s->n_work == s->cap_work) s->work = grow(s->work, &s->cap_work, sizeof *s->work);
-    s->work[s->n_work] = (fm__place){state, stack};
-    insert(&s->works, hash, s->n_work++);
+    s->work[s->n_work] = p;
+    fm__table_insert(&s->works, hash, s->n_work++);
 }
 
 /* A call whose return would return at once needs no place on the list. */
@@ -122,28 +73,52 @@ static int returns_at_once(const fm__nfa *n, int32_t state)
                               n->ends[n->edge[e].to]);
 }
 
-static void follow(fm__states *s, fm__place p)
+static void follow_open(fm__states *s, fm__place p, int32_t to)
+{
+    fm__layout layout[FM__MAX_OPENINGS];
+    const int  n = fm__layout_open(p.layout, layout);
+    for (int i = 0; i < n; i++) add_work(s, (fm__place){to, p.stack, layout[i]});
+}
+
+static void follow_edge(fm__states *s, fm__place p, const fm__edge *e)
 {
     const fm__nfa *n = s->nfa;
-    if (n->ends[p.state]) {
-        if (p.stack)
-            add_work(s, s->ret[p.stack].to, s->ret[p.stack].below);
-        else
-            s->may_end = 1;
+    switch (e->kind) {
+    case FM__EDGE_EMPTY: add_work(s, (fm__place){e->to, p.stack, p.layout}); break;
+    case FM__EDGE_CALL: {
+        const int32_t stack = returns_at_once(n, e->to) ? p.stack : list_of(s, e->to, p.stack);
+        add_work(s, (fm__place){n->rule[e->what].start, stack, p.layout});
+        break;
     }
-    for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) {
-        const fm__edge *e = &n->edge[i];
-        if (e->kind == FM__EDGE_EMPTY) add_work(s, e->to, p.stack);
-        if (e->kind == FM__EDGE_CALL)
-            add_work(s, n->rule[e->what].start,
-                     returns_at_once(n, e->to) ? p.stack : list_of(s, e->to, p.stack));
+    case FM__EDGE_OPEN: follow_open(s, p, e->to); break;
+    case FM__EDGE_SHUT: add_work(s, (fm__place){e->to, p.stack, fm__layout_shut(p.layout)}); break;
+    case FM__EDGE_GAP:
+        if (fm__layout_is_inline(p.layout)) add_work(s, (fm__place){e->to, p.stack, p.layout});
+        break;
+    default: break;
     }
 }
 
-static int writes(const fm__nfa *n, int32_t state)
+static void follow(fm__states *s, fm__place p)
 {
-    for (int32_t i = n->first[state]; i >= 0; i = n->edge[i].next)
-        if (n->edge[i].kind == FM__EDGE_BYTE || n->edge[i].kind == FM__EDGE_TOKEN) return 1;
+    const fm__nfa *n = s->nfa;
+    if (fm__layout_due(p.layout)) return;
+    if (n->ends[p.state]) {
+        if (p.stack)
+            add_work(s, (fm__place){s->ret[p.stack].to, s->ret[p.stack].below, p.layout});
+        else
+            s->may_end = 1;
+    }
+    for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) follow_edge(s, p, &n->edge[i]);
+}
+
+static int writes(const fm__nfa *n, fm__place p)
+{
+    if (fm__layout_due(p.layout)) return 1;
+    for (int32_t i = n->first[p.state]; i >= 0; i = n->edge[i].next) {
+        const fm__edge_kind kind = (fm__edge_kind)n->edge[i].kind;
+        if (kind == FM__EDGE_BYTE || kind == FM__EDGE_TOKEN || kind == FM__EDGE_GAP) return 1;
+    }
     return 0;
 }
 
@@ -151,7 +126,8 @@ static int by_number(const void *a, const void *b)
 {
     const fm__place *x = a, *y = b;
     if (x->state != y->state) return x->state < y->state ? -1 : 1;
-    return (x->stack > y->stack) - (x->stack < y->stack);
+    if (x->stack != y->stack) return x->stack < y->stack ? -1 : 1;
+    return (x->layout > y->layout) - (x->layout < y->layout);
 }
 
 /* Adds everything reachable without writing.  Returns how many places there are. */
@@ -168,7 +144,7 @@ static int32_t close_work(fm__states *s)
     const int32_t n_seen = follow_all(s);
     int32_t       n      = 0;
     for (int32_t i = 0; i < n_seen; i++)
-        if (writes(s->nfa, s->work[i].state)) s->work[n++] = s->work[i];
+        if (writes(s->nfa, s->work[i])) s->work[n++] = s->work[i];
     s->n_work = n;
     qsort(s->work, (size_t)n, sizeof *s->work, by_number);
     return n_seen;
@@ -177,7 +153,8 @@ static int32_t close_work(fm__states *s)
 static uint32_t hash_work(const fm__states *s)
 {
     uint32_t h = (uint32_t)s->may_end;
-    for (int32_t i = 0; i < s->n_work; i++) h = mix(h, s->work[i].state, s->work[i].stack);
+    for (int32_t i = 0; i < s->n_work; i++)
+        h = mix(h ^ (uint32_t)s->work[i].layout, s->work[i].state, s->work[i].stack);
     return h;
 }
 
@@ -188,7 +165,7 @@ static int32_t number_work(fm__states *s)
     const size_t   bytes = (size_t)s->n_work * sizeof *s->work;
     const uint32_t hash  = hash_work(s);
     uint32_t       at    = hash;
-    for (int32_t i; (i = find(&s->states, hash, &at)) >= 0;) {
+    for (int32_t i; (i = fm__table_find(&s->states, hash, &at)) >= 0;) {
         const fm__state *q = &s->state[i];
         if (q->n == s->n_work && q->may_end == s->may_end &&
             !memcmp(s->place + q->at, s->work, bytes))
@@ -200,25 +177,24 @@ static int32_t number_work(fm__states *s)
     if (bytes) memcpy(s->place + s->n_place, s->work, bytes);
     s->state[s->n_state] = (fm__state){.at = s->n_place, .n = s->n_work, .may_end = s->may_end};
     s->n_place += s->n_work;
-    insert(&s->states, hash, s->n_state);
+    fm__table_insert(&s->states, hash, s->n_state);
     return s->n_state++;
 }
 
 fm_status fm__states_init(fm__states *s, const fm__nfa *nfa)
 {
     *s = (fm__states){.nfa = nfa, .n_ret = 1};
-    make_slots(&s->states, FIRST_SLOTS);
-    make_slots(&s->rets, FIRST_SLOTS);
-    make_slots(&s->works, FIRST_SLOTS);
+    fm__table_init(&s->states);
+    fm__table_init(&s->rets);
+    fm__table_init(&s->works);
     s->ret   = grow(NULL, &s->cap_ret, sizeof *s->ret);
     s->place = grow(NULL, &s->cap_place, sizeof *s->place);
     s->work  = grow(NULL, &s->cap_work, sizeof *s->work);
     begin_work(s);
-    add_work(s, nfa->rule[0].start, 0);
+    add_work(s, (fm__place){nfa->rule[0].start, 0, 0});
     close_work(s);
     if (s->is_cut) return fm_fail(FM_E_NOSUP, "grammar: too many ways to follow it at once");
-    const int32_t start = number_work(s);
-    FM_BUG_UNLESS(start == 0);
+    if (number_work(s) == FM__DEAD) return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
     return FM_OK;
 }
 
@@ -233,9 +209,9 @@ void fm__states_fini(fm__states *s)
     free(s->ret);
     free(s->work);
     free(s->move);
-    free(s->states.slot);
-    free(s->rets.slot);
-    free(s->works.slot);
+    fm__table_fini(&s->states);
+    fm__table_fini(&s->rets);
+    fm__table_fini(&s->works);
     *s = (fm__states){0};
 }
 
@@ -248,29 +224,55 @@ static int32_t finish_work(fm__states *s, int64_t *cost)
     return FM__DEAD;
 }
 
+static void add_move(fm__states *s, fm__place to, int lo, int hi, char changes[257])
+{
+    if (s->n_move == s->cap_move) s->move = grow(s->move, &s->cap_move, sizeof *s->move);
+    s->move[s->n_move++] = (fm__move){to, (unsigned char)lo, (unsigned char)hi};
+    changes[lo] = changes[hi + 1] = 1;
+}
+
+/* White space in a gap: a space behind a comma, or a line end. */
+static void add_gap_moves(fm__states *s, fm__place p, const fm__edge *e, char changes[257])
+{
+    fm__place to = {e->to, p.stack, p.layout};
+    if (!fm__layout_is_inline(p.layout)) {
+        to.layout = fm__layout_end_line(p.layout, (fm__gap)e->what);
+        add_move(s, to, '\n', '\n', changes);
+    } else if (e->what == FM__GAP_COMMA) {
+        add_move(s, to, ' ', ' ', changes);
+    }
+}
+
+static void gather_place(fm__states *s, fm__place p, char changes[257])
+{
+    const fm__nfa *n   = s->nfa;
+    const char     due = fm__layout_due(p.layout);
+    if (due) {
+        p.layout = fm__layout_indent(p.layout);
+        add_move(s, p, due, due, changes);
+        return;
+    }
+    for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next) {
+        const fm__edge *e = &n->edge[k];
+        if (e->kind == FM__EDGE_GAP) add_gap_moves(s, p, e, changes);
+        if (e->kind != FM__EDGE_BYTE) continue;
+        add_move(s, (fm__place){e->to, p.stack, p.layout}, e->lo, e->hi, changes);
+    }
+}
+
 /* The moves of a state, and at which bytes the set of them that fit changes. */
 static void gather_moves(fm__states *s, int32_t state, char changes[257])
 {
-    const fm__nfa *n = s->nfa;
-    s->n_move        = 0;
-    for (int32_t i = 0; i < s->state[state].n; i++) {
-        const fm__place p = s->place[s->state[state].at + i];
-        for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next) {
-            const fm__edge *e = &n->edge[k];
-            if (e->kind != FM__EDGE_BYTE) continue;
-            if (s->n_move == s->cap_move) s->move = grow(s->move, &s->cap_move, sizeof *s->move);
-            s->move[s->n_move++] = (fm__move){e->to, p.stack, e->lo, e->hi};
-            changes[e->lo] = changes[e->hi + 1] = 1;
-        }
-    }
+    s->n_move = 0;
+    for (int32_t i = 0; i < s->state[state].n; i++)
+        gather_place(s, s->place[s->state[state].at + i], changes);
 }
 
 static int32_t after_byte(fm__states *s, unsigned char byte, int64_t *cost)
 {
     begin_work(s);
     for (int32_t i = 0; i < s->n_move; i++)
-        if (byte >= s->move[i].lo && byte <= s->move[i].hi)
-            add_work(s, s->move[i].to, s->move[i].stack);
+        if (byte >= s->move[i].lo && byte <= s->move[i].hi) add_work(s, s->move[i].to);
     *cost += s->n_move / MOVES_PER_PLACE;
     return finish_work(s, cost);
 }
@@ -318,9 +320,10 @@ int32_t fm__states_token(fm__states *s, int32_t state, int32_t token)
     begin_work(s);
     for (int32_t i = 0; i < s->state[state].n; i++) {
         const fm__place p = s->place[s->state[state].at + i];
+        if (fm__layout_due(p.layout)) continue;
         for (int32_t k = n->first[p.state]; k >= 0; k = n->edge[k].next)
             if (n->edge[k].kind == FM__EDGE_TOKEN && n->edge[k].what == token)
-                add_work(s, n->edge[k].to, p.stack);
+                add_work(s, (fm__place){n->edge[k].to, p.stack, p.layout});
     }
     s->effort += s->state[state].n;
     return finish_work(s, &s->effort);
@@ -330,7 +333,7 @@ int32_t fm__states_token(fm__states *s, int32_t state, int32_t token)
 static int32_t width_at(fm__states *s, int32_t nfa_state)
 {
     begin_work(s);
-    add_work(s, nfa_state, 0);
+    add_work(s, (fm__place){nfa_state, 0, 0});
     const int32_t n = follow_all(s);
     return s->is_cut ? INT32_MAX : n;
 }
@@ -343,7 +346,7 @@ int32_t fm__states_widest(fm__states *s, int32_t *width)
     *width                = 0;
     for (int32_t at = 0; at < n->n_state && effort < MAX_LOOK; at++)
         for (int32_t i = n->first[at]; i >= 0; i = n->edge[i].next) {
-            if (n->edge[i].kind == FM__EDGE_EMPTY) continue;
+            if (fm__edge_is_silent(&n->edge[i])) continue;
             const int32_t w = width_at(s, n->edge[i].to);
             effort += w;
             if (w <= *width) continue;
@@ -352,7 +355,7 @@ int32_t fm__states_widest(fm__states *s, int32_t *width)
         }
     if (*width == INT32_MAX) return FM__DEAD;
     begin_work(s);
-    add_work(s, widest, 0);
+    add_work(s, (fm__place){widest, 0, 0});
     close_work(s);
     return number_work(s);
 }
@@ -375,9 +378,11 @@ int32_t fm__states_copy(fm__states *to, const fm__states *from, int32_t state)
     const fm__state *q = &from->state[state];
     begin_work(to);
     to->may_end = q->may_end;
-    for (int32_t i = 0; i < q->n; i++)
-        add_work(to, from->place[q->at + i].state,
-                 copy_list(to, from, from->place[q->at + i].stack));
+    for (int32_t i = 0; i < q->n; i++) {
+        fm__place p = from->place[q->at + i];
+        p.stack     = copy_list(to, from, p.stack);
+        add_work(to, p);
+    }
     close_work(to);
     return number_work(to);
 }

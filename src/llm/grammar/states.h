@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The automaton made deterministic as it is used.
  *
- * Where a text stands is a set of places: a state of the nfa and the returns
- * that wait below it.  Equal sets get the same number, and each remembers
- * where its bytes lead, so a byte costs one look-up once it has been met.
- * Returns are shared lists: the same list has the same number.
+ * Where a text stands is a set of places: a state of the nfa, the returns that
+ * wait below it, and how a JSON text is laid out so far.  Equal sets get the same number, and each
+ * remembers where its bytes lead, so a byte costs one look-up once it has been met. Returns are
+ * shared lists: the same list has the same number.
  *
  * Effort.  An expression can be so ambiguous that following it would hold up
  * everybody.  A walk counts the places that would be looked at if nothing were
@@ -15,12 +15,15 @@
 #ifndef FM_LLM_GRAMMAR_STATES_H
 #define FM_LLM_GRAMMAR_STATES_H
 
+#include "llm/grammar/layout.h"
 #include "llm/grammar/nfa.h"
+#include "llm/grammar/number_table.h"
 
 enum { FM__DEAD = -1, FM__MAX_EFFORT = 1 << 21 }; /* of a walk: about a tenth of a second */
 
 typedef struct {
-    int32_t state, stack; /* stack 0: empty */
+    int32_t    state, stack; /* stack 0: empty */
+    fm__layout layout;       /* of JSON; while indentation is due, that comes first */
 } fm__place;
 
 typedef struct {
@@ -28,7 +31,7 @@ typedef struct {
 } fm__return;
 
 typedef struct {
-    int32_t       to, stack;
+    fm__place     to;
     unsigned char lo, hi; /* the bytes that lead there */
 } fm__move;
 
@@ -41,16 +44,6 @@ typedef struct {
     uint32_t  walk;        /* the last one that came by */
     uint32_t *allowed;     /* bits of tokens, or NULL: not known yet */
 } fm__state;
-
-/* Numbers by the hash of what they number. */
-typedef struct {
-    uint32_t hash;
-    int32_t  number; /* -1: empty */
-} fm__slot;
-typedef struct {
-    fm__slot *slot; /* [mask + 1] at most half of them used */
-    uint32_t  mask, n;
-} fm__table;
 
 typedef struct {
     const fm__nfa *nfa;
@@ -71,7 +64,8 @@ typedef struct {
     int64_t        effort; /* of the walk */
 } fm__states;
 
-/* State 0: the start.  FM_E_NOSUP: it has too many places. */
+/* State 0: the start.  FM_E_NOSUP: it has too many places.  FM_E_ARG: an automaton that is not
+ * finished has no text. */
 fm_status fm__states_init(fm__states *s, const fm__nfa *nfa);
 void      fm__states_fini(fm__states *s); /* half-built is fine */
 

@@ -160,6 +160,7 @@ fm_status fm_weights_fill_to(fm_weights *w, const fm_source *s, int n_thread, in
 {
     FM_BUG_UNLESS(!sink || w->packing == FM_PACK_ROWS);
     unit_list l = {0};
+    show_progress |= fm_progress_is_watched();
     FM_TRY(fm_weights_check(w, s));
     fm_progress bar = fm_progress_begin("weights", 0);
     fm_status   rc  = list_units(&l, w, sink);

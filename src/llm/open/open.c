@@ -382,8 +382,3 @@ fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, const fm_en
     *out = e;
     return FM_OK;
 }
-
-fm_status fm_engine_open(fm_engine **out, const fm_options *o)
-{
-    return fm_engine_open_shown(out, o, NULL);
-}

@@ -30,6 +30,7 @@ static void free_params(fm__params *p)
     free(p->stop);
     free(p->bias);
     fm_str_fini(&p->format.text);
+    fm_str_fini(&p->format.space);
     fm_grammar_release(p->grammar);
 }
 

@@ -32,6 +32,9 @@ typedef struct {
     const char     *field; /* of the request; NULL: none */
     fm_grammar_kind kind;
     fm_str          text;
+    const char     *space_field; /* that gave `space`; NULL: none */
+    fm_str          space;       /* expression for the white space of JSON */
+    int             is_compact;  /* JSON without white space */
 } fm__format;
 
 typedef struct {
@@ -81,6 +84,8 @@ typedef struct {
 typedef struct {
     const fm_tokenizer *tokenizer; /* NULL: ids alone */
     fm_grammars        *grammars;  /* likewise */
+    int                 compact_json; /* no white space in JSON unless a request wants it */
+    const char         *json_space;   /* expression for it where a request has none, or NULL */
     fm_chat_style       chat_style;
     fm_reasoning_mode   reasoning;     /* when the template leaves thinking on */
     int                 reasons_on_request; /* only with thinking: true */
@@ -129,7 +134,7 @@ fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names 
 fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts);
 fm_status fm__read_n(fm__ask *a, const json_t *o);
 
-/* ask_grammar.c: response_format, json_schema, regex; then, when the rest is
+/* ask_grammar.c: response_format, json_schema, regex, ebnf; then, when the rest is
  * known, what they mean. */
 fm_status fm__read_format(fm__params *p, const json_t *o);
 fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts);

@@ -243,7 +243,8 @@ static fm_status constrain_calls(reading *r, const char *name)
                                     .chosen   = name,
                                     .tool     = r->form,
                                     .n_tool   = r->chat.n_tool,
-                                    .one_call = !parallel};
+                                    .one_call = !parallel,
+                                    .compact  = r->facts->compact_json};
     return r->ask->params ? fm__make_call_grammar(r->ask, r->facts, &calls) : FM_OK;
 }
 

@@ -100,6 +100,19 @@ static fm_status read_defaults(fm_serve *s)
     return rc;
 }
 
+/* An expression that cannot be followed shows at start, not in every request. */
+static fm_status check_json_space(const fm__facts *f)
+{
+    fm_grammar *g = NULL;
+    char        why[256];
+    if (!f->json_space || !f->grammars) return FM_OK;
+    const fm_status rc = fm_grammars_get_spaced(&g, f->grammars, "{}", 2, f->json_space, 0);
+    fm_grammar_release(g);
+    if (rc == FM_OK) return FM_OK;
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "--constrained-json-whitespace-pattern: %s", why);
+}
+
 fm_status fm__facts_fill(fm_serve *s)
 {
     fm__facts  *f = &s->facts;
@@ -115,5 +128,8 @@ fm_status fm__facts_fill(fm_serve *s)
     if (f->tokenizer) f->chat_style = fm_chat_style_of(f->tokenizer);
     FM_TRY(pick_reasoning(f, s->opt->reasoning_parser));
     FM_TRY(pick_tools(f, s->opt->tool_call_parser));
+    f->compact_json = s->opt->compact_json;
+    f->json_space   = s->opt->json_space;
+    FM_TRY(check_json_space(f));
     return read_defaults(s);
 }

@@ -26,6 +26,8 @@ typedef struct {
     char   *reasoning_parser, *tool_call_parser, *sampling_defaults, *metrics_prefix;
     int64_t port, max_queued_requests, max_connections, max_body_mb, tokenizer_worker_num, decode_log_interval;
     double  request_timeout;
+    char   *json_space;
+    int     compact_json;
     int     log_requests, incremental_streaming_output, enable_metrics, enable_cache_report;
 } fm_serve_options;
 

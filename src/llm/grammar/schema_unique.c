@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uniqueItems of items whose values are a list: enum, const, boolean, null, few
+ * integers, and unions of these.  Up to eight values come in any order, and the
+ * automaton remembers which were written: a state per set.  More come in the
+ * order of the list: a state per position and number of items. */
+#include <string.h>
+
+#include "json/read.h"
+#include "llm/grammar/schema_internal.h"
+
+enum { MAX_SET = 8, MAX_VALUES = 64, MAX_DEPTH = 16 };
+
+static fm_status add_value(json_t *all, const json_t *value)
+{
+    size_t        i;
+    const json_t *known;
+    json_array_foreach (all, i, known)
+        if (fm__schema_equal(known, value)) return FM_OK;
+    if (json_array_size(all) == MAX_VALUES)
+        return fm_fail(FM_E_NOSUP, "schema: uniqueItems: items have more than %d values",
+                       MAX_VALUES);
+    return json_array_append(all, (json_t *)value) ? fm_fail(FM_E_OOM, "schema") : FM_OK;
+}
+
+static fm_status add_new(json_t *all, json_t *value)
+{
+    const fm_status rc = add_value(all, value);
+    json_decref(value);
+    return rc;
+}
+
+static fm_status refuse(void)
+{
+    return fm_fail(FM_E_NOSUP,
+                   "schema: uniqueItems is supported for items whose values are a list (enum, "
+                   "const, boolean, null, an integer between close bounds)");
+}
+
+/* Integers of a schema with both bounds. */
+static fm_status add_integers(json_t *all, const json_t *v)
+{
+    int64_t lo = 0, hi = 0;
+    if (json_object_get(v, "multipleOf") || !fm__schema_integer_range(v, &lo, &hi) ||
+        hi - lo >= MAX_VALUES)
+        return refuse();
+    for (int64_t x = lo; x <= hi; x++) FM_TRY(add_new(all, json_integer(x)));
+    return FM_OK;
+}
+
+static fm_status add_type(json_t *all, const json_t *v, const char *type)
+{
+    if (!strcmp(type, "null")) return add_new(all, json_null());
+    if (!strcmp(type, "integer")) return add_integers(all, v);
+    if (strcmp(type, "boolean")) return refuse();
+    FM_TRY(add_new(all, json_true()));
+    return add_new(all, json_false());
+}
+
+static fm_status add_types(json_t *all, const json_t *v)
+{
+    size_t        i;
+    const json_t *one, *types = json_object_get(v, "type");
+    if (json_is_string(types)) return add_type(all, v, json_string_value(types));
+    if (!json_array_size(types)) return refuse();
+    json_array_foreach (types, i, one) FM_TRY(add_type(all, v, json_string_value(one)));
+    return FM_OK;
+}
+
+static fm_status collect(fm__schema *s, json_t *all, const json_t *v, int depth)
+{
+    size_t        i;
+    const json_t *one, *list;
+    if (depth > MAX_DEPTH || !v) return refuse();
+    FM_TRY(fm__schema_flatten(s, v, &v));
+    if (!json_is_object(v)) return refuse();
+    FM_TRY(fm__schema_check_words(v));
+    if ((one = json_object_get(v, "const")) != NULL)
+        return fm__schema_has_type(v, one) ? add_value(all, one) : FM_OK;
+    if ((list = json_object_get(v, "enum")) != NULL) {
+        json_array_foreach (list, i, one)
+            if (fm__schema_has_type(v, one)) FM_TRY(add_value(all, one));
+        return FM_OK;
+    }
+    list = json_object_get(v, "anyOf");
+    if (!list) list = json_object_get(v, "oneOf");
+    if (!list) return add_types(all, v);
+    json_array_foreach (list, i, one) FM_TRY(collect(s, all, one, depth + 1));
+    return FM_OK;
+}
+
+typedef struct {
+    fm__nfa *n;
+    int      n_value;
+    int32_t  rule[MAX_VALUES]; /* of each value */
+    int64_t  min, max;
+    int32_t  open, close;
+} unique;
+
+static fm_status make_rules(fm__schema *s, unique *u, const json_t *all)
+{
+    u->n_value = (int)json_array_size(all);
+    for (int i = 0; i < u->n_value; i++) {
+        int32_t to = 0;
+        u->rule[i] = fm__nfa_rule(u->n);
+        if (u->n->full) return FM_OK;
+        const fm__rule r = u->n->rule[u->rule[i]];
+        FM_TRY(fm__schema_literal(s, json_array_get(all, (size_t)i), r.start, &to));
+        fm__nfa_empty(u->n, to, r.end);
+    }
+    return FM_OK;
+}
+
+static void add_item(const unique *u, int value, int32_t from, int is_first, int32_t to)
+{
+    if (!is_first) from = fm__nfa_comma(u->n, from);
+    fm__nfa_empty(u->n, fm__nfa_call(u->n, from, u->rule[value]), to);
+}
+
+static int n_bit(int set)
+{
+    int n = 0;
+    for (; set; set &= set - 1) n++;
+    return n;
+}
+
+static void add_sets(const unique *u)
+{
+    int32_t state[1 << MAX_SET];
+    for (int set = 0; set < 1 << u->n_value; set++)
+        state[set] = set ? fm__nfa_state(u->n) : u->open;
+    for (int set = 0; set < 1 << u->n_value; set++) {
+        const int n_item = n_bit(set);
+        if (set && n_item >= u->min) fm__nfa_empty(u->n, state[set], u->close);
+        if (u->max >= 0 && n_item >= u->max) continue;
+        for (int i = 0; i < u->n_value; i++)
+            if (!(set >> i & 1)) add_item(u, i, state[set], !set, state[set | 1 << i]);
+    }
+}
+
+/* Rows: how many items were written, as far as it matters. */
+static void add_ordered(const unique *u)
+{
+    const int64_t most = u->max >= 0 ? u->max : u->min > 1 ? u->min : 1;
+    const int     last = most < u->n_value ? (int)most : u->n_value;
+    int32_t       row[MAX_VALUES + 1], next[MAX_VALUES + 1];
+    for (int c = 0; c <= last; c++) row[c] = c ? fm__nfa_state(u->n) : u->open;
+    for (int i = 0; i < u->n_value; i++) {
+        for (int c = 0; c <= last; c++) fm__nfa_empty(u->n, row[c], next[c] = fm__nfa_state(u->n));
+        for (int c = 0; c <= last; c++) {
+            if (c == last && u->max >= 0) continue;
+            add_item(u, i, row[c], !c, next[c < last ? c + 1 : last]);
+        }
+        memcpy(row, next, sizeof row);
+    }
+    for (int c = 1; c <= last; c++)
+        if (c >= u->min) fm__nfa_empty(u->n, row[c], u->close);
+}
+
+fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int64_t max,
+                            int32_t open, int32_t close)
+{
+    unique    u   = {.n = s->n, .min = min, .max = max, .open = open, .close = close};
+    json_t   *all = json_array();
+    fm_status rc  = all ? collect(s, all, items, 0) : fm_fail(FM_E_OOM, "schema");
+    if (rc == FM_OK) rc = make_rules(s, &u, all);
+    json_decref(all);
+    FM_TRY(rc);
+    if (u.n_value <= MAX_SET)
+        add_sets(&u);
+    else
+        add_ordered(&u);
+    return FM_OK;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unions told apart by tags, and schemas that hold at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "grammar_support.h"
+
+#define TAGGED                                                                                     \
+    "\"$defs\":{\"Cat\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"cat\","         \
+    "\"default\":\"cat\",\"type\":\"string\"},\"lives\":{\"type\":\"integer\"}},\"required\":["    \
+    "\"lives\"]},\"Dog\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"dog\"},"       \
+    "\"toy\":{\"type\":\"string\"}},\"required\":[\"kind\"]}}"
+
+/* Recursive, through members whose tag is not required. */
+#define SUM                                                                                        \
+    "{\"$ref\":\"#/$defs/sum\",\"$defs\":{\"num\":{\"type\":\"object\",\"properties\":{\"op\":{"   \
+    "\"const\":\"num\"},\"x\":{\"type\":\"integer\"}},\"required\":[\"x\"]},\"sum\":{\"type\":"    \
+    "\"object\",\"properties\":{\"op\":{\"const\":\"sum\"},\"l\":{\"oneOf\":[{\"$ref\":\"#/$defs/" \
+    "sum\"},{\"$ref\":\"#/$defs/num\"}]}},\"required\":[\"l\"]}}}"
+
+static void unions(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"discriminator\":{\"propertyName\":\"kind\",\"mapping\":{\"cat\":\"#/$defs/Cat\"}},"
+         "\"oneOf\":[{\"$ref\":\"#/$defs/Cat\"},{\"$ref\":\"#/$defs/Dog\"}]," TAGGED "}",
+         {"{\"kind\":\"cat\",\"lives\":9}", "{\"kind\":\"dog\"}",
+          "{\"kind\":\"dog\",\"toy\":\"x\"}"},
+         {"{\"lives\":9}", "{\"kind\":\"cat\"}", "{\"kind\":\"cow\"}", "{}",
+          "{\"kind\":\"dog\",\"lives\":9}"}},
+        {"{\"type\":\"array\",\"items\":{\"oneOf\":[{\"oneOf\":[{\"$ref\":\"#/$defs/Cat\"},"
+         "{\"$ref\":\"#/$defs/Dog\"}]},{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":"
+         "\"cow\"}}}]}," TAGGED "}",
+         {"[{\"kind\":\"cow\"},{\"kind\":\"cat\",\"lives\":1}]", "[]", "[{\"kind\":\"dog\"}]"},
+         {"[{}]", "[{\"lives\":1}]"}},
+        {SUM,
+         {"{\"l\":{\"op\":\"num\",\"x\":1}}",
+          "{\"op\":\"sum\",\"l\":{\"op\":\"sum\",\"l\":{\"op\":\"sum\",\"l\":{\"op\":\"num\",\"x\":"
+          "2}}}}"},
+         {"{\"l\":{\"x\":1}}", "{\"op\":\"num\",\"x\":1}", "{\"l\":{\"op\":\"sum\"}}"}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void all_of(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"allOf\":[{\"$ref\":\"#/$defs/"
+         "named\"},{\"properties\":{\"age\":{\"type\":\"integer\"}},"
+         "\"required\":[\"age\"]}],\"$defs\":{\"named\":{\"type\":\"object\",\"properties\":{"
+         "\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}}}",
+         {"{\"name\":\"x\",\"age\":3}"},
+         {"{\"name\":\"x\"}", "{\"age\":3}", "{\"name\":\"x\",\"age\":\"3\"}", "{}"}},
+        {"{\"allOf\":[{\"type\":\"number\",\"minimum\":0},{\"type\":\"integer\",\"maximum\":9.5}]}",
+         {"0", "9"},
+         {"-1", "10", "1.5"}},
+        {"{\"allOf\":[{\"minimum\":3,\"type\":\"number\"},{\"minimum\":2,\"exclusiveMinimum\":3}]}",
+         {"3.1"},
+         {"3", "2.5"}},
+        {"{\"allOf\":[{\"type\":\"string\",\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":"
+         "\"c\",\"maxLength\":4}]}",
+         {"\"abc\"", "\"cxba\""},
+         {"\"ab\"", "\"ac\"", "\"abxyc\"", "\"\""}},
+        {"{\"allOf\":[{\"type\":\"integer\",\"multipleOf\":4},{\"multipleOf\":6}]}",
+         {"0", "12", "-24"},
+         {"4", "6", "8"}},
+        {"{\"allOf\":[{\"enum\":[\"a\",\"b\",1]},{\"enum\":[\"b\",1.0,\"c\"]}]}",
+         {"\"b\"", "1"},
+         {"\"a\"", "\"c\""}},
+        {"{\"allOf\":[{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]},{\"anyOf\":[{"
+         "\"type\":\"integer\"},{\"type\":\"null\"}]}]}",
+         {"5"},
+         {"\"x\"", "null"}},
+        {"{\"$ref\":\"#/$defs/n\",\"maximum\":5,\"$defs\":{\"n\":{\"type\":\"integer\",\"minimum\":"
+         "1}}}",
+         {"1", "5"},
+         {"0", "6"}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"],"
+         "\"anyOf\":[{\"properties\":{\"b\":{\"const\":1}},\"required\":[\"b\"]},{\"properties\":{"
+         "\"a\":{\"const\":7}}}]}",
+         {"{\"a\":3,\"b\":1}", "{\"a\":7}"},
+         {"{\"a\":3}", "{\"b\":1}", "{\"a\":3,\"b\":2}"}},
+        {"{\"allOf\":[{\"type\":\"array\",\"items\":{\"type\":\"number\"}},{\"items\":{\"minimum\":"
+         "2},\"maxItems\":2},{\"prefixItems\":[{\"maximum\":5}]}]}",
+         {"[5,9]", "[]", "[2]"},
+         {"[6]", "[5,1]", "[5,2,2]", "[1]"}},
+        {"{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{}},\"additionalProperties\":"
+         "false},"
+         "{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{}}}]}",
+         {"{}", "{\"a\":null}"},
+         {"{\"b\":1}", "{\"a\":1}"}},
+        {"{\"allOf\":[{\"type\":[\"string\",\"null\"]},{\"type\":[\"null\",\"integer\"]}]}",
+         {"null"},
+         {"5", "\"x\""}},
+        {"{\"allOf\":[{},{\"type\":\"null\"},true]}", {"null"}, {"1"}},
+        {"{\"allOf\":[{\"type\":\"string\",\"format\":\"date\"},{\"format\":\"x\",\"pattern\":"
+         "\"^2024-01\"}]}",
+         {"\"2024-01-31\""},
+         {"\"2024-02-01\"", "\"2024-01\""}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void unique_items(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",\"c\"]},\"uniqueItems\":true}",
+         {"[]", "[\"c\",\"a\"]", "[\"b\",\"a\",\"c\"]"},
+         {"[\"a\",\"a\"]", "[\"a\",\"b\",\"a\"]", "[\"a\",\"b\",\"c\",\"a\"]", "[\"d\"]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"uniqueItems\":true,\"minItems\":"
+         "1}",
+         {"[true]", "[false,true]"},
+         {"[]", "[true,true]", "[true,false,true]"}},
+        {"{\"type\":\"array\",\"items\":{\"anyOf\":[{\"$ref\":\"#/$defs/e\"},{\"type\":\"null\"}]},"
+         "\"uniqueItems\":true,\"maxItems\":2,\"$defs\":{\"e\":{\"enum\":[1,1.0,2]}}}",
+         {"[1,null]", "[2,1]"},
+         {"[1,1.0]", "[null,null]", "[1,2,null]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":4},"
+         "\"uniqueItems\":true}",
+         {"[4,0,2]", "[0,1,2,3,4]"},
+         {"[1,1]", "[5]"}},
+        /* beyond eight values, in their order */
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":31},"
+         "\"uniqueItems\":true,\"minItems\":2}",
+         {"[1,31]", "[3,7,20]"},
+         {"[1,1]", "[4]", "[7,3,7]"}},
+        {"{\"type\":\"array\",\"uniqueItems\":false}", {"[1,1]"}, {"1"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"maxItems\":1}",
+         {"[]", "[\"x\"]"},
+         {"[\"x\",\"y\"]"}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void says_what_it_cannot_follow(void **state)
+{
+    (void)state;
+    static const refusal all[] = {
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[]}", "allOf"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{\"not\":{}},{\"type\":\"null\"}]}", "not"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}",
+         "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"allOf\":[{\"multipleOf\":0.3,\"type\":\"number\"},{\"multipleOf\":0.7}]}",
+         "multipleOf"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"allOf\":[{\"type\":\"string\",\"format\":\"date\"},{\"format\":\"uuid\"}]}", "format"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"allOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}", "deep"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"enum\":[\"a\"],\"pattern\":\"a\"}", "enum together"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"oneOf\":[{\"properties\":{\"a\":{\"const\":1}}},{\"properties\":{\"a\":{\"type\":"
+         "\"integer\"}}}]}",
+         "oneOf"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"string\"},\"uniqueItems\":true}",
+         "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"enum\":[1,2]},\"uniqueItems\":true,\"minItems\":3}",
+         "no text"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"uniqueItems\":5}", "uniqueItems"},
+    };
+    check_refusals(all, sizeof all / sizeof *all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unions),
+        cmocka_unit_test(all_of),
+        cmocka_unit_test(unique_items),
+        cmocka_unit_test(says_what_it_cannot_follow),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
