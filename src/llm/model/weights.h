@@ -60,7 +60,7 @@ typedef struct {
     fm_mlp_weights mlp;      /* dense layer, or the shared expert (inter = 0: none) */
     fm_matrix      router;   /* [E, D] */
     float         *bias;     /* [E] e_score_correction_bias; NULL unless noaux_tc */
-    fm_mlp_weights *expert;  /* [E]; those of other ranks are empty */
+    fm_mlp_weights *expert;  /* [E]; those of other ranks are empty; this rank's lie in slot order */
 } fm_ffn_weights;
 
 typedef struct {
@@ -78,7 +78,8 @@ typedef struct {
 typedef struct {
     const fm_model_config *config; /* borrowed */
     fm_packing        packing;
-    fm_shard          shard;
+    fm_shard          shard;   /* its placement is there where the model has experts */
+    fm_placement     *even;    /* that placement, where the caller gave none */
     fm_dtype          act;     /* FM_BF16, or FM_F32 in the reference arithmetic */
     int               n_head;  /* this rank's */
     int               n_layer; /* this rank's */

@@ -79,13 +79,12 @@ static void count_sent(const fm_expert_pass *p)
 /* Of each slot of the own rows: the place of its item among those of its set. */
 static void number_items(const fm_expert_pass *p, fm_range rows)
 {
-    fm_exchange     *x = &p->b->exchange;
-    const fm_share   e = p->r->weights->shard.expert;
-    const fm_columns sets = {e.n, p->r->config->n_expert, 1, 1};
-    const int        k    = x->way == FM_ANSWERS_AS_PAIRS ? p->r->config->top_k : 1;
-    memset(x->set_items, 0, (size_t)e.n * sizeof *x->set_items);
+    fm_exchange *x     = &p->b->exchange;
+    const int    n_set = p->where->n_set;
+    const int    k     = x->way == FM_ANSWERS_AS_PAIRS ? p->r->config->top_k : 1;
+    memset(x->set_items, 0, (size_t)n_set * sizeof *x->set_items);
     for (int i = 0; i < fm_range_len(rows) * k; i++) {
-        const int set   = e.n > 1 ? fm__part_of(sets, p->chosen[rows.begin * k + i]) : 0;
+        const int set   = n_set > 1 ? fm__copy_of(p, rows.begin * k + i).set : 0;
         x->slot_item[i] = x->set_items[set]++;
     }
 }
@@ -123,16 +122,15 @@ static void add_item(const fm_exchange *x, float *sum, int set, int n_channel, i
 /* A sum that came whole is one slot with weight 1: the same bits. */
 static void sum_row(const fm_expert_pass *p, float *sum, int row, int i)
 {
-    const fm_exchange *x    = &p->b->exchange;
-    const fm_shard    *s    = &p->r->weights->shard;
-    const fm_columns   sets = {s->expert.n, p->r->config->n_expert, 1, 1};
+    const fm_exchange *x = &p->b->exchange;
+    const fm_shard    *s = &p->r->weights->shard;
     const int          k = p->r->config->top_k;
     if (x->way == FM_ANSWERS_AS_ROWS) {
         add_item(x, sum, 0, s->channel.n, x->slot_item[i], 1);
         return;
     }
     for (int slot = 0; slot < k; slot++)
-        add_item(x, sum, fm__part_of(sets, p->chosen[row * k + slot]), s->channel.n,
+        add_item(x, sum, fm__copy_of(p, row * k + slot).set, s->channel.n,
                  x->slot_item[i * k + slot], p->weight[row * k + slot]);
 }
 

@@ -12,6 +12,7 @@
 #define FM_LLM_OP_CUDA_EXCHANGE_INTERNAL_H
 
 #include "comm/device_comm.h"
+#include "llm/kernel/cuda/exchange/answers.h"
 #include "llm/op/parts.h"
 
 typedef struct {
@@ -42,7 +43,9 @@ typedef struct {
 
     fm_cuda_answer_way way;
     float             *travel, *received;
+    fm_cuda_placement  where; /* experts lie */
     int32_t           *key, *key_count, *key_first, *key_place;
+    int32_t           *own_slot; /* [rows of a pass, k] of experts this rank computes; else -1 */
     int32_t           *key_items; /* pinned [n_group * n_set] key_count, read back */
 
     float      *passed; /* [max_rows, columns of y] for the next stage */
