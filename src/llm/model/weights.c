@@ -367,7 +367,7 @@ fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config,
     layout l = {.w = w, .c = config, .shard = &w->shard, .want = want, .slab = slab, .rc = FM_OK};
 
     const int n_layer = fm_range_len(shard->layer);
-    const int n_mtp   = fm_shard_is_last(shard, config) ? want->n_mtp_present : 0;
+    const int n_mtp   = fm_shard_is_last(shard, config) ? want->n_mtp : 0;
 
     *w       = (fm_weights){.config  = config,
                             .packing = want->packing,
@@ -377,7 +377,7 @@ fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config,
     l.rc     = find_placement(&l);
     w->layer = heap(&l, (size_t)n_layer, sizeof *w->layer);
     w->mtp   = heap(&l, (size_t)n_mtp, sizeof *w->mtp);
-    if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp_present = n_mtp;
+    if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp = n_mtp;
 
     if (fm_shard_is_first(shard)) embedding(&l);
     for (int i = 0; l.rc == FM_OK && i < n_layer; i++)
@@ -399,7 +399,7 @@ static void layer_fini(fm_layer_weights *w)
 void fm_weights_fini(fm_weights *w)
 {
     for (int i = 0; w->layer && i < w->n_layer; i++) layer_fini(&w->layer[i]);
-    for (int i = 0; w->mtp && i < w->n_mtp_present; i++) layer_fini(&w->mtp[i].layer);
+    for (int i = 0; w->mtp && i < w->n_mtp; i++) layer_fini(&w->mtp[i].layer);
     free(w->layer);
     free(w->mtp);
     free(w->piece);
