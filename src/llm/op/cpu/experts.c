@@ -19,14 +19,8 @@ enum { TILE = 16 }; /* rows an AMX tile has */
 
 /* --- memory ---------------------------------------------------------------- */
 
-static fm_answer_way way_of(const fm_shard *s)
-{
-    if (s->expert.n > 1) return FM_ANSWERS_AS_PAIRS;
-    return s->group.n > 1 ? FM_ANSWERS_AS_ROWS : FM_ANSWERS_STAY;
-}
-
 /* `rows`: of a pass, own ones and all. */
-static void carve_travel(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
+static void carve_travel(fm_cpu_exchange *x, const fm_model_config *c, const fm_shard *shard,
                          size_t own_rows, size_t rows, fm_slab *s)
 {
     const size_t n = (size_t)(shard->attn.n * shard->group.n), k = (size_t)c->top_k;
@@ -54,18 +48,18 @@ static size_t middle_apart(const fm_cpu *b, const fm_shard *s, int inter)
 void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                        const fm_run_limits *lim, fm_slab *s)
 {
-    fm_exchange     *x        = &b->exchange;
+    fm_cpu_exchange     *x        = &b->exchange;
     const int        E        = fm_shard_n_expert(shard, c);
     const size_t     groups   = (size_t)shard->group.n, T = (size_t)lim->max_rows;
     const size_t     own_rows = T < FM_PASS_ROWS ? T : FM_PASS_ROWS;
     const size_t     rows     = T * groups < FM_PASS_ROWS ? T * groups : FM_PASS_ROWS;
     const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
     const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
-    const fm_columns channel  = {shard->channel.n, c->moe_inter, FM_SHARD_CHANNELS, 1};
+    const fm_columns channel  = fm__channels_by(shard->channel, c->moe_inter);
     const size_t     middle   = pairs * middle_apart(b, shard, c->moe_inter);
     const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
 
-    x->way         = way_of(shard);
+    x->way         = fm__answers_of(shard);
     x->middle      = fm__pieces_of(channel, b->act_bytes, s);
     x->middle_room = shard->channel.n > 1 ? fm_slab_take(s, middle) : NULL;
     x->first_item  = fm_slab_take(s, (groups + 1) * sizeof *x->first_item);
@@ -282,7 +276,7 @@ static void pass_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 static int gathered_middle(const fm_expert_pass *p)
 {
     fm_run      *r       = p->r;
-    fm_exchange *x       = &p->b->exchange;
+    fm_cpu_exchange *x       = &p->b->exchange;
     fm_comm     *channel = r->ranks.channel;
     const int    divided = channel->n_rank > 1;
     char        *own     = p->b->middle;

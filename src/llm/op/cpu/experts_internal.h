@@ -40,7 +40,8 @@ static inline float *fm__answer_at(float *base, int width, int first, int n, fm_
 /* The own columns that rank `a` of an attention group wants, counted from the first. */
 static inline fm_range fm__wanted(const fm_expert_pass *p, int a)
 {
-    const fm_range w = fm__overlap(fm__part(p->b->exchange.y.col, a), p->col);
+    const fm_shard *s = &p->r->weights->shard;
+    const fm_range  w = fm__answer_columns(s, p->r->config->hidden, s->channel.index, a);
     return (fm_range){w.begin - p->col.begin, w.end - p->col.begin};
 }
 

@@ -27,7 +27,7 @@ typedef struct {
 static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
 {
     const fm_cuda_run *g     = p->g;
-    const int          pairs = g->exchange.way == FM_CUDA_ANSWERS_PAIRS;
+    const int          pairs = g->exchange.way == FM_ANSWERS_AS_PAIRS;
     return (fm_cuda_pairs_args){.expert     = pairs ? g->exchange.own_slot : p->chosen,
                                 .count      = g->count,
                                 .offset     = g->offset,
@@ -53,7 +53,7 @@ int fm__cuda_sorts_along(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
     return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
-           g->exchange.way == FM_CUDA_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->immediate;
+           g->exchange.way == FM_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->immediate;
 }
 
 fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)
@@ -96,7 +96,7 @@ static fm_cuda_travel travel_of(const expert_pass *p)
                             .channel    = s->channel.index,
                             .attn       = s->attn.index,
                             .most_items = p->is_counted ? 0 : fm__cuda_least(c->top_k, largest),
-                            .as_rows    = x->way == FM_CUDA_ANSWERS_ROWS,
+                            .as_rows    = x->way == FM_ANSWERS_AS_ROWS,
                             .key        = x->key,
                             .key_first  = x->key_first,
                             .key_place  = x->key_place};
@@ -171,7 +171,7 @@ static void run_tiles(const expert_pass *p, int width)
     fm_run                 *r   = p->r;
     const fm_cuda_exchange *x   = &p->g->exchange;
     const fm_share          me  = r->weights->shard.channel;
-    const fm_columns        col = {me.n, p->own->inter, FM_SHARD_CHANNELS, 1};
+    const fm_columns        col = fm__channels_by(me, p->own->inter);
     const fm_cuda_pieces    own =
         fm__cuda_pieces(col, sizeof(uint16_t), x->room, me.index, (size_t)p->n_pair);
     fm_cuda_experts_args up = tiles(p, width), down = up;
@@ -217,13 +217,10 @@ static size_t items(const expert_pass *p, const fm_cuda_travel *t, int group, in
     return rows * (size_t)t->most_items;
 }
 
-/* Columns of D that a rank of a set computes and a rank of a group wants. */
-static size_t shared_columns(const fm_cuda_travel *t, int channel, int attn)
+static size_t shared_columns(const expert_pass *p, int channel, int attn)
 {
-    const fm_columns by_channel = {t->n_channel, t->D, FM_SHARD_OUTPUTS, 1};
-    const fm_columns by_attn    = {t->n_attn, t->D, FM_SHARD_OUTPUTS, 1};
     return (size_t)fm_range_len(
-        fm__overlap(fm__part(by_channel, channel), fm__part(by_attn, attn)));
+        fm__answer_columns(&p->r->weights->shard, p->r->config->hidden, channel, attn));
 }
 
 static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_travel *t)
@@ -233,9 +230,9 @@ static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_trav
     for (int i = 0; i < t->n_group * t->n_attn; i++) {
         const int    group = i / t->n_attn, set = i / t->n_channel;
         const size_t out = items(p, t, group, t->set) *
-                           shared_columns(t, t->channel, i % t->n_attn) * sizeof(float);
+                           shared_columns(p, t->channel, i % t->n_attn) * sizeof(float);
         const size_t in = items(p, t, t->group, set) *
-                          shared_columns(t, i % t->n_channel, t->attn) * sizeof(float);
+                          shared_columns(p, i % t->n_channel, t->attn) * sizeof(float);
         x->send_at[i] = sent;
         x->send_n[i]  = out;
         x->recv_at[i] = taken;
@@ -281,13 +278,13 @@ static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
     const fm_cuda_exchange *x     = &p->g->exchange;
     const int               width = width_of(p);
     p->n_pair                     = p->n_row * fm__cuda_least(c->top_k, p->n_own);
-    if (x->way == FM_CUDA_ANSWERS_PAIRS) fm__is_well(r, sort_by_set(p));
+    if (x->way == FM_ANSWERS_AS_PAIRS) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
     if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);
     fm__cuda_side_join(r); /* y has the shared expert's answer */
     p->g->pass.is_routed = 0;
     if (r->fault == FM_OK)
-        r->fault = x->way == FM_CUDA_ANSWERS_STAY ? sum_here(p, y, accumulate)
+        r->fault = x->way == FM_ANSWERS_STAY ? sum_here(p, y, accumulate)
                                                   : send_home(p, y, accumulate);
 }
 
