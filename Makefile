@@ -8,23 +8,30 @@ all: $(B)/build.ninja
 $(B)/build.ninja: | packages
 	@cmake -G Ninja -B $(B) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS)
 
-bench: all
+# What runs one program builds that one alone.
+program: $(B)/build.ninja
+	@cmake --build $(B) --target fathom_app
+
+bench: program
 	@$(B)/fathom bench
 
-bench-cpu: all
+bench-cpu: $(B)/build.ninja
+	@cmake --build $(B) --target bench_cpu
 	@$(B)/bench/bench_cpu --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
 
 # With a GPU here.  tools/gpu/run.sh is for one elsewhere: it takes along what gpu-bundle makes.
-test-gpu: all
+test-gpu: $(B)/build.ninja
+	@cmake --build $(B) --target fathom-test-gpu
 	@$(B)/tests/cuda/gpu/fathom-test-gpu $(TEST_ARGS)
 
-bench-gpu: all
+bench-gpu: $(B)/build.ninja
+	@cmake --build $(B) --target bench_cuda
 	@$(B)/bench/cuda/bench_cuda --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
 
 gpu-bundle: | packages
 	@tools/gpu/bundle.sh $(B)-bundle build-gpu
 
-chat: all
+chat: program
 	@$(B)/fathom run
 
 test: all
@@ -39,4 +46,4 @@ packages:
 clean:
 	@rm -rf $(B)
 
-.PHONY: all chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install packages clean
+.PHONY: all program chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install packages clean

@@ -49,10 +49,39 @@ static fm_status read_reals(double **out, int *n, const json_t *obj, const char 
     return FM_OK;
 }
 
+/* Lists of lists of lists, all of one length each. */
+static fm_status read_routes(fm_golden_case *c, const json_t *obj, fm_json_at at)
+{
+    const json_t *layers = json_object_get(obj, "routes");
+    const json_t *rows   = json_array_get(layers, 0);
+    const size_t  n_token = (size_t)(c->n_prompt + c->n_greedy - 1);
+    const size_t  k = json_array_size(json_array_get(rows, 0)), n_layer = json_array_size(layers);
+    int32_t      *to;
+    if (!layers) return FM_OK;
+    if (n_layer == 0 || n_layer > 4096 || k == 0 || k > 4096)
+        return fm_fail(FM_E_FORMAT, "%s: %sroutes is no list of layers, tokens and experts", at.file,
+                       at.scope);
+    c->route = to = calloc(n_layer * n_token * k, sizeof *to);
+    if (!to) return fm_fail(FM_E_OOM, "%s", at.file);
+    c->n_route_layer = (int)n_layer;
+    c->n_route       = (int)k;
+    for (size_t i = 0; i < n_layer * n_token * k; i++) {
+        const json_t *tokens = json_array_get(layers, i / k / n_token);
+        const json_t *list   = json_array_get(tokens, i / k % n_token);
+        const json_t *v      = json_array_get(list, i % k);
+        if (json_array_size(tokens) != n_token || json_array_size(list) != k || !json_is_integer(v))
+            return fm_fail(FM_E_FORMAT, "%s: %sroutes[%zu] is not %zu times %zu experts", at.file,
+                           at.scope, i / k / n_token, n_token, k);
+        to[i] = (int32_t)json_integer_value(v);
+    }
+    return FM_OK;
+}
+
 static fm_status read_case(fm_golden_case *c, const json_t *obj, fm_json_at at)
 {
     int     n_margin, n_last;
     int64_t match = 0;
+    double  last  = -1;
     c->bf16_rel_err = -1;
     FM_TRY(read_ids(&c->prompt, &c->n_prompt, obj, "prompt", at));
     FM_TRY(read_ids(&c->greedy, &c->n_greedy, obj, "greedy", at));
@@ -60,8 +89,11 @@ static fm_status read_case(fm_golden_case *c, const json_t *obj, fm_json_at at)
     FM_TRY(read_reals(&c->first, &c->n_logit, obj, "logits_first", at));
     FM_TRY(read_reals(&c->last, &n_last, obj, "logits_last", at));
     FM_TRY(fm_json_opt_real(&c->bf16_rel_err, obj, "bf16_rel_err_first", 0, 100, at));
+    FM_TRY(fm_json_opt_real(&last, obj, "bf16_rel_err_last", 0, 100, at));
+    if (last > c->bf16_rel_err) c->bf16_rel_err = last;
     FM_TRY(fm_json_opt_int(&match, obj, "bf16_argmax_match", 0, c->n_greedy, at));
     c->bf16_match = (int)match;
+    FM_TRY(read_routes(c, obj, at));
     if (n_margin != c->n_greedy)
         return fm_fail(FM_E_FORMAT, "%s: %smargins has %d numbers, greedy has %d", at.file,
                        at.scope, n_margin, c->n_greedy);
@@ -108,6 +140,7 @@ void fm_golden_fini(fm_golden *g)
         free(g->item[i].margin);
         free(g->item[i].first);
         free(g->item[i].last);
+        free(g->item[i].route);
     }
     free(g->item);
     *g = (fm_golden){0};
@@ -123,12 +156,32 @@ static fm_status check_ids(const int32_t *id, int n, int vocab, int i, const cha
     return FM_OK;
 }
 
-fm_status fm_golden_check(const fm_golden *g, const char *path, int vocab)
+static fm_status check_routes(const fm_golden_case *c, const fm_model_config *m, int i,
+                              const char *path)
 {
+    const int n     = c->n_route_layer * (c->n_prompt + c->n_greedy - 1) * c->n_route;
+    int       n_moe = 0;
+    if (!c->route) return FM_OK;
+    for (int l = 0; l < m->n_layer; l++) n_moe += fm_layer_is_moe(m, l);
+    if (c->n_route_layer != n_moe || c->n_route != m->top_k)
+        return fm_fail(FM_E_FORMAT, "%s: cases[%d].routes has %d layers and %d experts each, the "
+                                    "model %d and %d", path, i, c->n_route_layer, c->n_route, n_moe,
+                       m->top_k);
+    for (int j = 0; j < n; j++)
+        if (c->route[j] < 0 || c->route[j] >= m->n_expert)
+            return fm_fail(FM_E_FORMAT, "%s: cases[%d].routes: there is no expert %d", path, i,
+                           (int)c->route[j]);
+    return FM_OK;
+}
+
+fm_status fm_golden_check(const fm_golden *g, const char *path, const fm_model_config *m)
+{
+    const int vocab = m->vocab;
     for (int i = 0; i < g->n; i++) {
         const fm_golden_case *c = &g->item[i];
         FM_TRY(check_ids(c->prompt, c->n_prompt, vocab, i, "prompt", path));
         FM_TRY(check_ids(c->greedy, c->n_greedy, vocab, i, "greedy", path));
+        FM_TRY(check_routes(c, m, i, path));
         if (c->n_logit != vocab)
             return fm_fail(FM_E_FORMAT,
                            "%s: cases[%d].logits_first has %d numbers, the model has "

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "llm/model/config.h"
 
 typedef struct {
     int32_t *prompt; /* [n_prompt] */
@@ -15,8 +16,12 @@ typedef struct {
     double  *first;  /* [n_logit] that greedy[0] comes from */
     double  *last;   /* [n_logit] that greedy[n_greedy-1] comes from */
     int      n_prompt, n_greedy, n_logit;
-    double   bf16_rel_err; /* of `first` in plain BF16 arithmetic; -1: not listed */
+    double   bf16_rel_err; /* of `first`, or of `last` if that is listed and larger, in plain BF16
+                            * arithmetic; -1: not listed */
     int      bf16_match;   /* argmax matches in plain BF16 arithmetic */
+    int32_t *route;        /* [n_route_layer][n_prompt+n_greedy-1][n_route] experts of each MoE layer;
+                            * NULL: not listed */
+    int      n_route_layer, n_route;
 } fm_golden_case;
 
 typedef struct {
@@ -27,7 +32,7 @@ typedef struct {
 fm_status fm_golden_load(fm_golden *out, const char *path);
 void      fm_golden_fini(fm_golden *g);
 
-/* Ids below, and logits as many as, the vocabulary. */
-fm_status fm_golden_check(const fm_golden *g, const char *path, int vocab);
+/* Ids below, and logits as many as, the vocabulary; routes as the model has layers and experts. */
+fm_status fm_golden_check(const fm_golden *g, const char *path, const fm_model_config *c);
 
 #endif

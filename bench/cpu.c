@@ -101,6 +101,7 @@ static fm_status measure_all(const arguments *a)
     fm_status rc       = FM_OK;
     report.pinned      = fm_threads_pin(team) == n_thread;
     FM_GO(fm_limits_measure(&report.limits, n_thread));
+    m.roof = fm_roof_of(&report.limits);
     fm_report_head(&report);
     if (report.limits.fed > 0)
         fm_report_fact(&report, "bf16 peak with operands from L1", report.limits.fed * 1e-9,

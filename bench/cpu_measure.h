@@ -8,6 +8,7 @@
 
 typedef struct {
     fm_report  *report;
+    fm_roof     roof; /* of this machine */
     const char *model;
     const char *only; /* NULL: every group */
     int         quick;

@@ -72,7 +72,7 @@ static void report(const trial *t, const char *group, const char *name, double s
                    const fm_shape *shape)
 {
     fm_report     *r     = t->m->report;
-    const fm_bound bound = fm_bound_step(fm_engine_config(t->e), shape, &r->limits);
+    const fm_bound bound = fm_bound_step(fm_engine_config(t->e), shape, &t->m->roof);
     fm_result      x     = {.group = group, .seconds = seconds, .bound = bound.seconds,
                             .work = shape->n_seq * shape->n_row, .unit = "tok/s"};
     snprintf(x.name, sizeof x.name, "%s", name);
@@ -90,7 +90,7 @@ static fm_status measure_prefill(trial *t)
     }
     report(t, "prefill", "2048 tokens", best, &shape);
     const double flops =
-        fm_bound_step(fm_engine_config(t->e), &shape, &t->m->report->limits).cost.flops;
+        fm_bound_step(fm_engine_config(t->e), &shape, &t->m->roof).cost.flops;
     fm_report_fact(t->m->report, "prefill 2048, share of bf16 peak",
                    100 * flops / best / t->m->report->limits.peak, "%");
     return FM_OK;

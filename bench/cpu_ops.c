@@ -66,11 +66,11 @@ static void run_gemm(void *ctx)
 static void measure_one_gemm(const fm_measuring *m, gemm_job *j)
 {
     const int     n_product = products_per_go(j);
-    const fm_cost cost      = fm_cost_matrix(j->m, j->n, j->k);
+    const fm_cost cost      = fm_cost_product(&m->roof, j->m, j->n, j->k);
     fm_result     x = {.group = "gemm", .unit = "GFLOP/s", .work = cost.flops * 1e-9};
     snprintf(x.name, sizeof x.name, "m=%d n=k=%d", j->m, j->n);
     x.seconds = fm_fastest(m, run_gemm, j) / n_product;
-    x.bound   = fm_cost_seconds(cost, &m->report->limits);
+    x.bound   = fm_cost_seconds(cost, &m->roof);
     fm_report_add(m->report, &x);
 }
 
@@ -143,14 +143,14 @@ void fm_measure_experts(const fm_measuring *m, fm_stand *s)
               s->limits.n_thread);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const fm_shape shape = {.n_seq = rows[i], .n_row = 1, .generated = 1};
-        const fm_cost  cost  = fm_cost_experts(&s->config, rows[i]);
+        const fm_cost  cost  = fm_cost_experts(&m->roof, &s->config, rows[i]);
         layer_job      j     = {s, 0};
         fm_result      x     = {.group = "experts", .unit = "GFLOP/s", .work = cost.flops * 1e-9};
         fm_stand_shape(s, &shape);
         draw_experts(s, rows[i]);
         snprintf(x.name, sizeof x.name, "%d tokens", rows[i]);
         x.seconds = fm_fastest(m, run_experts, &j);
-        x.bound   = fm_cost_seconds(cost, &m->report->limits);
+        x.bound   = fm_cost_seconds(cost, &m->roof);
         fm_report_add(m->report, &x);
     }
 }
@@ -165,7 +165,7 @@ static void run_attention(void *ctx)
 
 static void measure_one_attention(const fm_measuring *m, fm_stand *s, const fm_shape *shape)
 {
-    const fm_cost cost = fm_cost_attention(&s->config, shape);
+    const fm_cost cost = fm_cost_attention(&m->roof, &s->config, shape);
     layer_job     j    = {s, 0};
     fm_result     x    = {.group = shape->generated ? "attention, generated" : "attention, prompt",
                           .unit = "GFLOP/s", .work = cost.flops * 1e-9};
@@ -174,7 +174,7 @@ static void measure_one_attention(const fm_measuring *m, fm_stand *s, const fm_s
         snprintf(x.name, sizeof x.name, "%d x %d keys", shape->n_seq, shape->pos0 + 1);
     else snprintf(x.name, sizeof x.name, "%d tokens from %d", shape->n_row, shape->pos0);
     x.seconds = fm_fastest(m, run_attention, &j);
-    x.bound   = fm_cost_seconds(cost, &m->report->limits);
+    x.bound   = fm_cost_seconds(cost, &m->roof);
     fm_report_add(m->report, &x);
 }
 
@@ -208,7 +208,7 @@ static void run_forward(void *ctx)
 static void measure_one_pass(const fm_measuring *m, fm_stand *s, const fm_shape *shape,
                              const char *title)
 {
-    const fm_bound bound = fm_bound_step(&s->config, shape, &m->report->limits);
+    const fm_bound bound = fm_bound_step(&s->config, shape, &m->roof);
     layer_job      j     = {s, 0};
     fm_profile     p, best = {0};
     double         least = HUGE_VAL;

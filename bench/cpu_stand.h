@@ -7,7 +7,7 @@
 #ifndef FM_BENCH_CPU_STAND_H
 #define FM_BENCH_CPU_STAND_H
 
-#include "bench/cpu_bound.h"
+#include "bench/bound.h"
 #include "llm/op/run.h"
 
 typedef struct {

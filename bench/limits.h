@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "base/status.h"
+#include "bench/roof.h"
 
 typedef struct {
     int    n_thread;
@@ -17,6 +18,11 @@ typedef struct {
     double peak; /* FLOP per second of the bf16 product, all threads at once */
     double fed;  /* the same with operands from L1, as a rule; 0 unless AMX */
 } fm_limits;
+
+static inline fm_roof fm_roof_of(const fm_limits *l)
+{
+    return (fm_roof){.bandwidth = l->read, .bf16 = l->peak};
+}
 
 /* Bytes per second when all threads of the team read the arena, each a share
  * of it: the best of several passes and of one, two and four streams a thread. */

@@ -172,7 +172,7 @@ static fm_status write_files(const arguments *a, const fm_gpu_report *r)
 
 static int measure_all(const arguments *a)
 {
-    fm_gpu_report r  = {.commit = a->commit, .ceilings = fm_gpu_usual};
+    fm_gpu_report r  = {.commit = a->commit, .ceilings = fm_roof_h200};
     int           rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof sections / sizeof *sections; i++) {
         const section *s = &sections[i];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "bench/cuda/bound.h"
+#include "bench/bound.h"
 #include "bench/cuda/model.h"
 #include "bench/cuda/model_profile.h"
 #include "bench/cuda/sections.h"
@@ -32,7 +32,7 @@ static fm_gpu_result result(const char *name, const char *how, int T, double us)
 static void send_pass(const fm_gpu_stand *s, const char *name, const char *how,
                       const fm_shape *shape, double us)
 {
-    const fm_bound b = fm_gpu_bound(&s->config, shape, stand_ceilings());
+    const fm_bound b = fm_bound_step(&s->config, shape, stand_ceilings());
     fm_gpu_result  x = result(name, how, shape->n_seq * shape->n_row, us);
     x.bytes          = b.cost.bytes;
     x.flop           = b.cost.flops;
@@ -184,7 +184,7 @@ static void count_experts(const fm_gpu_stand *s, int T)
 static void send_profile(const fm_gpu_stand *s, const char *how, const fm_shape *shape,
                          const double us[FM_N_OP])
 {
-    const fm_bound b   = fm_gpu_bound(&s->config, shape, stand_ceilings());
+    const fm_bound b   = fm_bound_step(&s->config, shape, stand_ceilings());
     const int      T   = shape->n_seq * shape->n_row;
     double         sum = 0;
     for (fm_op op = 0; op < FM_N_OP; op++) {

@@ -5,7 +5,7 @@
 #ifndef FM_BENCH_CUDA_MODEL_STAND_H
 #define FM_BENCH_CUDA_MODEL_STAND_H
 
-#include "bench/cpu_bound.h"
+#include "bench/bound.h"
 #include "device/cuda/graph.h"
 #include "device/cuda/stream.h"
 #include "llm/load/source.h"

@@ -8,7 +8,7 @@
 #define FM_BENCH_CUDA_REPORT_H
 
 #include "base/status.h"
-#include "bench/cuda/ceilings.h"
+#include "bench/roof.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     const char     *commit;
     char            gpu[64];
-    fm_gpu_ceilings ceilings;
+    fm_roof ceilings;
     fm_gpu_result  *result;
     int             n, cap;
     char            fault[512]; /* sections that did not end well, and why */

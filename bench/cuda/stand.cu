@@ -20,7 +20,7 @@ static const double GRAPH_US = 350, SAMPLING_US = 120e3, WARM_CLOCK_US = 150e3;
 static cudaDeviceProp  gpu;
 static const char     *section;
 static double          deadline;
-static fm_gpu_ceilings ceilings;
+static fm_roof ceilings;
 static int             results;
 
 static cudaEvent_t mark[STAND_MARKS];
@@ -108,7 +108,7 @@ static void warm_clocks(void)
     stand_free(p);
 }
 
-void stand_open(const char *name, double seconds, const fm_gpu_ceilings *c, int fd)
+void stand_open(const char *name, double seconds, const fm_roof *c, int fd)
 {
     int n    = 0;
     section  = name;
@@ -134,7 +134,7 @@ int stand_sm(void) { return gpu.multiProcessorCount; }
 
 int stand_is_over(void) { return fm_now() >= deadline; }
 
-const fm_gpu_ceilings *stand_ceilings(void) { return &ceilings; }
+const fm_roof *stand_ceilings(void) { return &ceilings; }
 
 /* --- time ------------------------------------------------------------------- */
 

@@ -19,10 +19,10 @@ extern "C" {
 enum { STAND_NO_GPU = 2 }; /* exit status of a process that found none */
 
 /* The section that measures for `seconds` and sends its results to `fd`. */
-void stand_open(const char *section, double seconds, const fm_gpu_ceilings *c, int fd);
+void stand_open(const char *section, double seconds, const fm_roof *c, int fd);
 int  stand_sm(void);      /* multiprocessors */
 int  stand_is_over(void); /* its time */
-const fm_gpu_ceilings *stand_ceilings(void);
+const fm_roof *stand_ceilings(void);
 void                   stand_need(fm_status s);
 
 /* --- memory ----------------------------------------------------------------- */

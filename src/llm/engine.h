@@ -59,4 +59,8 @@ void fm_engine_cancel_all(fm_engine *e);
  * was but for the prompt.  For comparing with goldens. */
 fm_status fm_engine_score(fm_engine *e, const int32_t *token, int n, int n_prompt, float *logits);
 
+/* The run behind the engine, for hooks that look at what ops write (op/hook.h); NULL: it is not
+ * all in this process's memory, but on a GPU or on several ranks. */
+struct fm_run *fm_engine_run(fm_engine *e);
+
 #endif

@@ -34,7 +34,7 @@ void stand_need(fm_status s)
 
 int stand_is_over(void) { return 0; }
 
-const fm_gpu_ceilings *stand_ceilings(void) { return &fm_gpu_usual; }
+const fm_roof *stand_ceilings(void) { return &fm_roof_h200; }
 
 void stand_marks_reset(void) { n_mark = 0; }
 

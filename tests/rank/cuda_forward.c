@@ -34,11 +34,11 @@
 
 static const struct {
     const char *name, *overrides;
-    int         vocab, kv_e4m3;
+    int         vocab, n_expert, kv_e4m3;
 } models[] = {
-    {"odd", "{" ODD "}", 50, 0},
-    {"fp8, KV in 8 bits", "{" ODD FP8 "}", 50, 1},
-    {"no shared expert, no q_lora", "{" EVEN "}", 128, 0},
+    {"odd", "{" ODD "}", 50, 6, 0},
+    {"fp8, KV in 8 bits", "{" ODD FP8 "}", 50, 6, 1},
+    {"no shared expert, no q_lora", "{" EVEN "}", 128, 8, 0},
 };
 
 enum { MAX_OUTS = 8 }; /* of a text in a step */
@@ -215,10 +215,13 @@ static void run_steps(part *p, const steps *s, int group, const layout *l, int m
     for (int k = 0; k < N_STEP; k++) steps_batch_free(&b[k]);
 }
 
-static void together(int model, const steps *s, const layout *l)
+/* `dealt`: experts lie anyhow, some of them twice; otherwise evenly. */
+static void together(int model, const steps *s, const layout *l, int dealt)
 {
-    const fm_shard shard = layout_shard(l, fm_world_comm(w)->rank, 4);
-    fm_ranks       ranks = layout_ranks(l, w, &shard);
+    fm_shard        shard = layout_shard(l, fm_world_comm(w)->rank, 4);
+    fm_ranks        ranks = layout_ranks(l, w, &shard);
+    fm_placement   *where = dealt ? layout_placement(l, w, models[model].n_expert) : NULL;
+    shard.placement       = where;
     const part_wish wish = {.overrides = models[model].overrides,
                             .shard     = &shard,
                             .steps     = s,
@@ -231,6 +234,7 @@ static void together(int model, const steps *s, const layout *l)
     part_open(&p, w, &wish);
     run_steps(&p, s, shard.group.index, l, model);
     part_close(&p);
+    fm_placement_destroy(where);
     layout_ranks_close(&ranks);
 }
 
@@ -245,7 +249,8 @@ static int every_layout(int model, const steps *s, int n_rank)
                 if (n_rank % tp || tp % groups || tp % ep) continue;
                 const layout l = {
                     tp, n_rank / tp, groups, ep, 1 + n % (2 * n_rank / tp), (n + model) % 2};
-                if (is_thorough || n % n_rank == model % n_rank) together(model, s, &l), n_run++;
+                if (is_thorough || n % n_rank == model % n_rank)
+                    together(model, s, &l, (n + model) / 2 % 2), n_run++;
                 n++;
             }
     return n_run;

@@ -36,15 +36,15 @@
 static const struct {
     const char *name, *overrides;
     fm_dtype    act;
-    int         vocab, longest; /* rows of a prompt chunk */
+    int         vocab, n_expert, longest; /* rows of a prompt chunk */
 } models[] = {
-    {"bf16", "{" SMALL "}", FM_BF16, 500, 40},
-    {"fp8", "{" SMALL FP8 "}", FM_BF16, 500, 40},
-    {"f32", "{" SMALL "}", FM_F32, 500, 8},
+    {"bf16", "{" SMALL "}", FM_BF16, 500, 16, 40},
+    {"fp8", "{" SMALL FP8 "}", FM_BF16, 500, 16, 40},
+    {"f32", "{" SMALL "}", FM_F32, 500, 16, 8},
     {"no q_lora, no shared expert", "{" SMALL ",\"q_lora_rank\":null,\"n_shared_experts\":null}",
-     FM_BF16, 500, 40},
-    {"odd", "{" ODD "}", FM_BF16, 50, 40},
-    {"odd, several passes of rows", "{" ODD "}", FM_BF16, 50, 900},
+     FM_BF16, 500, 16, 40},
+    {"odd", "{" ODD "}", FM_BF16, 50, 5, 40},
+    {"odd, several passes of rows", "{" ODD "}", FM_BF16, 50, 5, 900},
 };
 
 typedef struct {
@@ -169,14 +169,18 @@ static void run_steps(part *p, const steps *s, const fm_shard *shard, const layo
     for (int k = 0; k < N_STEP; k++) steps_batch_free(&b[k]);
 }
 
-static void together(int model, const steps *s, const layout *l, int n_layer)
+/* `dealt`: experts lie anyhow, some of them twice; otherwise evenly. */
+static void together(int model, const steps *s, const layout *l, int n_layer, int dealt)
 {
-    const fm_shard shard = layout_shard(l, fm_world_comm(w)->rank, n_layer);
-    fm_ranks       ranks = layout_ranks(l, w, &shard);
-    part p = {0};
+    fm_shard      shard = layout_shard(l, fm_world_comm(w)->rank, n_layer);
+    fm_ranks      ranks = layout_ranks(l, w, &shard);
+    fm_placement *where = dealt ? layout_placement(l, w, models[model].n_expert) : NULL;
+    part          p     = {0};
+    shard.placement     = where;
     open_part(&p, model, &shard, s, l->n_lane, ranks);
     run_steps(&p, s, &shard, l, model);
     close_part(&p);
+    fm_placement_destroy(where);
     layout_ranks_close(&ranks);
 }
 
@@ -188,7 +192,8 @@ static int every_layout(int model, const steps *s, int n_rank)
             for (int ep = 1; ep <= tp; ep++) {
                 if (n_rank % tp || tp % groups || tp % ep) continue;
                 const layout l = {tp, n_rank / tp, groups, ep, 1 + n++ % (2 * n_rank / tp), 0};
-                together(model, s, &l, 4);
+                together(model, s, &l, 4, 0);
+                if (ep > 1) together(model, s, &l, 4, 1);
             }
     return n;
 }

@@ -14,6 +14,10 @@ typedef struct {
 
 fm_shard layout_shard(const layout *l, int rank, int n_layer);
 
+/* Experts dealt to the sets backwards, and every third one to the next set as well; NULL: there
+ * is only one set.  The caller's. */
+fm_placement *layout_placement(const layout *l, fm_world *w, int n_expert);
+
 /* The groups of ranks this one meets, until closed. */
 fm_ranks layout_ranks(const layout *l, fm_world *w, const fm_shard *shard);
 void     layout_ranks_close(fm_ranks *r);

@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/cuda/bound.h"
+#include "bench/bound.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 
-static const fm_gpu_ceilings h200 = {4.3e12, 790e12, 1400e12};
+static const fm_roof h200 = {4.3e12, 790e12, 1400e12, 1};
 
 static fm_model_config shape_of(const char *name, const char *json)
 {
@@ -41,22 +41,13 @@ static void near(double got, double want, double relative, const char *what)
 static fm_bound decode(const fm_model_config *c, int B)
 {
     const fm_shape s = {.n_seq = B, .n_row = 1, .pos0 = 499, .generated = 1, .n_out = B};
-    return fm_gpu_bound(c, &s, &h200);
+    return fm_bound_step(c, &s, &h200);
 }
 
 static fm_bound prefill(const fm_model_config *c, int n)
 {
     const fm_shape s = {.n_seq = 1, .n_row = n, .n_out = 1};
-    return fm_gpu_bound(c, &s, &h200);
-}
-
-static void weights_have_the_published_size(void **state)
-{
-    (void)state;
-    const fm_model_config a = v2_lite(), b = r1_bf16(), c = r1_fp8();
-    near(fm_gpu_weight_bytes(&a), 31.4e9, 0.002, "V2-Lite");
-    near(fm_gpu_weight_bytes(&b), 122.3e9, 0.002, "R1, 8 layers, BF16");
-    near(fm_gpu_weight_bytes(&c), 120.8e9, 0.002, "R1, 13 layers, FP8");
+    return fm_bound_step(c, &s, &h200);
 }
 
 static void decode_steps_have_their_bytes_and_times(void **state)
@@ -113,14 +104,14 @@ static void better_hardware_lowers_the_bound(void **state)
 {
     (void)state;
     const fm_model_config c        = r1_fp8();
-    fm_gpu_ceilings       better[] = {h200, h200, h200};
+    fm_roof       better[] = {h200, h200, h200};
     better[0].bandwidth *= 2, better[1].bf16 *= 2, better[2].fp8 *= 2;
     for (int B = 1; B <= 1024; B *= 4) {
         const fm_shape s = {.n_seq = B, .n_row = 1, .pos0 = 499, .generated = 1, .n_out = B};
-        const double   t = fm_gpu_bound(&c, &s, &h200).seconds;
+        const double   t = fm_bound_step(&c, &s, &h200).seconds;
         for (int i = 0; i < 3; i++) {
-            assert_true(fm_gpu_bound(&c, &s, &better[i]).seconds <= t);
-            assert_true(fm_gpu_bound(&c, &s, &better[i]).seconds >= t / 2);
+            assert_true(fm_bound_step(&c, &s, &better[i]).seconds <= t);
+            assert_true(fm_bound_step(&c, &s, &better[i]).seconds >= t / 2);
         }
     }
 }
@@ -128,7 +119,6 @@ static void better_hardware_lowers_the_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_have_the_published_size),
         cmocka_unit_test(decode_steps_have_their_bytes_and_times),
         cmocka_unit_test(parts_of_a_step_add_up),
         cmocka_unit_test(prefill_waits_for_the_multiplier),

@@ -28,10 +28,10 @@ static void add(fm_gpu_report *r, fm_gpu_result x) { fm_gpu_report_add(r, &x); }
 
 static void measured_ceilings_replace_the_usual_ones(void **state)
 {
-    fm_gpu_report r = {.commit = "c", .ceilings = fm_gpu_usual};
+    fm_gpu_report r = {.commit = "c", .ceilings = fm_roof_h200};
     (void)state;
     add(&r, time_of("linear", FM_GPU_BF16, 1, 0, 1)); /* no ceiling: another section */
-    assert_true(r.ceilings.bf16 == fm_gpu_usual.bf16);
+    assert_true(r.ceilings.bf16 == fm_roof_h200.bf16);
     add(&r, time_of("ceilings", FM_GPU_COPY, 2, 8e6, 0));
     assert_true(r.ceilings.bandwidth == 4e12);
     add(&r, time_of("ceilings", FM_GPU_READ, 2, 6e6, 0)); /* the larger of the two counts */
@@ -48,7 +48,7 @@ static void many_results_are_written_as_json(void **state)
 {
     char          path[] = "/tmp/fathom-report-XXXXXX";
     const int     fd     = mkstemp(path);
-    fm_gpu_report r      = {.commit = "abc", .ceilings = fm_gpu_usual};
+    fm_gpu_report r      = {.commit = "abc", .ceilings = fm_roof_h200};
     fm_gpu_result gpu    = {
            .section = "device", .name = "GPU", .shape = "H200", .value = 132, .unit = "SMs"};
     (void)state;
@@ -79,7 +79,7 @@ static void tables_have_as_many_cells_as_their_heads(void **state)
 {
     char          path[] = "/tmp/fathom-report-XXXXXX", line[512];
     const int     fd     = mkstemp(path);
-    fm_gpu_report r      = {.commit = "abc", .ceilings = fm_gpu_usual};
+    fm_gpu_report r      = {.commit = "abc", .ceilings = fm_roof_h200};
     fm_gpu_result fact   = {.section = "device", .name = "L2", .value = 60, .unit = "MiB"};
     int           rows   = 0;
     (void)state;

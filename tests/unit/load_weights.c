@@ -29,15 +29,15 @@ typedef struct {
     size_t          bytes;
 } model;
 
-static fm_status lay_out(model *m, fm_dtype act)
+static fm_status lay_out_with(model *m, fm_dtype act, int n_mtp)
 {
     fm_source_types types = {m->source, act};
     fm_slab         s     = {0};
-    const fm_weights_want want = {.packing       = m->packing,
-                                  .act           = act,
-                                  .n_mtp_present = fm_source_mtp_layers(m->source, &m->config),
-                                  .dtype_of      = fm_source_dtype_of,
-                                  .ctx           = &types};
+    const fm_weights_want want = {.packing  = m->packing,
+                                  .act      = act,
+                                  .n_mtp    = n_mtp,
+                                  .dtype_of = fm_source_dtype_of,
+                                  .ctx      = &types};
     FM_TRY(fm_weights_layout(&m->w, &m->config, &want, &s));
     fm_weights_fini(&m->w);
     m->bytes = s.used;
@@ -45,6 +45,11 @@ static fm_status lay_out(model *m, fm_dtype act)
     memset(m->slab, 0xa5, m->bytes);
     s = (fm_slab){.base = m->slab, .size = m->bytes};
     return fm_weights_layout(&m->w, &m->config, &want, &s);
+}
+
+static fm_status lay_out(model *m, fm_dtype act)
+{
+    return lay_out_with(m, act, fm_source_mtp_layers(m->source, &m->config));
 }
 
 static fm_status load(model *m, fm_dtype act, int n_thread)
@@ -287,7 +292,7 @@ static void types_follow_the_source(void **state)
     assert_int_equal(l->attn.k_up[0].dtype, FM_BF16);
     assert_int_equal(l->ffn.router.dtype, FM_BF16);
     assert_int_equal(m.w.head.dtype, FM_BF16);
-    assert_int_equal(m.w.n_mtp_present, 0); /* announced, but not in the file */
+    assert_int_equal(m.w.n_mtp, 0); /* announced, but not in the file */
     unload(&m);
 }
 
@@ -457,8 +462,31 @@ static void mtp_layer_is_kept(void **state)
     read_config(&m, FM_TEST_DATA "/v3");
     assert_int_equal(fm_source_open_files(&m.source, d.path), FM_OK);
     assert_int_equal(load(&m, FM_BF16, 2), FM_OK);
-    assert_int_equal(m.w.n_mtp_present, 1);
+    assert_int_equal(m.w.n_mtp, 1);
     assert_int_equal(m.w.mtp[0].eh_proj.k, 256);
+    unload(&m);
+    temp_dir_remove(&d);
+}
+
+static void mtp_layer_takes_no_memory_unless_asked_for(void **state)
+{
+    (void)state;
+    temp_dir d;
+    model    plain = {0}, m = {0};
+    temp_dir_make(&d);
+    rewrite(&d, "v3", with_mtp);
+    read_config(&plain, FM_TEST_DATA "/v3");
+    read_config(&m, FM_TEST_DATA "/v3");
+    assert_int_equal(fm_source_open_files(&plain.source, FM_TEST_DATA "/v3"), FM_OK);
+    assert_int_equal(fm_source_open_files(&m.source, d.path), FM_OK);
+    assert_int_equal(lay_out(&plain, FM_BF16), FM_OK);
+    assert_int_equal(lay_out_with(&m, FM_BF16, 0), FM_OK);
+    assert_int_equal(fm_source_mtp_layers(m.source, &m.config), 1);
+    assert_int_equal(m.bytes, plain.bytes);
+    assert_int_equal(m.w.n_piece, plain.w.n_piece);
+    assert_int_equal(fm_weights_check(&m.w, m.source), FM_OK);
+    assert_int_equal(fm_weights_fill(&m.w, m.source, 1, 0), FM_OK);
+    unload(&plain);
     unload(&m);
     temp_dir_remove(&d);
 }
@@ -580,6 +608,7 @@ int main(void)
         cmocka_unit_test(e8m0_scales),
         cmocka_unit_test(misaligned_source),
         cmocka_unit_test(mtp_layer_is_kept),
+        cmocka_unit_test(mtp_layer_takes_no_memory_unless_asked_for),
         cmocka_unit_test(dummy_with_ragged_panels),
         cmocka_unit_test(faults_are_named),
     };

@@ -116,7 +116,7 @@ static void note_part(const fm_weights *whole, const fm_weights *part)
 static void check_layout(const sizes *n)
 {
     fm_dtype        type = FM_BF16;
-    fm_weights_want want = {.act = FM_BF16, .n_mtp_present = 1, .dtype_of = always, .ctx = &type};
+    fm_weights_want want = {.act = FM_BF16, .n_mtp = 1, .dtype_of = always, .ctx = &type};
     fm_weights      whole, part;
     fm_slab         s = {0};
     memset(held, 0, sizeof held);

@@ -77,7 +77,7 @@ static void pieces_hold_every_parameter(void **state)
         c.n_expert = variant & 2 ? 0 : 4;
         fm_weights w;
         fm_slab    s = {0};
-        assert_int_equal(fm_weights_layout(&w, &c, &(fm_weights_want){.act = FM_BF16, .n_mtp_present = 0, .dtype_of = bf16, .ctx = NULL}, &s), FM_OK);
+        assert_int_equal(fm_weights_layout(&w, &c, &(fm_weights_want){.act = FM_BF16, .n_mtp = 0, .dtype_of = bf16, .ctx = NULL}, &s), FM_OK);
         assert_int_equal(tensor_elements(&w), fm_param_count(&c));
         fm_weights_fini(&w);
     }
@@ -106,13 +106,13 @@ static void names_are_the_checkpoints(void **state)
     };
     fm_weights w;
     fm_slab    s = {0};
-    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = FM_BF16, .n_mtp_present = 1, .dtype_of = bf16, .ctx = NULL}, &s), FM_OK);
+    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = FM_BF16, .n_mtp = 1, .dtype_of = bf16, .ctx = NULL}, &s), FM_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!piece_for(&w, names[i])) fail_msg("nothing asks for %s", names[i]);
     assert_null(piece_for(&w, "model.layers.1.mlp.gate_proj.weight"));
     assert_null(piece_for(&w, "model.layers.0.mlp.gate.weight"));
     assert_null(piece_for(&w, "model.layers.3.embed_tokens.weight"));
-    assert_int_equal(w.n_mtp_present, 1);
+    assert_int_equal(w.n_mtp, 1);
     assert_true(w.mtp[0].layer.ffn.is_moe);
     fm_weights_fini(&w);
 }
@@ -165,14 +165,14 @@ static void check_placing(fm_dtype act, fm_dtype_of_fn *dtype_of)
     fm_weights w;
     int        asked = 0;
     fm_slab    s     = {0};
-    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = act, .n_mtp_present = 1, .dtype_of = dtype_of, .ctx = &asked}, &s), FM_OK);
+    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = act, .n_mtp = 1, .dtype_of = dtype_of, .ctx = &asked}, &s), FM_OK);
     assert_null(w.embed);
     fm_weights_fini(&w);
 
     const size_t bytes = s.used;
     char        *base  = aligned_alloc(64, bytes);
     s                  = (fm_slab){.base = base, .size = bytes};
-    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = act, .n_mtp_present = 1, .dtype_of = dtype_of, .ctx = &asked}, &s), FM_OK);
+    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = act, .n_mtp = 1, .dtype_of = dtype_of, .ctx = &asked}, &s), FM_OK);
     assert_int_equal(s.used, bytes);
 
     range    *r = calloc((size_t)w.n_piece * 8, sizeof *r);
@@ -200,7 +200,7 @@ static void fini_twice(void **state)
     (void)state;
     fm_weights w;
     fm_slab    s = {0};
-    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = FM_BF16, .n_mtp_present = 0, .dtype_of = bf16, .ctx = NULL}, &s), FM_OK);
+    assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = FM_BF16, .n_mtp = 0, .dtype_of = bf16, .ctx = NULL}, &s), FM_OK);
     fm_weights_fini(&w);
     fm_weights_fini(&w);
 }

@@ -73,10 +73,14 @@ static void add_rank(held *h, const fm_layout *l)
 {
     const fm_range heads = fm_shard_heads(&l->shard, &model);
     const fm_range words = fm_shard_outputs(l->shard.attn, model.vocab);
-    const fm_range mine  = fm_shard_experts(&l->shard, &model);
+    fm_placement  *where = NULL;
+    assert_int_equal(fm_placement_create_even(&where, model.n_expert, l->shard.expert.n), FM_OK);
+    assert_int_equal(fm_placement_slots(where, l->shard.expert.index), fm_shard_n_expert(&l->shard, &model));
     for (int i = heads.begin; i < heads.end; i++) h->head[i]++;
     for (int i = words.begin; i < words.end; i++) h->word[i]++;
-    for (int i = mine.begin; i < mine.end; i++) h->expert[i]++;
+    for (int i = 0; i < fm_shard_n_expert(&l->shard, &model); i++)
+        h->expert[fm_placement_expert(where, l->shard.expert.index, i)]++;
+    fm_placement_destroy(where);
 }
 
 static void check_stage(const fm_rank_sizes *s, int first, int world)

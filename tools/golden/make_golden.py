@@ -7,6 +7,10 @@
 The checkpoint is a small DeepSeek V2/V3 one in a single BF16 model.safetensors; --override
 replaces config fields, so that one set of weights serves several routing methods and RoPE
 settings.  Every step is a full forward over everything before it.
+
+`routes` of a case are the experts each token goes to, [MoE layer][token][k].  Beside the exact pass
+runs one that rounds what ops hand to each other to BF16 and takes the exact pass's routes: it says
+how far BF16 arithmetic alone may stray.
 """
 import argparse
 import json
@@ -65,13 +69,23 @@ class Rope:
         return y
 
 
+def exactly(x):
+    return x
+
+
+def to_bf16(x):
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
 def softmax(s):
     e = np.exp(s - s.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
-def route(c, logits, bias):
-    """The k experts of each token and their weights."""
+def route(c, logits, bias, given):
+    """The k experts of each token, or those given, and their weights."""
     method = c.get("topk_method") or ("noaux_tc" if c["model_type"] == "deepseek_v3" else "greedy")
     p = 1 / (1 + np.exp(-logits)) if method == "noaux_tc" else softmax(logits)
     choice = p + bias if bias is not None else p.copy()
@@ -84,26 +98,28 @@ def route(c, logits, bias):
         np.put_along_axis(mask, drop, True, 1)
         choice = np.where(np.repeat(mask, experts // c["n_group"], 1), -np.inf, choice)
     top = np.argsort(-choice, -1, kind="stable")[:, : c["num_experts_per_tok"]]
+    top = top if given is None else given
     w = np.take_along_axis(p, top, 1)
     if c["norm_topk_prob"]:
         w = w / (w.sum(-1, keepdims=True) + 1e-20)
     return top, w * c["routed_scaling_factor"]
 
 
-def forward(c, t, ids):
-    """Logits of the last position."""
+def forward(c, t, ids, rounded=exactly, routes=None):
+    """Logits of the last position, and the routes of every MoE layer."""
     heads, nope = c["num_attention_heads"], c["qk_nope_head_dim"]
     rope_dim, value, latent = c["qk_rope_head_dim"], c["v_head_dim"], c["kv_lora_rank"]
     eps, length = c["rms_norm_eps"], len(ids)
     rope = Rope(c)
     scale = (nope + rope_dim) ** -0.5 * rope.softmax
     hidden = np.triu(np.full((length, length), -np.inf), 1)
-    norm = lambda x, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
+    norm = lambda x, w: rounded(x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w)
     silu = lambda x: x / (1 + np.exp(-x))
+    taken = []
 
     def mlp(name, x):
         gate, up = x @ t(name + "gate_proj.weight").T, x @ t(name + "up_proj.weight").T
-        return (silu(gate) * up) @ t(name + "down_proj.weight").T
+        return rounded(rounded(silu(gate) * up) @ t(name + "down_proj.weight").T)
 
     x = t("model.embed_tokens.weight")[ids]
     for i in range(c["num_hidden_layers"]):
@@ -115,41 +131,54 @@ def forward(c, t, ids):
             q = q @ t(attn + "q_b_proj.weight").T
         else:
             q = h @ t(attn + "q_proj.weight").T
-        q = q.reshape(length, heads, nope + rope_dim)
+        q = rounded(q).reshape(length, heads, nope + rope_dim)
         a = h @ t(attn + "kv_a_proj_with_mqa.weight").T
         kv = norm(a[:, :latent], t(attn + "kv_a_layernorm.weight")) @ t(attn + "kv_b_proj.weight").T
-        kv = kv.reshape(length, heads, nope + value)
+        kv = rounded(kv).reshape(length, heads, nope + value)
         s = np.einsum("ihd,jhd->hij", q[..., :nope], kv[..., :nope])
-        s = s + np.einsum("ihd,jd->hij", rope(q[..., nope:]), rope(a[:, latent:]))
-        o = np.einsum("hij,jhd->ihd", softmax(s * scale + hidden), kv[..., nope:])
-        x = x + o.reshape(length, -1) @ t(attn + "o_proj.weight").T
+        s = s + np.einsum("ihd,jd->hij", rounded(rope(q[..., nope:])), rounded(rope(a[:, latent:])))
+        o = np.einsum("hij,jhd->ihd", rounded(softmax(s * scale + hidden)), kv[..., nope:])
+        x = rounded(x + rounded(o).reshape(length, -1) @ t(attn + "o_proj.weight").T)
 
         h = norm(x, t(layer + "post_attention_layernorm.weight"))
         if i < c["first_k_dense_replace"]:
-            x = x + mlp(layer + "mlp.", h)
+            x = rounded(x + mlp(layer + "mlp.", h))
             continue
         bias = layer + "mlp.gate.e_score_correction_bias"
-        top, w = route(c, h @ t(layer + "mlp.gate.weight").T, t(bias) if bias in t.header else None)
+        top, w = route(c, h @ t(layer + "mlp.gate.weight").T, t(bias) if bias in t.header else None,
+                       routes[len(taken)] if routes else None)
+        taken.append(top)
         y = mlp(layer + "mlp.shared_experts.", h)
         for e in np.unique(top):
             row, slot = np.where(top == e)
             y[row] += w[row, slot][:, None] * mlp(layer + f"mlp.experts.{e}.", h[row])
-        x = x + y
-    return norm(x[-1], t("model.norm.weight")) @ t("lm_head.weight").T
+        x = rounded(x + y)
+    return norm(x[-1], t("model.norm.weight")) @ t("lm_head.weight").T, taken
+
+
+def distance(a, b):
+    return round(float(np.linalg.norm(a - b) / np.linalg.norm(b)), 5)
 
 
 def case(c, t, rng, length, steps):
     ids = [int(i) for i in rng.integers(0, c["vocab_size"], length)]
     out = {"prompt": list(ids), "greedy": [], "margins": []}
+    match = 0
     for step in range(steps):
-        logits = forward(c, t, np.array(ids))
+        logits, routes = forward(c, t, np.array(ids))
+        coarse, _ = forward(c, t, np.array(ids), to_bf16, routes)
         best = np.sort(logits)[-2:]
+        match += int(coarse.argmax() == logits.argmax())
         out["greedy"].append(int(logits.argmax()))
         out["margins"].append(round(float(best[1] - best[0]), 4))
         if step == 0:
             out["logits_first"] = [round(float(v), 6) for v in logits]
+            out["bf16_rel_err_first"] = distance(coarse, logits)
         ids.append(out["greedy"][-1])
     out["logits_last"] = [round(float(v), 6) for v in logits]
+    out["bf16_rel_err_last"] = distance(coarse, logits)
+    out["bf16_argmax_match"] = match
+    out["routes"] = [layer.tolist() for layer in routes]
     return out
 
 

@@ -88,3 +88,8 @@ fm_status fm_engine_score(fm_engine *e, const int32_t *token, int n, int n_promp
     free(s.out);
     return rc;
 }
+
+fm_run *fm_engine_run(fm_engine *e)
+{
+    return e->backend->is_host && e->run->ranks.replica->n_rank == 1 ? e->run : NULL;
+}

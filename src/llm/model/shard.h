@@ -18,6 +18,7 @@
 #define FM_LLM_MODEL_SHARD_H
 
 #include "llm/model/config.h"
+#include "llm/model/placement.h"
 
 typedef struct {
     int index, n; /* the index-th of n parts */
@@ -49,12 +50,14 @@ typedef struct {
     fm_share  expert;  /* of the sets of ranks that have whole experts */
     fm_share  channel; /* of the ranks of such a set */
     fm_range layer;
+    const fm_placement *placement; /* of experts in their sets, borrowed; NULL: even */
 } fm_shard;
 
 static inline fm_shard fm_shard_whole(const fm_model_config *c)
 {
     const fm_share all = {0, 1};
-    return (fm_shard){all, all, all, all, {0, c->n_layer}};
+    return (fm_shard){.attn = all, .group = all, .expert = all, .channel = all,
+                      .layer = {0, c->n_layer}};
 }
 
 static inline fm_range fm_shard_heads(const fm_shard *s, const fm_model_config *c)
@@ -62,9 +65,16 @@ static inline fm_range fm_shard_heads(const fm_shard *s, const fm_model_config *
     return fm_share_of(s->attn, c->n_head, 1);
 }
 
-static inline fm_range fm_shard_experts(const fm_shard *s, const fm_model_config *c)
+/* Experts this rank has, and the most any rank of the stage has. */
+static inline int fm_shard_n_expert(const fm_shard *s, const fm_model_config *c)
 {
-    return fm_share_of(s->expert, c->n_expert, 1);
+    return s->placement ? fm_placement_slots(s->placement, s->expert.index)
+                        : fm_range_len(fm_share_of(s->expert, c->n_expert, 1));
+}
+
+static inline int fm_shard_most_experts(const fm_shard *s, const fm_model_config *c)
+{
+    return s->placement ? s->placement->most_slots : (c->n_expert + s->expert.n - 1) / s->expert.n;
 }
 
 /* Rows of a product whose outputs the ranks of `p` divide. */

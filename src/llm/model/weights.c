@@ -234,17 +234,22 @@ static void attention(layout *l, fm_attn_weights *a)
            fm_shard_outputs(l->shard->attn, D));
 }
 
-/* One array of all experts' matrices, one of all their scales. */
+static fm_mlp_weights *in_slot(const layout *l, fm_mlp_weights *expert, int slot)
+{
+    return &expert[fm_placement_expert(l->shard->placement, l->shard->expert.index, slot)];
+}
+
+/* One array of all own experts' matrices, one of all their scales, by slot. */
 static void place_array(layout *l, fm_mlp_weights *expert, int n, fm_matrix *(*of)(fm_mlp_weights *),
                         int pair)
 {
-    const extent each  = n ? extent_of(l, of(expert), pair) : (extent){0, 0};
+    const extent each  = n ? extent_of(l, of(in_slot(l, expert, 0)), pair) : (extent){0, 0};
     char        *bytes = fm_slab_take(l->slab, (size_t)n * each.bytes);
     float       *scale = fm_slab_take(l->slab, (size_t)n * each.scales * sizeof *scale);
-    for (int e = 0; e < n && bytes; e++) {
-        fm_matrix *m = of(&expert[e]);
-        m->panels    = bytes + (size_t)e * each.bytes;
-        m->scale     = each.scales ? scale + (size_t)e * each.scales : NULL;
+    for (int i = 0; i < n && bytes; i++) {
+        fm_matrix *m = of(in_slot(l, expert, i));
+        m->panels    = bytes + (size_t)i * each.bytes;
+        m->scale     = each.scales ? scale + (size_t)i * each.scales : NULL;
     }
 }
 
@@ -258,31 +263,33 @@ static fm_matrix *down_of(fm_mlp_weights *m)
     return &m->down;
 }
 
-static fm_status alike(const fm_mlp_weights *expert, fm_range mine)
+static fm_status alike(const layout *l, fm_mlp_weights *expert, int n)
 {
-    for (int e = mine.begin; e < mine.end; e++)
-        if (expert[e].gate_up.dtype != expert[mine.begin].gate_up.dtype ||
-            expert[e].down.dtype != expert[mine.begin].down.dtype)
+    for (int i = 1; i < n; i++) {
+        const fm_mlp_weights *a = in_slot(l, expert, 0), *b = in_slot(l, expert, i);
+        if (a->gate_up.dtype != b->gate_up.dtype || a->down.dtype != b->down.dtype)
             return fm_fail(FM_E_NOSUP, "experts %d and %d of a layer are of different types",
-                           mine.begin, e);
+                           (int)(a - expert), (int)(b - expert));
+    }
     return FM_OK;
 }
 
 static void experts(layout *l, fm_mlp_weights *expert)
 {
-    const fm_range mine = fm_shard_experts(l->shard, l->c);
-    const int      one_by_one = l->want->packing == FM_PACK_PANELS;
-    char           name[32];
+    const int n          = fm_shard_n_expert(l->shard, l->c);
+    const int one_by_one = l->want->packing == FM_PACK_PANELS;
+    char      name[32];
 
-    for (int e = mine.begin; l->rc == FM_OK && e < mine.end; e++) {
-        snprintf(name, sizeof name, "mlp.experts.%d.", e);
-        if (one_by_one) mlp(l, &expert[e], name, l->c->moe_inter, l->shard->channel);
-        else want_mlp(l, &expert[e], name, l->c->moe_inter, l->shard->channel);
+    for (int i = 0; l->rc == FM_OK && i < n; i++) {
+        fm_mlp_weights *e = in_slot(l, expert, i);
+        snprintf(name, sizeof name, "mlp.experts.%d.", (int)(e - expert));
+        if (one_by_one) mlp(l, e, name, l->c->moe_inter, l->shard->channel);
+        else want_mlp(l, e, name, l->c->moe_inter, l->shard->channel);
     }
     if (one_by_one || l->rc != FM_OK) return;
-    l->rc = alike(expert, mine);
-    place_array(l, expert + mine.begin, fm_range_len(mine), gate_up_of, 1);
-    place_array(l, expert + mine.begin, fm_range_len(mine), down_of, 0);
+    l->rc = alike(l, expert, n);
+    place_array(l, expert, n, gate_up_of, 1);
+    place_array(l, expert, n, down_of, 0);
 }
 
 static void moe(layout *l, fm_ffn_weights *f)
@@ -343,24 +350,34 @@ static void head(layout *l)
           fm_shard_outputs(l->shard->attn, c->vocab));
 }
 
+static fm_status find_placement(const layout *l)
+{
+    fm_weights *w = l->w;
+    if (!l->c->n_expert || w->shard.placement) return FM_OK;
+    FM_TRY(fm_placement_create_even(&w->even, l->c->n_expert, w->shard.expert.n));
+    w->shard.placement = w->even;
+    return FM_OK;
+}
+
 fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config,
                             const fm_weights_want *want, fm_slab *slab)
 {
     const fm_shard  all   = fm_shard_whole(config);
     const fm_shard *shard = want->shard ? want->shard : &all;
-    layout l = {.w = w, .c = config, .shard = shard, .want = want, .slab = slab, .rc = FM_OK};
+    layout l = {.w = w, .c = config, .shard = &w->shard, .want = want, .slab = slab, .rc = FM_OK};
 
     const int n_layer = fm_range_len(shard->layer);
-    const int n_mtp   = fm_shard_is_last(shard, config) ? want->n_mtp_present : 0;
+    const int n_mtp   = fm_shard_is_last(shard, config) ? want->n_mtp : 0;
 
     *w       = (fm_weights){.config  = config,
                             .packing = want->packing,
                             .shard   = *shard,
                             .act     = want->act,
                             .n_head  = fm_range_len(fm_shard_heads(shard, config))};
+    l.rc     = find_placement(&l);
     w->layer = heap(&l, (size_t)n_layer, sizeof *w->layer);
     w->mtp   = heap(&l, (size_t)n_mtp, sizeof *w->mtp);
-    if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp_present = n_mtp;
+    if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp = n_mtp;
 
     if (fm_shard_is_first(shard)) embedding(&l);
     for (int i = 0; l.rc == FM_OK && i < n_layer; i++)
@@ -382,9 +399,10 @@ static void layer_fini(fm_layer_weights *w)
 void fm_weights_fini(fm_weights *w)
 {
     for (int i = 0; w->layer && i < w->n_layer; i++) layer_fini(&w->layer[i]);
-    for (int i = 0; w->mtp && i < w->n_mtp_present; i++) layer_fini(&w->mtp[i].layer);
+    for (int i = 0; w->mtp && i < w->n_mtp; i++) layer_fini(&w->mtp[i].layer);
     free(w->layer);
     free(w->mtp);
     free(w->piece);
+    fm_placement_destroy(w->even);
     *w = (fm_weights){0};
 }

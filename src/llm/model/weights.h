@@ -60,7 +60,7 @@ typedef struct {
     fm_mlp_weights mlp;      /* dense layer, or the shared expert (inter = 0: none) */
     fm_matrix      router;   /* [E, D] */
     float         *bias;     /* [E] e_score_correction_bias; NULL unless noaux_tc */
-    fm_mlp_weights *expert;  /* [E]; those of other ranks are empty */
+    fm_mlp_weights *expert;  /* [E]; those of other ranks are empty; this rank's lie in slot order */
 } fm_ffn_weights;
 
 typedef struct {
@@ -68,7 +68,7 @@ typedef struct {
     fm_ffn_weights  ffn;
 } fm_layer_weights;
 
-/* The MTP layer, kept for speculation: u = eh_proj [enorm(embed); hnorm(h)]. */
+/* An MTP layer, for speculation: u = eh_proj [enorm(embed); hnorm(h)]. */
 typedef struct {
     float           *enorm, *hnorm, *norm; /* [D] */
     fm_matrix        eh_proj;              /* [D, 2D] */
@@ -78,7 +78,8 @@ typedef struct {
 typedef struct {
     const fm_model_config *config; /* borrowed */
     fm_packing        packing;
-    fm_shard          shard;
+    fm_shard          shard;   /* its placement is there where the model has experts */
+    fm_placement     *even;    /* that placement, where the caller gave none */
     fm_dtype          act;     /* FM_BF16, or FM_F32 in the reference arithmetic */
     int               n_head;  /* this rank's */
     int               n_layer; /* this rank's */
@@ -86,8 +87,8 @@ typedef struct {
     fm_layer_weights *layer;   /* [n_layer] */
     float            *norm;    /* [D] */
     fm_matrix         head;    /* [V, D]; n = 0: another rank's */
-    fm_mtp_weights   *mtp;   /* [n_mtp_present] */
-    int               n_mtp_present;
+    fm_mtp_weights   *mtp;   /* [n_mtp] */
+    int               n_mtp;
 
     struct fm_piece *piece;  /* [n_piece] what fills it */
     int              n_piece, cap_piece;
@@ -122,7 +123,8 @@ typedef struct {
     const fm_shard *shard; /* NULL: the whole model */
     fm_packing      packing;
     fm_dtype        act;
-    int             n_mtp_present; /* how many MTP layers the checkpoint really has */
+    int             n_mtp; /* MTP layers to lay out and load, for who drafts with them; at most what
+                            * the checkpoint has (fm_source_mtp_layers) */
     fm_dtype_of_fn *dtype_of;
     void           *ctx;
 } fm_weights_want;

@@ -121,9 +121,8 @@ static double layer_cost(const fm__layer_costs *c, const fm_layer_weights *w)
     for (int h = 0; h < fm_range_len(head); h++)
         sum += cost_of(price, &a->k_up_t[h]) + cost_of(price, &a->v_up[h]);
     if (!w->ffn.is_moe) return sum;
-    double         experts = 0;
-    const fm_range mine    = fm_shard_experts(c->shard, c->config);
-    for (int i = mine.begin; i < mine.end; i++)
+    double experts = 0; /* those of other ranks are empty and cost nothing */
+    for (int i = 0; i < c->config->n_expert; i++)
         experts += mlp_cost(c->price->expert, &w->ffn.expert[i]);
     return sum + cost_of(price, &w->ffn.router) + experts * share_touched(c->config, c->n_row);
 }

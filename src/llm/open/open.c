@@ -224,12 +224,11 @@ static fm_status cut_stages(opening *p)
 fm_status fm__open_lay_out(opening *p, fm_weights *w, fm_packing packing, fm_slab *slab)
 {
     fm_engine            *e    = p->e;
-    const fm_weights_want want = {.shard         = &e->layout.shard,
-                                  .packing       = packing,
-                                  .act           = p->act,
-                                  .n_mtp_present = fm_source_mtp_layers(e->source, &e->config),
-                                  .dtype_of      = fm_source_dtype_of,
-                                  .ctx           = &p->types};
+    const fm_weights_want want = {.shard    = &e->layout.shard,
+                                  .packing  = packing,
+                                  .act      = p->act,
+                                  .dtype_of = fm_source_dtype_of,
+                                  .ctx      = &p->types};
     return e->model->weights(w, &e->config, &want, slab);
 }
 

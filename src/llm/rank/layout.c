@@ -87,10 +87,10 @@ fm_status fm_layout_make(fm_layout *out, const fm_rank_sizes *size, const fm_mod
     return FM_OK;
 }
 
-static void print_range(fm_str *out, const char *what, fm_range r, int all)
+static void print_share(fm_str *out, const char *what, int n, int all)
 {
-    if (fm_range_len(r) == all) fm_str_printf(out, "  %s all %d", what, all);
-    else fm_str_printf(out, "  %s %d of %d", what, fm_range_len(r), all);
+    if (n == all) fm_str_printf(out, "  %s all %d", what, all);
+    else fm_str_printf(out, "  %s %d of %d", what, n, all);
 }
 
 void fm_layout_print(const fm_layout *l, const fm_range *stage, const fm_model_config *c,
@@ -107,8 +107,8 @@ void fm_layout_print(const fm_layout *l, const fm_range *stage, const fm_model_c
             fm_str_printf(out, "  layers %d-%d\n", stage[p].begin, stage[p].end - 1);
         }
     fm_str_puts(out, "  each rank has");
-    print_range(out, "heads", fm_shard_heads(&l->shard, c), c->n_head);
-    if (c->n_expert) print_range(out, "experts", fm_shard_experts(&l->shard, c), c->n_expert);
+    print_share(out, "heads", fm_range_len(fm_shard_heads(&l->shard, c)), c->n_head);
+    if (c->n_expert) print_share(out, "experts", fm_shard_n_expert(&l->shard, c), c->n_expert);
     if (c->n_expert && l->shard.channel.n > 1)
         fm_str_printf(out, "  of each 1/%d", l->shard.channel.n);
     if (l->n_group > 1)

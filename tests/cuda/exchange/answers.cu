@@ -32,6 +32,30 @@ static span both(span a, span b)
     return s;
 }
 
+/* Which experts each set has. */
+typedef std::vector<ints> sets_of_experts;
+
+static sets_of_experts even(int n_set, int n_expert)
+{
+    sets_of_experts s((size_t)n_set);
+    for (int q = 0; q < n_set; q++)
+        for (int e = part(q, n_set, n_expert, 1).begin; e < part(q, n_set, n_expert, 1).end; e++)
+            s[(size_t)q].push_back(e);
+    return s;
+}
+
+static fm_placement *placement_of(const sets_of_experts &sets, int n_expert)
+{
+    fm_placement *p = NULL;
+    ints          n, all;
+    for (const ints &set : sets) {
+        n.push_back((int)set.size());
+        all.insert(all.end(), set.begin(), set.end());
+    }
+    FM_CHECK(fm_placement_create(&p, n_expert, (int)sets.size(), n.data(), all.data()) == FM_OK);
+    return p;
+}
+
 /* Rows of several groups in passes, with what every expert answers. */
 struct stage {
     int    D = 160, E = 6, K = 3, n_group, n_set, n_attn, n_channel;
@@ -39,9 +63,11 @@ struct stage {
     ints   first;               /* [n_group+1] */
     ints   expert;
     floats weight, answer; /* answer [row, slot, D] */
+    const fm_placement *where;
 
-    stage(int groups, int attn, int sets, const ints &rows)
-        : n_group(groups), n_set(sets), n_attn(attn), n_channel(groups * attn / sets)
+    stage(int groups, int attn, const fm_placement *placement, const ints &rows)
+        : n_group(groups), n_set(placement->n_set), n_attn(attn),
+          n_channel(groups * attn / placement->n_set), where(placement)
     {
         fm_numbers r(9);
         first.push_back(0);
@@ -59,29 +85,44 @@ struct stage {
     }
     int items_most() const
     {
-        return std::min(K, (E + n_set - 1) / n_set);
+        return std::min(K, where->most_slots);
+    }
+    /* Slot of pair i of the pass in a set, or -1. */
+    int slot_in(int set, int i) const
+    {
+        const int e = expert[(size_t)(row0 * K + i)];
+        if (e < 0) return -1;
+        const fm_expert_copy c = fm_placement_copy(where, e, row0 + i / K);
+        return c.set == set ? c.slot : -1;
     }
 };
 
 /* What one rank has on its device. */
 struct rank_of {
     fm_cuda_travel     t = {};
-    fm_device<int32_t> d_first, d_expert, key, count, key_first, row, place, block, n_block;
+    fm_device<int32_t> d_first, d_expert, key, own, count, key_first, row, place, block, n_block;
+    fm_device<int32_t> copy0, copy; /* the placement's */
     ints               counts; /* [group][set] */
 
     rank_of(const stage &s, int me, int most, bool rows)
-        : d_first(s.first), d_expert(pass_of(s)), key(slots(s)),
+        : d_first(s.first), d_expert(pass_of(s)), key(slots(s)), own(slots(s)),
           count((size_t)(s.n_group * s.n_set)), key_first((size_t)(s.n_group * s.n_set + 1)),
-          row(slots(s)), place(slots(s)), block((slots(s) + 64) * 3), n_block(1)
+          row(slots(s)), place(slots(s)), block((slots(s) + 64) * 3), n_block(1),
+          copy0(ints(s.where->copy0, s.where->copy0 + s.E + 1)),
+          copy(ints((int32_t *)s.where->copy, (int32_t *)(s.where->copy + s.where->copy0[s.E])))
     {
         t.group_row0 = d_first.data(), t.expert = d_expert.data();
-        t.row0 = s.row0, t.n_row = s.n_row, t.top_k = s.K, t.n_expert = s.E, t.D = s.D;
+        t.row0 = s.row0, t.n_row = s.n_row, t.top_k = s.K, t.D = s.D;
+        t.where = {copy0.data(), (const fm_expert_copy *)copy.data()};
         t.n_group = s.n_group, t.n_set = s.n_set, t.n_channel = s.n_channel, t.n_attn = s.n_attn;
         t.group = me / s.n_attn, t.attn = me % s.n_attn;
         t.set = me / s.n_channel, t.channel = me % s.n_channel;
         t.most_items = most, t.as_rows = rows;
-        t.key_first = key_first.data(), t.key_place = place.data();
-        FM_CHECK(fm_cuda_answer_keys(&t, key.data(), NULL) == FM_OK);
+        t.key = key.data(), t.key_first = key_first.data(), t.key_place = place.data();
+        FM_CHECK(fm_cuda_answer_keys(&t, key.data(), own.data(), NULL) == FM_OK);
+        ints slot;
+        for (int i = 0; i < s.n_row * s.K; i++) slot.push_back(s.slot_in(t.set, i));
+        FM_CHECK_EQUAL(own.host(), slot);
         fm_cuda_pairs_args a = {};
         a.expert = key.data(), a.count = count.data(), a.offset = key_first.data();
         a.pair_row = row.data(), a.pair_of = place.data(), a.block = block.data();
@@ -115,14 +156,14 @@ struct rank_of {
 /* The own columns of the own experts' answers, pairs in an arbitrary order. */
 static floats send(const stage &s, const rank_of &r)
 {
-    const span mine = part(r.t.channel, s.n_channel, s.D, 32), own = part(r.t.set, s.n_set, s.E, 1);
+    const span mine = part(r.t.channel, s.n_channel, s.D, 32);
     floats     out;
     ints       pair_of;
     const floats weight(s.weight.begin() + s.row0 * s.K, s.weight.end());
     int          n_pair = 0;
     for (int i = s.n_row * s.K - 1; i >= 0; i--) {
         const size_t at = (size_t)(s.row0 * s.K + i);
-        const int    e = s.expert[at], is_own = e >= own.begin && e < own.end;
+        const int    is_own = s.slot_in(r.t.set, i) >= 0;
         pair_of.insert(pair_of.begin(), is_own ? n_pair++ : -1);
         if (is_own)
             out.insert(out.end(), s.answer.begin() + (ptrdiff_t)at * s.D + mine.begin,
@@ -208,35 +249,42 @@ static void carry(const stage &s, int most, bool rows, bool more)
     for (rank_of *r : rank) delete r;
 }
 
-static void every_way(int groups, int attn, int sets, const ints &rows)
+static void every_way(int groups, int attn, const sets_of_experts &sets, const ints &rows)
 {
-    stage whole(groups, attn, sets, rows);
+    fm_placement *where = placement_of(sets, 6);
+    stage         whole(groups, attn, where, rows);
     stage later = whole; /* the second of two passes, which begins within a group */
     later.row0  = 3, later.n_row -= 3;
     for (const stage *s : {&whole, &later}) {
         carry(*s, 0, false, false);
         carry(*s, s->items_most(), false, true);
-        if (sets == 1) carry(*s, 0, true, true);
+        if (sets.size() == 1) carry(*s, 0, true, true);
     }
+    fm_placement_destroy(where);
 }
 
 FM_TEST(one_set_and_groups)
 {
-    every_way(4, 1, 1, {2, 0, 5, 3});
+    every_way(4, 1, even(1, 6), {2, 0, 5, 3});
 }
 FM_TEST(a_set_for_each_rank)
 {
-    every_way(4, 1, 4, {4, 3, 0, 1});
+    every_way(4, 1, even(4, 6), {4, 3, 0, 1});
 }
 FM_TEST(sets_that_divide_experts)
 {
-    every_way(2, 2, 2, {5, 2});
+    every_way(2, 2, even(2, 6), {5, 2});
 }
 FM_TEST(sets_across_one_group)
 {
-    every_way(1, 4, 2, {7});
+    every_way(1, 4, even(2, 6), {7});
 }
 FM_TEST(three_uneven_parts)
 {
-    every_way(3, 1, 3, {3, 1, 4});
+    every_way(3, 1, even(3, 6), {3, 1, 4});
+}
+FM_TEST(experts_in_any_order_with_copies)
+{
+    every_way(3, 1, {{5, 0, 3}, {1, 3}, {4, 2, 0, 3}}, {3, 1, 4});
+    every_way(2, 2, {{5, 4, 3, 2, 1, 0}, {0, 1, 2, 3, 4, 5}}, {5, 2});
 }

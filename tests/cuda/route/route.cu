@@ -149,15 +149,12 @@ static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int bloc
     return s;
 }
 
-/* `first`: experts before it are other ranks'. */
-static void check_pairs(const ints &expert, int top_k, int n_expert, int block_rows, int first = 0,
+static void check_pairs(const ints &expert, int top_k, int n_expert, int block_rows,
                         bool chunks = true)
 {
     const sorted want = sort_plainly(expert, top_k, n_expert, block_rows);
     const size_t n = expert.size(), max_block = n / (size_t)block_rows + (size_t)n_expert;
-    ints         numbered(expert);
-    for (int32_t &e : numbered) e += first;
-    fm_device<int32_t> d_expert(numbered), count((size_t)n_expert), offset((size_t)n_expert + 1),
+    fm_device<int32_t> d_expert(expert), count((size_t)n_expert), offset((size_t)n_expert + 1),
         pair_row(n), pair_of(n), block(max_block * 3), n_block(1),
         scratch((n / 1024 + 1) * (size_t)n_expert);
     const fm_cuda_pairs_args a = {d_expert.data(),
@@ -171,8 +168,7 @@ static void check_pairs(const ints &expert, int top_k, int n_expert, int block_r
                                   (int)n / top_k,
                                   top_k,
                                   n_expert,
-                                  block_rows,
-                                  first};
+                                  block_rows};
     FM_CHECK(fm_cuda_pairs(&a, NULL) == FM_OK);
     FM_CHECK_EQUAL(count.host(), want.count);
     FM_CHECK_EQUAL(offset.host(), want.offset);
@@ -205,17 +201,17 @@ FM_TEST(pairs_are_sorted_by_expert_and_stable)
 FM_TEST(many_pairs_are_sorted_in_chunks_or_in_one)
 {
     for (bool chunks : {true, false}) {
-        check_pairs(random_experts(6 * 1000, 64, false), 6, 64, 64, 0, chunks);
-        check_pairs(random_experts(8 * 700, 512, true), 8, 512, 16, 0, chunks);
-        check_pairs(random_experts(8 * 600, 32, true), 8, 32, 16, 96, chunks);
-        check_pairs(ints(5000, 3), 1, 7, 64, 0, chunks);
+        check_pairs(random_experts(6 * 1000, 64, false), 6, 64, 64, chunks);
+        check_pairs(random_experts(8 * 700, 512, true), 8, 512, 16, chunks);
+        check_pairs(random_experts(8 * 600, 32, true), 8, 32, 16, chunks);
+        check_pairs(ints(5000, 3), 1, 7, 64, chunks);
     }
     check_pairs(random_experts(4097, 5, false), 1, 5, 8); /* the last chunk is nearly empty */
 }
 
 FM_TEST(pairs_of_other_ranks_are_left_out)
 {
-    check_pairs(random_experts(8 * 129, 32, true), 8, 32, 16, 96);
+    check_pairs(random_experts(8 * 129, 32, true), 8, 32, 16);
 }
 
 FM_TEST(all_to_one_and_none_at_all)
@@ -254,8 +250,7 @@ static void check_few(const fm_model_config &c, int n_row, int live, int block_r
                                       n_row,
                                       c.top_k,
                                       c.n_expert,
-                                      block_rows,
-                                      0};
+                                      block_rows};
         if (both) {
             FM_CHECK(fm_cuda_route_and_sort(&a, &p, NULL) == FM_OK);
         } else {

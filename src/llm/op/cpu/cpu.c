@@ -50,8 +50,8 @@ static void carve_acts(const fm_cpu *b, fm_acts *a, const fm_model_config *c, co
 static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s)
 {
-    fm_exchange     *x       = &b->exchange;
-    const fm_columns channel = {shard->attn.n, fm_shard_widest_mlp(shard, c), FM_SHARD_CHANNELS, 1};
+    fm_cpu_exchange     *x       = &b->exchange;
+    const fm_columns channel = fm__channels_by(shard->attn, fm_shard_widest_mlp(shard, c));
     const size_t     rows    = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
     const size_t     apart   = (size_t)fm__apart(b, channel.n, shard->attn.n == 1);
     const size_t     middle  = rows * apart * b->act_bytes;

@@ -84,7 +84,7 @@ typedef struct {
     int32_t *first_unit;           /* [FM_LATENT_UNITS] of a row */
     int32_t *gen_row, *gen_span;   /* [max_rows] rows in the absorbed form */
 
-    fm_exchange exchange;
+    fm_cpu_exchange exchange;
 
     fm_thread_scratch *scratch; /* [n_thread] */
     void              *memory;  /* the slab of all the above */

@@ -128,7 +128,7 @@ const void *fm__gather_words(fm_run *r, const void *table)
     fm_cpu          *b     = fm__cpu(r);
     const fm_batch  *batch = r->batch;
     const fm_comm   *attn  = r->ranks.attn;
-    const fm_columns words = {attn->n_rank, r->config->vocab, FM_SHARD_OUTPUTS, 1};
+    const fm_columns words = fm__outputs_by(r->weights->shard.attn, r->config->vocab);
     const int        first = fm__part(words, attn->rank).begin;
     const size_t     row   = (size_t)r->config->hidden * b->act_bytes;
     size_t          *bytes = b->exchange.y.bytes; /* y is not in use either */
@@ -163,7 +163,7 @@ static void copy_routing(int32_t *room, fm_routing rt, size_t n)
 void fm__cpu_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route)
 {
     fm_comm     *group = r->ranks.group;
-    fm_exchange *x     = &fm__cpu(r)->exchange;
+    fm_cpu_exchange *x     = &fm__cpu(r)->exchange;
     if (group->n_rank == 1) return; /* the same buffers */
     (void)route_all;
     const size_t k   = (size_t)r->config->top_k;
@@ -182,7 +182,7 @@ void fm__cpu_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, f
 /* The rows of h arrive in their place. */
 void fm__finish_dispatch(fm_run *r, fm_routing route_all)
 {
-    fm_exchange *x = &fm__cpu(r)->exchange;
+    fm_cpu_exchange *x = &fm__cpu(r)->exchange;
     if (r->ranks.group->n_rank == 1 || !fm__is_well(r, fm_comm_wait(&x->route_job)) ||
         !fm__is_well(r, fm_comm_wait(&x->rows_job)))
         return;

@@ -1,39 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buffers in which ranks meet, and whether the ranks are who the shard
- * says. */
+/* Memory of what ranks exchange. */
 #include "llm/op/cpu/cpu_internal.h"
-
-static int is_place(const fm_comm *group, fm_share s)
-{
-    return group->rank == s.index && group->n_rank == s.n;
-}
-
-/* Rank 0 has the logits of pass p - n_lane when it starts pass p.  It may wait
- * for the next stage to take pass p - 1, that one for the stage behind it to take
- * p - 3, and so on; the last may wait for rank 0 to take logits FM_LOGIT_LANES
- * passes before.  These must be among those it has. */
-static int most_lanes(int n_stage)
-{
-    return 2 * (n_stage - 1) + FM_LOGIT_LANES;
-}
-
-fm_status fm__check_ranks(const fm_run *r)
-{
-    const fm_shard *s = &r->weights->shard;
-    const fm_ranks *k = &r->ranks;
-    FM_BUG_UNLESS(is_place(k->attn, s->attn) && is_place(k->group, s->group) &&
-                  is_place(k->channel, s->channel));
-    FM_BUG_UNLESS(k->stage->rank == s->group.index * s->attn.n + s->attn.index);
-    FM_BUG_UNLESS(k->stage->rank == s->expert.index * s->channel.n + s->channel.index);
-    FM_BUG_UNLESS(k->stage->n_rank == s->group.n * s->attn.n &&
-                  k->stage->n_rank == s->expert.n * s->channel.n);
-    FM_BUG_UNLESS(k->replica->rank % k->stage->n_rank == k->stage->rank);
-    const int n_stage = k->replica->n_rank / k->stage->n_rank;
-    if (r->limits.n_lane > most_lanes(n_stage))
-        return fm_fail(FM_E_ARG, "%d passes in flight; %d stages carry at most %d",
-                       r->limits.n_lane, n_stage, most_lanes(n_stage));
-    return FM_OK;
-}
 
 /* Pieces of an act or y buffer of `width` a row, the own one being the buffer itself. */
 static void *carve_pieces(fm_pieces *p, fm_columns col, size_t element, fm_share me, size_t rows,
@@ -43,7 +10,7 @@ static void *carve_pieces(fm_pieces *p, fm_columns col, size_t element, fm_share
     return fm__own_piece(p, fm_slab_take(s, rows * (size_t)width * element), me.index, (int)rows);
 }
 
-static void carve_dispatch(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
+static void carve_dispatch(fm_cpu_exchange *x, const fm_model_config *c, const fm_shard *shard,
                            size_t rows, fm_slab *s)
 {
     const size_t n = (size_t)shard->group.n;
@@ -57,12 +24,12 @@ static void carve_dispatch(fm_exchange *x, const fm_model_config *c, const fm_sh
 void fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                         const fm_run_limits *lim, fm_slab *s)
 {
-    fm_exchange     *x    = &b->exchange;
+    fm_cpu_exchange     *x    = &b->exchange;
     const fm_share   me   = shard->attn;
     const size_t     T    = (size_t)lim->max_rows;
     const int        n_o  = c->n_head * c->v_dim, wide = fm__apart(b, n_o, me.n == 1);
-    const fm_columns head = {me.n, c->n_head, 1, c->v_dim};
-    const fm_columns out  = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
+    const fm_columns head = fm__heads_by(me, c);
+    const fm_columns out  = fm__outputs_by(me, c->hidden);
     a->o.width = fm_range_len(fm__part(head, me.index));
     a->y.width = fm_range_len(fm__part(out, me.index));
     a->o.apart = me.n == 1 ? wide : a->o.width;
@@ -84,7 +51,7 @@ static void end_job(fm_comm_job *job)
  * fails here has broken its group, which says so to whoever closes it. */
 void fm__exchange_fini(fm_cpu *b)
 {
-    fm_exchange *x = &b->exchange;
+    fm_cpu_exchange *x = &b->exchange;
     end_job(&x->mlp.job);
     end_job(&x->middle.job);
     end_job(&x->route_job);

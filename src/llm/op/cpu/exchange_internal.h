@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CPU back end keeps to meet other ranks.
+/* What the CPU back end keeps to exchange data with other ranks.
  *
  * Ranks that divide the columns of a result gather them as pieces, one after
  * the other in rank order:
@@ -11,7 +11,7 @@
 #ifndef FM_LLM_OP_CPU_EXCHANGE_INTERNAL_H
 #define FM_LLM_OP_CPU_EXCHANGE_INTERNAL_H
 
-#include "llm/op/parts.h"
+#include "llm/op/exchange.h"
 
 typedef struct {
     fm_columns  col;
@@ -21,13 +21,6 @@ typedef struct {
     int         n_row;
     fm_comm_job job;
 } fm_pieces;
-
-/* How the experts' answers get to the ranks that have the rows. */
-typedef enum {
-    FM_ANSWERS_STAY,     /* every rank has computed what it needs */
-    FM_ANSWERS_AS_ROWS,  /* all experts are in one set: sums of slots travel */
-    FM_ANSWERS_AS_PAIRS, /* the slots of a row are in several sets */
-} fm_answer_way;
 
 typedef struct {
     fm_pieces o, y; /* of act.o and act.y */
@@ -44,7 +37,7 @@ typedef struct {
 
     int32_t *word_at; /* [max_rows] where the gathered embedding of a row lies */
 
-    fm_answer_way way;
+    fm_answers    way;
     fm_pieces     middle;
     char         *middle_room; /* [pairs, inter] act, as pieces */
     float        *row_answer;  /* AS_ROWS: [pass rows, own columns] sums, by destination */
@@ -64,6 +57,6 @@ typedef struct {
     unsigned    n_collected, n_taken;
     float      *gathered; /* rank 0: [limits.n_lane][max_out of all groups, V] */
     float      *arrived;  /* rank 0: [max_out, V'] of another rank */
-} fm_exchange;
+} fm_cpu_exchange;
 
 #endif

@@ -9,12 +9,12 @@
  * used again when its send is done. */
 #include "llm/op/cpu/cpu_internal.h"
 
-enum { TAG_ROWS = 1, TAG_LOGITS = 2 };
+enum { TAG_ROWS = 1 };
 
 void fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s)
 {
-    fm_exchange *x      = &b->exchange;
+    fm_cpu_exchange *x      = &b->exchange;
     const int    is_end = fm_shard_is_last(shard, c), is_first = fm_shard_is_first(shard);
     const int    is_one = is_first && is_end && shard->attn.n * shard->group.n == 1;
     const size_t out = (size_t)lim->max_out, groups = (size_t)shard->group.n;
@@ -40,7 +40,7 @@ static void move(fm_run *r, fm_comm_job *job)
 
 void fm__poke(fm_run *r)
 {
-    fm_exchange *x = &fm__cpu(r)->exchange;
+    fm_cpu_exchange *x = &fm__cpu(r)->exchange;
     move(r, &x->pass_job);
     for (int i = 0; i < FM_LOGIT_LANES; i++) move(r, &x->lane_job[i]);
 }
@@ -61,7 +61,7 @@ static void copy_columns(const fm_cpu *b, float *to, fm_f32s x, fm_range col, in
 void fm__cpu_pass_on(fm_run *r, fm_f32s x)
 {
     fm_cpu        *b       = fm__cpu(r);
-    fm_exchange   *e       = &b->exchange;
+    fm_cpu_exchange   *e       = &b->exchange;
     const fm_range col     = fm__part(e->y.col, r->ranks.attn->rank);
     const size_t   bytes   = (size_t)r->batch->n_row * (size_t)fm_range_len(col) * sizeof(float);
     fm_comm       *replica = r->ranks.replica;
@@ -73,7 +73,7 @@ void fm__cpu_pass_on(fm_run *r, fm_f32s x)
 
 void fm__cpu_receive(fm_run *r, fm_f32s x)
 {
-    fm_exchange   *e       = &fm__cpu(r)->exchange;
+    fm_cpu_exchange   *e       = &fm__cpu(r)->exchange;
     const fm_f32s  y       = r->act.y; /* not yet in use */
     fm_comm       *replica = r->ranks.replica;
     const int      before  = replica->rank - r->ranks.stage->n_rank;
@@ -88,65 +88,25 @@ void fm__cpu_receive(fm_run *r, fm_f32s x)
 
 void fm__await_lane(fm_run *r)
 {
-    fm_exchange *e = &fm__cpu(r)->exchange;
+    fm_cpu_exchange *e = &fm__cpu(r)->exchange;
     end_send(r, &e->lane_job[e->n_collected % (unsigned)e->n_lane]);
 }
 
 /* The next pass writes its logits beside these. */
 void fm__cpu_collect(fm_run *r, fm_f32s logits)
 {
-    fm_exchange   *e     = &fm__cpu(r)->exchange;
+    fm_cpu_exchange   *e     = &fm__cpu(r)->exchange;
     const unsigned lane  = e->n_collected++ % (unsigned)e->n_lane;
     const size_t   bytes = (size_t)r->batch->n_out * (size_t)logits.width * sizeof(float);
     r->act.logits.data   = e->lane[e->n_collected % (unsigned)e->n_lane];
     if (r->ranks.replica->rank && bytes)
         fm__start_job(r, &e->lane_job[lane], r->ranks.replica,
-                      fm_call_send(logits.data, bytes, 0, TAG_LOGITS));
-}
-
-static void put_columns(float *rows, int V, fm_range col, const float *from, int n_row)
-{
-    const size_t n = (size_t)fm_range_len(col);
-    for (int i = 0; i < n_row; i++)
-        memcpy(rows + (size_t)i * (size_t)V + col.begin, from + (size_t)i * n, n * sizeof *from);
-}
-
-/* Words `col` of n_row rows from one rank of the last stage. */
-static fm_status take_part(fm_run *r, float *rows, int n_row, fm_range col, int from)
-{
-    fm_exchange *e     = &fm__cpu(r)->exchange;
-    const int    V     = r->config->vocab, n = fm_range_len(col);
-    const size_t bytes = (size_t)n_row * (size_t)n * sizeof(float);
-    const int    is_straight = n == V || n_row == 1; /* the message is the place */
-    const float *part        = e->arrived;
-    if (!bytes) return FM_OK;
-    if (from == r->ranks.replica->rank)
-        part = e->lane[e->n_taken % (unsigned)e->n_lane];
-    else if (is_straight)
-        return fm_recv(r->ranks.replica, rows + col.begin, bytes, from, TAG_LOGITS);
-    else
-        FM_TRY(fm_recv(r->ranks.replica, e->arrived, bytes, from, TAG_LOGITS));
-    put_columns(rows, V, col, part, n_row);
-    return FM_OK;
-}
-
-static fm_status take_all(fm_run *r, const fm_batch *b, float *rows)
-{
-    const fm_shard  *s     = &r->weights->shard;
-    const fm_columns words = {s->attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
-    int              from  = r->ranks.replica->n_rank - r->ranks.stage->n_rank;
-    for (int g = 0; g < s->group.n; g++) {
-        const int n = b->group_outs ? b->group_outs[g] : b->n_out;
-        for (int a = 0; a < s->attn.n; a++)
-            FM_TRY(take_part(r, rows, n, fm__part(words, a), from++));
-        rows += (size_t)n * (size_t)r->config->vocab;
-    }
-    return FM_OK;
+                      fm_call_send(logits.data, bytes, 0, FM_TAG_LOGITS));
 }
 
 fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all)
 {
-    fm_exchange *e    = &fm__cpu(r)->exchange;
+    fm_cpu_exchange *e    = &fm__cpu(r)->exchange;
     const size_t lane = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n *
                         (size_t)r->config->vocab;
     if (r->ranks.replica->n_rank == 1) {
@@ -154,7 +114,7 @@ fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all)
         return FM_OK;
     }
     float *rows = e->gathered + e->n_taken % (unsigned)r->limits.n_lane * lane;
-    FM_TRY(take_all(r, b, rows));
+    FM_TRY(fm__take_logits(r, b, rows, e->arrived, e->lane[e->n_taken % (unsigned)e->n_lane]));
     e->n_taken++;
     *all = rows;
     return FM_OK;

@@ -19,14 +19,8 @@ enum { TILE = 16 }; /* rows an AMX tile has */
 
 /* --- memory ---------------------------------------------------------------- */
 
-static fm_answer_way way_of(const fm_shard *s)
-{
-    if (s->expert.n > 1) return FM_ANSWERS_AS_PAIRS;
-    return s->group.n > 1 ? FM_ANSWERS_AS_ROWS : FM_ANSWERS_STAY;
-}
-
 /* `rows`: of a pass, own ones and all. */
-static void carve_travel(fm_exchange *x, const fm_model_config *c, const fm_shard *shard,
+static void carve_travel(fm_cpu_exchange *x, const fm_model_config *c, const fm_shard *shard,
                          size_t own_rows, size_t rows, fm_slab *s)
 {
     const size_t n = (size_t)(shard->attn.n * shard->group.n), k = (size_t)c->top_k;
@@ -54,18 +48,18 @@ static size_t middle_apart(const fm_cpu *b, const fm_shard *s, int inter)
 void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                        const fm_run_limits *lim, fm_slab *s)
 {
-    fm_exchange     *x        = &b->exchange;
-    const int        E        = fm_range_len(fm_shard_experts(shard, c));
+    fm_cpu_exchange     *x        = &b->exchange;
+    const int        E        = fm_shard_n_expert(shard, c);
     const size_t     groups   = (size_t)shard->group.n, T = (size_t)lim->max_rows;
     const size_t     own_rows = T < FM_PASS_ROWS ? T : FM_PASS_ROWS;
     const size_t     rows     = T * groups < FM_PASS_ROWS ? T * groups : FM_PASS_ROWS;
     const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
     const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
-    const fm_columns channel  = {shard->channel.n, c->moe_inter, FM_SHARD_CHANNELS, 1};
+    const fm_columns channel  = fm__channels_by(shard->channel, c->moe_inter);
     const size_t     middle   = pairs * middle_apart(b, shard, c->moe_inter);
     const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
 
-    x->way         = way_of(shard);
+    x->way         = fm__answers_of(shard);
     x->middle      = fm__pieces_of(channel, b->act_bytes, s);
     x->middle_room = shard->channel.n > 1 ? fm_slab_take(s, middle) : NULL;
     x->first_item  = fm_slab_take(s, (groups + 1) * sizeof *x->first_item);
@@ -92,26 +86,30 @@ fm_range fm__rows_in_pass(const fm_expert_pass *p, int group)
     return (fm_range){clamp(first, p->n_row), clamp(end, p->n_row)};
 }
 
-static int is_own(const fm_expert_pass *p, int expert)
+/* Slot of pair i's expert on this rank; -1: another set computes it. */
+static int own_slot(const fm_expert_pass *p, int i)
 {
-    return expert >= p->set.begin && expert < p->set.end;
+    const fm_expert_copy c = fm__copy_of(p, i);
+    return c.set == p->set ? c.slot : -1;
 }
 
 static void count_pairs(fm_expert_pass *p)
 {
     fm_cpu   *b = p->b;
-    const int E = fm_range_len(p->set), n = p->n_row * p->r->config->top_k;
+    const int E = fm_placement_slots(p->where, p->set), n = p->n_row * p->r->config->top_k;
     const int most = fm__rows_at_once(b, p->r->config->hidden);
     memset(b->count, 0, ((size_t)E + 1) * sizeof *b->count);
-    for (int i = 0; i < n; i++)
-        if (is_own(p, p->chosen[i])) b->count[p->chosen[i] - p->set.begin + 1]++;
+    for (int i = 0; i < n; i++) {
+        const int slot = own_slot(p, i);
+        if (slot >= 0) b->count[slot + 1]++;
+    }
     p->n_block = 0;
-    for (int e = 0; e < E; e++) {
-        const int m = b->count[e + 1], first = b->count[e], per = fm__even_block(m, most);
+    for (int s = 0; s < E; s++) {
+        const int m = b->count[s + 1], first = b->count[s], per = fm__even_block(m, most);
         for (int at = 0; at < m; at += per)
-            b->block[p->n_block++] =
-                (fm_expert_block){p->set.begin + e, first + at, fm__min(m - at, per)};
-        b->count[e + 1] += first;
+            b->block[p->n_block++] = (fm_expert_block){fm_placement_expert(p->where, p->set, s),
+                                                       first + at, fm__min(m - at, per)};
+        b->count[s + 1] += first;
     }
     p->n_pair = b->count[E];
 }
@@ -128,9 +126,10 @@ static void sort_pairs(fm_expert_pass *p)
     for (int g = 0; g < n_group; g++) {
         const fm_range rows = n_group > 1 ? fm__rows_in_pass(p, g) : (fm_range){0, p->n_row};
         b->exchange.first_item[g] = place;
-        for (int i = rows.begin * k; i < rows.end * k; i++)
-            if (is_own(p, p->chosen[i]))
-                b->pair[b->count[p->chosen[i] - p->set.begin]++] = (fm_pair){i / k, place++, g};
+        for (int i = rows.begin * k; i < rows.end * k; i++) {
+            const int slot = own_slot(p, i);
+            if (slot >= 0) b->pair[b->count[slot]++] = (fm_pair){i / k, place++, g};
+        }
     }
     b->exchange.first_item[n_group] = place;
 }
@@ -242,7 +241,7 @@ static int panels_of_unit(const fm_expert_pass *p, const fm_matrix *w)
 static void gate_up_phase(const fm_expert_pass *p, char *out)
 {
     if (!p->n_block) return;
-    const fm_matrix *w = &p->expert[p->set.begin].gate_up;
+    const fm_matrix *w = &p->expert[p->b->block->expert].gate_up; /* all have its shape */
     const int        n = fm__panels(w), per = panels_of_unit(p, w), n_part = (n + per - 1) / per;
 #pragma omp for schedule(dynamic)
     for (int u = 0; u < p->n_block * n_part; u++) {
@@ -254,7 +253,7 @@ static void gate_up_phase(const fm_expert_pass *p, char *out)
 static void down_phase(const fm_expert_pass *p)
 {
     if (!p->n_block) return;
-    const fm_matrix *w       = &p->expert[p->set.begin].down;
+    const fm_matrix *w       = &p->expert[p->b->block->expert].down;
     const int        n       = fm__panels(w);
     const int        at_once = meets_few_rows(p) ? fm__panels_at_once(p->b, w, p->n_block * n) : 2;
 #pragma omp for schedule(dynamic, at_once)
@@ -277,7 +276,7 @@ static void pass_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 static int gathered_middle(const fm_expert_pass *p)
 {
     fm_run      *r       = p->r;
-    fm_exchange *x       = &p->b->exchange;
+    fm_cpu_exchange *x       = &p->b->exchange;
     fm_comm     *channel = r->ranks.channel;
     const int    divided = channel->n_rank > 1;
     char        *own     = p->b->middle;
@@ -317,7 +316,8 @@ void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
                              .expert = expert,
                              .row0   = row,
                              .n_row  = fm__min(n - row, FM_PASS_ROWS),
-                             .set    = fm_shard_experts(s, r->config),
+                             .where  = s->placement,
+                             .set    = s->expert.index,
                              .col    = fm_shard_outputs(s->channel, r->config->hidden)};
         sort_pairs(&p);
         if (is_alone) pass_here(&p, y, accumulate);

@@ -45,7 +45,7 @@ void fm__sum_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 
 static void sum_for_group(const fm_expert_pass *p, int group)
 {
-    fm_exchange   *x     = &p->b->exchange;
+    fm_cpu_exchange   *x     = &p->b->exchange;
     const fm_range rows  = fm__rows_in_pass(p, group);
     const int      width = fm_range_len(p->col), k = p->r->config->top_k;
     x->first_item[group]     = rows.begin;
@@ -65,7 +65,7 @@ static void sum_for_group(const fm_expert_pass *p, int group)
 
 static void count_sent(const fm_expert_pass *p)
 {
-    fm_exchange    *x = &p->b->exchange;
+    fm_cpu_exchange    *x = &p->b->exchange;
     const fm_shard *s = &p->r->weights->shard;
     for (int i = 0; i < s->group.n * s->attn.n; i++) {
         const int32_t *first = &x->first_item[i / s->attn.n];
@@ -79,26 +79,24 @@ static void count_sent(const fm_expert_pass *p)
 /* Of each slot of the own rows: the place of its item among those of its set. */
 static void number_items(const fm_expert_pass *p, fm_range rows)
 {
-    fm_exchange     *x = &p->b->exchange;
-    const fm_share   e = p->r->weights->shard.expert;
-    const fm_columns sets = {e.n, p->r->config->n_expert, 1, 1};
-    const int        k    = x->way == FM_ANSWERS_AS_PAIRS ? p->r->config->top_k : 1;
-    memset(x->set_items, 0, (size_t)e.n * sizeof *x->set_items);
+    fm_cpu_exchange *x     = &p->b->exchange;
+    const int    n_set = p->where->n_set;
+    const int    k     = x->way == FM_ANSWERS_AS_PAIRS ? p->r->config->top_k : 1;
+    memset(x->set_items, 0, (size_t)n_set * sizeof *x->set_items);
     for (int i = 0; i < fm_range_len(rows) * k; i++) {
-        const int set   = e.n > 1 ? fm__part_of(sets, p->chosen[rows.begin * k + i]) : 0;
+        const int set   = n_set > 1 ? fm__copy_of(p, rows.begin * k + i).set : 0;
         x->slot_item[i] = x->set_items[set]++;
     }
 }
 
 static void count_received(const fm_expert_pass *p)
 {
-    fm_exchange     *x    = &p->b->exchange;
+    fm_cpu_exchange     *x    = &p->b->exchange;
     const fm_shard  *s    = &p->r->weights->shard;
-    const fm_columns out  = {s->channel.n, p->r->config->hidden, FM_SHARD_OUTPUTS, 1};
     const fm_range   mine = fm__part(x->y.col, s->attn.index);
     size_t           at   = 0;
     for (int j = 0; j < s->channel.n; j++) {
-        const fm_range w = fm__overlap(fm__part(out, j), mine);
+        const fm_range w = fm__answer_columns(s, p->r->config->hidden, j, s->attn.index);
         x->seen[j]       = (fm_range){w.begin - mine.begin, w.end - mine.begin};
     }
     for (int i = 0; i < s->expert.n * s->channel.n; i++) {
@@ -110,7 +108,7 @@ static void count_received(const fm_expert_pass *p)
     }
 }
 
-static void add_item(const fm_exchange *x, float *sum, int set, int n_channel, int item,
+static void add_item(const fm_cpu_exchange *x, float *sum, int set, int n_channel, int item,
                      float weight)
 {
     for (int j = 0; j < n_channel; j++) {
@@ -123,16 +121,15 @@ static void add_item(const fm_exchange *x, float *sum, int set, int n_channel, i
 /* A sum that came whole is one slot with weight 1: the same bits. */
 static void sum_row(const fm_expert_pass *p, float *sum, int row, int i)
 {
-    const fm_exchange *x    = &p->b->exchange;
-    const fm_shard    *s    = &p->r->weights->shard;
-    const fm_columns   sets = {s->expert.n, p->r->config->n_expert, 1, 1};
+    const fm_cpu_exchange *x = &p->b->exchange;
+    const fm_shard    *s = &p->r->weights->shard;
     const int          k = p->r->config->top_k;
     if (x->way == FM_ANSWERS_AS_ROWS) {
         add_item(x, sum, 0, s->channel.n, x->slot_item[i], 1);
         return;
     }
     for (int slot = 0; slot < k; slot++)
-        add_item(x, sum, fm__part_of(sets, p->chosen[row * k + slot]), s->channel.n,
+        add_item(x, sum, fm__copy_of(p, row * k + slot).set, s->channel.n,
                  x->slot_item[i * k + slot], p->weight[row * k + slot]);
 }
 
@@ -153,7 +150,7 @@ static void sum_received(const fm_expert_pass *p, fm_range rows, fm_f32s y, int 
 
 void fm__send_home(const fm_expert_pass *p, fm_f32s y, int accumulate)
 {
-    fm_exchange   *x    = &p->b->exchange;
+    fm_cpu_exchange   *x    = &p->b->exchange;
     const fm_share g    = p->r->weights->shard.group;
     const fm_range rows = fm__rows_in_pass(p, g.index);
     const int      sums = x->way == FM_ANSWERS_AS_ROWS;

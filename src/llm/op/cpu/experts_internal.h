@@ -13,10 +13,17 @@ typedef struct {
     const float          *weight; /* [n_row, k] */
     const fm_mlp_weights *expert;
     int                   row0, n_row;     /* of all groups' rows */
-    fm_range              set;             /* experts this rank has */
+    const fm_placement   *where;           /* the experts lie */
+    int                   set;             /* of ranks that this one is in */
     fm_range              col;             /* columns of D it computes of them */
     int                   n_pair, n_block; /* of its experts */
 } fm_expert_pass;
+
+/* The copy that computes pair i = row * k + slot of the pass. */
+static inline fm_expert_copy fm__copy_of(const fm_expert_pass *p, int i)
+{
+    return fm_placement_copy(p->where, p->chosen[i], p->row0 + i / p->r->config->top_k);
+}
 
 /* Rows of `group` in the pass, counted from the pass's first. */
 fm_range fm__rows_in_pass(const fm_expert_pass *p, int group);
@@ -33,7 +40,8 @@ static inline float *fm__answer_at(float *base, int width, int first, int n, fm_
 /* The own columns that rank `a` of an attention group wants, counted from the first. */
 static inline fm_range fm__wanted(const fm_expert_pass *p, int a)
 {
-    const fm_range w = fm__overlap(fm__part(p->b->exchange.y.col, a), p->col);
+    const fm_shard *s = &p->r->weights->shard;
+    const fm_range  w = fm__answer_columns(s, p->r->config->hidden, s->channel.index, a);
     return (fm_range){w.begin - p->col.begin, w.end - p->col.begin};
 }
 

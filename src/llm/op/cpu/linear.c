@@ -120,7 +120,7 @@ void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n
 static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int row, int n)
 {
     fm_cpu       *b    = fm__cpu(r);
-    fm_exchange  *x    = &b->exchange;
+    fm_cpu_exchange  *x    = &b->exchange;
     fm_comm      *attn = r->ranks.attn;
     void         *own  = b->mlp_middle;
     const int     cols = w->gate_up.n / 2;
@@ -137,7 +137,7 @@ static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, i
 void fm__finish_mlp(fm_run *r)
 {
     fm_cpu               *b = fm__cpu(r);
-    fm_exchange          *x = &b->exchange;
+    fm_cpu_exchange          *x = &b->exchange;
     const fm_mlp_weights *w = x->mlp_weights;
     if (!w) return;
     x->mlp_weights = NULL;

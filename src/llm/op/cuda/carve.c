@@ -116,7 +116,7 @@ static void carve_expanded(fm_cuda_run *g, const fm_model_config *c, size_t H,
 /* A rank of a set has at most `own` answers of a row. */
 static size_t own_slots(const fm_model_config *c, const fm_shard *shard)
 {
-    return (size_t)fm__cuda_least(c->top_k, fm_range_len(fm_shard_experts(shard, c)));
+    return (size_t)fm__cuda_least(c->top_k, fm_shard_n_expert(shard, c));
 }
 
 static size_t middle_of(const fm_model_config *c, const fm_shard *shard, size_t rows, size_t all)
@@ -159,10 +159,9 @@ static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard
     x->most_bytes      = fm__cuda_most(x->most_bytes, bytes);
 }
 
-static fm_cuda_answer_way way_of(const fm_shard *s)
+static size_t copies(const fm_model_config *c, const fm_shard *shard)
 {
-    if (s->expert.n > 1) return FM_CUDA_ANSWERS_PAIRS;
-    return s->group.n > 1 ? FM_CUDA_ANSWERS_ROWS : FM_CUDA_ANSWERS_STAY;
+    return (size_t)(shard->placement ? shard->placement->copy0[c->n_expert] : c->n_expert);
 }
 
 static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
@@ -174,24 +173,26 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     const size_t fixed   = (size_t)fm__cuda_least(x->fixed_rows, FM_CUDA_PASS_ROWS);
     const size_t D_mine  = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const size_t D_want  = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
-    const size_t largest = ((size_t)c->n_expert + sets - 1) / sets; /* set of experts */
-    const size_t per     = k < largest ? k : largest;
+    const size_t per     = (size_t)fm__cuda_least(c->top_k, fm_shard_most_experts(shard, c));
     size_t       in = own, out = all;
-    x->way = way_of(shard);
-    if (x->way == FM_CUDA_ANSWERS_STAY) return;
-    if (x->way == FM_CUDA_ANSWERS_PAIRS) {
+    x->way = fm__answers_of(shard);
+    if (x->way == FM_ANSWERS_STAY) return;
+    if (x->way == FM_ANSWERS_AS_PAIRS) {
         in  = fm__cuda_most(own * k, sets * fixed * per);
         out = all * fm__cuda_most(most, per);
     }
     x->travel     = fm_slab_take(s, out * D_mine * sizeof(float));
     x->received   = fm_slab_take(s, in * D_want * sizeof(float));
     x->most_bytes = fm__cuda_most(x->most_bytes, (out * D_mine + in * D_want) * sizeof(float));
-    if (x->way == FM_CUDA_ANSWERS_ROWS) return;
+    if (x->way == FM_ANSWERS_AS_ROWS) return;
     const size_t keys = (size_t)shard->group.n * sets;
     x->key            = fm_slab_take(s, all * k * sizeof *x->key);
     x->key_count      = fm_slab_take(s, keys * sizeof *x->key_count);
     x->key_first      = fm_slab_take(s, (keys + 1) * sizeof *x->key_first);
     x->key_place      = fm_slab_take(s, all * k * sizeof *x->key_place);
+    x->own_slot       = fm_slab_take(s, all * k * sizeof *x->own_slot);
+    x->where.copy0    = fm_slab_take(s, ((size_t)c->n_expert + 1) * sizeof *x->where.copy0);
+    x->where.copy     = fm_slab_take(s, copies(c, shard) * sizeof *x->where.copy);
 }
 
 static size_t lanes(const fm_run_limits *lim)

@@ -82,6 +82,16 @@ static fm_status fill_rope(fm_cuda_run *g, const fm_model_config *c, int max_con
     return rc;
 }
 
+static fm_status fill_placement(const fm_cuda_run *g, const fm_placement *p)
+{
+    const fm_cuda_placement *w = &g->exchange.where;
+    const size_t             E = p ? (size_t)p->n_expert : 0;
+    if (!w->copy0) return FM_OK; /* one set has all experts */
+    FM_TRY(fm_cuda_upload((void *)w->copy0, p->copy0, (E + 1) * sizeof *p->copy0, g->stream));
+    FM_TRY(fm_cuda_upload((void *)w->copy, p->copy, (size_t)p->copy0[E] * sizeof *p->copy, g->stream));
+    return fm_cuda_stream_wait(g->stream);
+}
+
 static fm_status allocate_kv(fm_run *r, fm_cuda_run *g)
 {
     const fm_planes *planes = &r->limits.planes;
@@ -112,6 +122,7 @@ static fm_status allocate(fm_run *r, fm_cuda_run *g)
     fm__cuda_carve_pinned(g, c, shard, &r->limits, &here);
     fm__cuda_carve(g, &r->act, c, shard, &r->limits, &there);
     memset(g->edit_at, 0, (size_t)c->vocab * sizeof *g->edit_at);
+    FM_TRY(fill_placement(g, shard->placement));
     return fill_rope(g, c, r->limits.max_context);
 }
 

@@ -204,7 +204,7 @@ void fm__cuda_list_words(fm_run *r)
 {
     fm_cuda_run   *g    = fm__gpu(r);
     const fm_share attn = r->weights->shard.attn;
-    word_lists     w    = {{attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1}, 0, 0};
+    word_lists     w    = {fm__outputs_by(attn, r->config->vocab), 0, 0};
     g->pass.n_own_word  = 0;
     for (int k = 0; attn.n > 1 && k < attn.n; k++) {
         const int32_t before = w.at;
@@ -289,8 +289,8 @@ void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_con
 {
     const size_t     T    = (size_t)lim->max_rows;
     const fm_share   me   = shard->attn;
-    const fm_columns head = {me.n, c->n_head, 1, c->v_dim};
-    const fm_columns out  = {me.n, c->hidden, FM_SHARD_OUTPUTS, 1};
+    const fm_columns head = fm__heads_by(me, c);
+    const fm_columns out  = fm__outputs_by(me, c->hidden);
     const size_t     o    = T * (size_t)(c->n_head * c->v_dim) * sizeof(uint16_t);
     const size_t     y    = T * (size_t)c->hidden * sizeof(float);
     x->o          = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);

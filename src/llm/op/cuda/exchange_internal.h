@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU back end keeps to meet other ranks, in the order of its stream.
+/* What the GPU back end keeps to exchange data with other ranks, in the order of its stream.
  *
  * Pieces are op/cpu/exchange_internal.h's: a rank computes its own where it
  * belongs for the most rows there can be, and the others' come to lie around it.
@@ -12,19 +12,14 @@
 #define FM_LLM_OP_CUDA_EXCHANGE_INTERNAL_H
 
 #include "comm/device_comm.h"
-#include "llm/op/parts.h"
+#include "llm/kernel/cuda/exchange/answers.h"
+#include "llm/op/exchange.h"
 
 typedef struct {
     fm_columns col;
     size_t     element; /* bytes */
     char      *own;     /* this rank's piece */
 } fm_cuda_pieces;
-
-typedef enum {
-    FM_CUDA_ANSWERS_STAY,  /* every rank has computed what it needs */
-    FM_CUDA_ANSWERS_ROWS,  /* all experts are in one set: sums of slots travel */
-    FM_CUDA_ANSWERS_PAIRS, /* the slots of a row are in several sets */
-} fm_cuda_answer_way;
 
 typedef struct {
     fm_comm         self;
@@ -40,9 +35,11 @@ typedef struct {
     int32_t       *word_rows;  /* host [n_attn] what each rank contributes to them */
     int32_t       *rows_of;    /* host [n_group] rows of the pass in flight */
 
-    fm_cuda_answer_way way;
+    fm_answers         way;
     float             *travel, *received;
+    fm_cuda_placement  where; /* experts lie */
     int32_t           *key, *key_count, *key_first, *key_place;
+    int32_t           *own_slot; /* [rows of a pass, k] of experts this rank computes; else -1 */
     int32_t           *key_items; /* pinned [n_group * n_set] key_count, read back */
 
     float      *passed; /* [max_rows, columns of y] for the next stage */

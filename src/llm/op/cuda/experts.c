@@ -16,8 +16,8 @@ typedef struct {
     const uint16_t       *h;      /* [n_row, D] rows of all groups, from row0 on */
     const int32_t        *chosen; /* [n_row, k] experts */
     const float          *weight; /* [n_row, k] */
-    const fm_mlp_weights *own;    /* [n_own] this rank's experts; NULL: it has none */
-    int                   row0, n_row, n_own, first;
+    const fm_mlp_weights *own;    /* the expert in slot 0, behind which the others lie; NULL: none */
+    int                   row0, n_row, n_own;
     int                   n_pair; /* of these experts: a bound, or what was counted */
     int                   is_counted;
 } expert_pass;
@@ -26,8 +26,9 @@ typedef struct {
 
 static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
 {
-    const fm_cuda_run *g = p->g;
-    return (fm_cuda_pairs_args){.expert     = p->chosen,
+    const fm_cuda_run *g     = p->g;
+    const int          pairs = g->exchange.way == FM_ANSWERS_AS_PAIRS;
+    return (fm_cuda_pairs_args){.expert     = pairs ? g->exchange.own_slot : p->chosen,
                                 .count      = g->count,
                                 .offset     = g->offset,
                                 .pair_row   = g->pair_row,
@@ -38,8 +39,7 @@ static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
                                 .n_row      = p->n_row,
                                 .top_k      = p->r->config->top_k,
                                 .n_expert   = p->n_own ? p->n_own : 1,
-                                .block_rows = width,
-                                .first      = p->n_own ? p->first : p->r->config->n_expert};
+                                .block_rows = width};
 }
 
 static int width_of(const expert_pass *p)
@@ -53,7 +53,7 @@ int fm__cuda_sorts_along(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
     return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
-           g->exchange.way == FM_CUDA_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->immediate;
+           g->exchange.way == FM_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->immediate;
 }
 
 fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)
@@ -79,13 +79,13 @@ static fm_cuda_travel travel_of(const expert_pass *p)
     const fm_shard         *s       = &p->r->weights->shard;
     const fm_cuda_exchange *x       = &p->g->exchange;
     const fm_model_config  *c       = p->r->config;
-    const int               largest = (c->n_expert + s->expert.n - 1) / s->expert.n;
+    const int               largest = fm_shard_most_experts(s, c);
     return (fm_cuda_travel){.group_row0 = p->g->there.group_row0,
                             .expert     = p->chosen,
+                            .where      = x->where,
                             .row0       = p->row0,
                             .n_row      = p->n_row,
                             .top_k      = c->top_k,
-                            .n_expert   = c->n_expert,
                             .D          = c->hidden,
                             .n_group    = s->group.n,
                             .n_set      = s->expert.n,
@@ -96,7 +96,8 @@ static fm_cuda_travel travel_of(const expert_pass *p)
                             .channel    = s->channel.index,
                             .attn       = s->attn.index,
                             .most_items = p->is_counted ? 0 : fm__cuda_least(c->top_k, largest),
-                            .as_rows    = x->way == FM_CUDA_ANSWERS_ROWS,
+                            .as_rows    = x->way == FM_ANSWERS_AS_ROWS,
+                            .key        = x->key,
                             .key_first  = x->key_first,
                             .key_place  = x->key_place};
 }
@@ -121,7 +122,7 @@ static fm_status sort_by_set(expert_pass *p)
                                   .top_k      = t.top_k,
                                   .n_expert   = n_key,
                                   .block_rows = n_slot};
-    FM_TRY(fm_cuda_answer_keys(&t, x->key, g->stream));
+    FM_TRY(fm_cuda_answer_keys(&t, x->key, x->own_slot, g->stream));
     FM_TRY(fm_cuda_pairs(&a, g->stream));
     if (g->pass.is_padded) return FM_OK;
     FM_TRY(
@@ -170,7 +171,7 @@ static void run_tiles(const expert_pass *p, int width)
     fm_run                 *r   = p->r;
     const fm_cuda_exchange *x   = &p->g->exchange;
     const fm_share          me  = r->weights->shard.channel;
-    const fm_columns        col = {me.n, p->own->inter, FM_SHARD_CHANNELS, 1};
+    const fm_columns        col = fm__channels_by(me, p->own->inter);
     const fm_cuda_pieces    own =
         fm__cuda_pieces(col, sizeof(uint16_t), x->room, me.index, (size_t)p->n_pair);
     fm_cuda_experts_args up = tiles(p, width), down = up;
@@ -216,13 +217,10 @@ static size_t items(const expert_pass *p, const fm_cuda_travel *t, int group, in
     return rows * (size_t)t->most_items;
 }
 
-/* Columns of D that a rank of a set computes and a rank of a group wants. */
-static size_t shared_columns(const fm_cuda_travel *t, int channel, int attn)
+static size_t shared_columns(const expert_pass *p, int channel, int attn)
 {
-    const fm_columns by_channel = {t->n_channel, t->D, FM_SHARD_OUTPUTS, 1};
-    const fm_columns by_attn    = {t->n_attn, t->D, FM_SHARD_OUTPUTS, 1};
     return (size_t)fm_range_len(
-        fm__overlap(fm__part(by_channel, channel), fm__part(by_attn, attn)));
+        fm__answer_columns(&p->r->weights->shard, p->r->config->hidden, channel, attn));
 }
 
 static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_travel *t)
@@ -232,9 +230,9 @@ static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_trav
     for (int i = 0; i < t->n_group * t->n_attn; i++) {
         const int    group = i / t->n_attn, set = i / t->n_channel;
         const size_t out = items(p, t, group, t->set) *
-                           shared_columns(t, t->channel, i % t->n_attn) * sizeof(float);
+                           shared_columns(p, t->channel, i % t->n_attn) * sizeof(float);
         const size_t in = items(p, t, t->group, set) *
-                          shared_columns(t, i % t->n_channel, t->attn) * sizeof(float);
+                          shared_columns(p, i % t->n_channel, t->attn) * sizeof(float);
         x->send_at[i] = sent;
         x->send_n[i]  = out;
         x->recv_at[i] = taken;
@@ -280,22 +278,23 @@ static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
     const fm_cuda_exchange *x     = &p->g->exchange;
     const int               width = width_of(p);
     p->n_pair                     = p->n_row * fm__cuda_least(c->top_k, p->n_own);
-    if (x->way == FM_CUDA_ANSWERS_PAIRS) fm__is_well(r, sort_by_set(p));
+    if (x->way == FM_ANSWERS_AS_PAIRS) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
     if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);
     fm__cuda_side_join(r); /* y has the shared expert's answer */
     p->g->pass.is_routed = 0;
     if (r->fault == FM_OK)
-        r->fault = x->way == FM_CUDA_ANSWERS_STAY ? sum_here(p, y, accumulate)
+        r->fault = x->way == FM_ANSWERS_STAY ? sum_here(p, y, accumulate)
                                                   : send_home(p, y, accumulate);
 }
 
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate)
 {
-    fm_cuda_run   *g   = fm__gpu(r);
-    const fm_range set = fm_shard_experts(&r->weights->shard, r->config);
-    const int      n   = g->here.group_row0[r->weights->shard.group.n];
+    fm_cuda_run    *g     = fm__gpu(r);
+    const fm_shard *s     = &r->weights->shard;
+    const int       n_own = fm_shard_n_expert(s, r->config);
+    const int       n     = g->here.group_row0[s->group.n];
     for (int row = 0; r->fault == FM_OK && row < n; row += FM_CUDA_PASS_ROWS) {
         const size_t at = (size_t)row * (size_t)r->config->top_k;
         expert_pass  p  = {.r      = r,
@@ -303,11 +302,11 @@ void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_ml
                            .h      = (const uint16_t *)h.data + (size_t)row * (size_t)h.width,
                            .chosen = rt.expert + at,
                            .weight = rt.weight + at,
-                           .own    = fm_range_len(set) ? expert + set.begin : NULL,
+                           .own    = n_own ? expert + fm_placement_expert(s->placement, s->expert.index, 0)
+                                           : NULL,
                            .row0   = row,
                            .n_row  = fm__cuda_least(n - row, FM_CUDA_PASS_ROWS),
-                           .n_own  = fm_range_len(set),
-                           .first  = set.begin};
+                           .n_own  = n_own};
         run_pass(&p, y, accumulate);
     }
 }

@@ -87,7 +87,7 @@ static void mlp_rows(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, floa
 {
     const fm_cuda_run     *g    = fm__gpu(r);
     const fm_share         me   = r->weights->shard.attn;
-    const fm_columns       col  = {me.n, w->inter, FM_SHARD_CHANNELS, 1};
+    const fm_columns       col  = fm__channels_by(me, w->inter);
     const fm_cuda_exchange *x   = &g->exchange;
     const fm_cuda_pieces   own  = fm__cuda_pieces(col, sizeof *h, x->room, me.index, (size_t)n);
     middle(r, h, w, x->attn ? (uint16_t *)own.own : g->middle, n);

@@ -8,12 +8,8 @@
  * its own for the last stage to take the next x.  So they go by the hosts, and
  * rank 0 chooses tokens there.  Where there is one stage, its logits come
  * together on rank 0's device and tokens are chosen there. */
-#include <string.h>
-
 #include "llm/kernel/cuda/exchange/columns.h"
 #include "llm/op/cuda/cuda_internal.h"
-
-enum { TAG_LOGITS = 4 };
 
 int fm__cuda_is_one_stage(const fm_run *r)
 {
@@ -97,7 +93,7 @@ static fm_device_exchange list_pieces(fm_run *r)
 {
     fm_cuda_exchange *e     = &fm__gpu(r)->exchange;
     const fm_share    attn  = r->weights->shard.attn;
-    const fm_columns  words = {attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
+    const fm_columns  words = fm__outputs_by(attn, r->config->vocab);
     const int         me    = r->ranks.stage->rank;
     const size_t      row   = sizeof(float);
     size_t            at    = 0;
@@ -170,37 +166,15 @@ static fm_status send_home(fm_run *r)
     FM_TRY(fm__cuda_wait(r));
     e->lane_job[lane] = (fm_comm_job){0};
     return fm_comm_start(r->ranks.replica, &e->lane_job[lane],
-                         fm_call_send(e->lane_out[lane], bytes, 0, TAG_LOGITS));
-}
-
-/* Words `col` of n_row rows from one rank of the last stage. */
-static fm_status take_part(fm_run *r, float *rows, int n_row, fm_range col, int from)
-{
-    const fm_cuda_exchange *e = &fm__gpu(r)->exchange;
-    const size_t            V = (size_t)r->config->vocab, n = (size_t)fm_range_len(col);
-    if (!n_row || !n) return FM_OK;
-    FM_TRY(
-        fm_recv(r->ranks.replica, e->arrived, (size_t)n_row * n * sizeof(float), from, TAG_LOGITS));
-    for (size_t i = 0; i < (size_t)n_row; i++)
-        memcpy(rows + i * V + col.begin, e->arrived + i * n, n * sizeof(float));
-    return FM_OK;
+                         fm_call_send(e->lane_out[lane], bytes, 0, FM_TAG_LOGITS));
 }
 
 static fm_status take_from_last(fm_run *r, const fm_batch *b, const float **all)
 {
-    fm_cuda_exchange *e     = &fm__gpu(r)->exchange;
-    const fm_shard   *s     = &r->weights->shard;
-    const fm_columns  words = {s->attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1};
-    float            *rows  = lane_of(r, e->gathered, e->n_taken++);
-    int               from  = r->ranks.replica->n_rank - r->ranks.stage->n_rank;
-    *all                    = rows;
-    for (int g = 0; g < s->group.n; g++) {
-        const int n = fm__outs_of_group(b, g);
-        for (int a = 0; a < s->attn.n; a++)
-            FM_TRY(take_part(r, rows, n, fm__part(words, a), from++));
-        rows += (size_t)n * (size_t)r->config->vocab;
-    }
-    return FM_OK;
+    fm_cuda_exchange *e    = &fm__gpu(r)->exchange;
+    float            *rows = lane_of(r, e->gathered, e->n_taken++);
+    *all                   = rows;
+    return fm__take_logits(r, b, rows, e->arrived, NULL);
 }
 
 void fm__cuda_collect(fm_run *r)

@@ -4,83 +4,28 @@
 #include <math.h>
 #include <string.h>
 
+#include "llm/op/route_check.h"
 #include "llm/op/shadow/shadow_internal.h"
 
 static const float NEAR = 0x1p-10f; /* part of the larger score */
 
-typedef struct {
-    const fm_model_config *c;
-    const float   *p, *bias; /* [E] */
-    const int32_t *want, *got; /* [k] */
-} choice;
-
-static float score(const choice *x, int e)
+/* Slots with another expert than the CPU's; -1: they cannot be chosen, and that is said. */
+static int compare_choice(fm_run *r, const fm_route_row *x, const int32_t *want, const int32_t *got,
+                          int row)
 {
-    return x->bias ? x->p[e] + x->bias[e] : x->p[e];
-}
-
-static int is_near(float a, float b)
-{
-    return fabsf(a - b) <= NEAR * fmaxf(fabsf(a), fabsf(b));
-}
-
-static int slot_of(const int32_t *expert, int k, int e)
-{
-    for (int i = 0; i < k; i++)
-        if (expert[i] == e) return i;
+    int n = 0, first = -1;
+    for (int i = r->config->top_k - 1; i >= 0; i--)
+        if (got[i] != want[i]) n++, first = i;
+    if (n == 0 || fm_route_is_possible(x, got)) return n;
+    const int is_one = got[first] >= 0 && got[first] < r->config->n_expert;
+    r->fault         = fm_fail(FM_E_DEVICE,
+                               "--shadow: layer %d, route, tensor expert, row %d, column %d: expert %d "
+                               "(score %.9g) on the CPU, %d (score %.9g) on the GPU, tolerance %.3g",
+                               r->call.layer, fm__shadow(r)->row_from[row], first, want[first],
+                               (double)fm_route_score(x, want[first]), got[first],
+                               is_one ? (double)fm_route_score(x, got[first]) : NAN,
+                               (double)(NEAR * fabsf(fm_route_score(x, want[first]))));
     return -1;
-}
-
-static float group_score(const choice *x, int group)
-{
-    const int per   = x->c->n_expert / x->c->n_group;
-    float     first = -INFINITY, second = -INFINITY;
-    for (int e = group * per; e < (group + 1) * per; e++) {
-        const float s = score(x, e);
-        if (s > first) second = first, first = s;
-        else if (s > second) second = s;
-    }
-    return x->c->route == FM_ROUTE_NOAUX_TC ? first + second : first;
-}
-
-/* A group's score nearly ties with that of one the CPU chose from. */
-static int group_ties(const choice *x, int e)
-{
-    const int per = x->c->n_expert / x->c->n_group;
-    if (x->c->route == FM_ROUTE_GREEDY || x->c->n_group < 2) return 0;
-    for (int i = 0; i < x->c->top_k; i++)
-        if (is_near(group_score(x, x->want[i] / per), group_score(x, e / per))) return 1;
-    return 0;
-}
-
-static int may_be_chosen(const choice *x, int slot)
-{
-    const int got = x->got[slot];
-    if (got < 0 || got >= x->c->n_expert || slot_of(x->got, slot, got) >= 0) return 0;
-    return is_near(score(x, x->want[slot]), score(x, got)) || group_ties(x, got);
-}
-
-/* Slots with another expert than the CPU's; -1: one of them cannot be, and that is said. */
-static int compare_choice(fm_run *r, const choice *x, int row)
-{
-    const fm_shadow *s = fm__shadow(r);
-    int              n = 0;
-    for (int i = 0; i < x->c->top_k; i++) {
-        if (x->got[i] == x->want[i]) continue;
-        n++;
-        if (may_be_chosen(x, i)) continue;
-        const int is_one = x->got[i] >= 0 && x->got[i] < x->c->n_expert;
-        r->fault         = fm_fail(FM_E_DEVICE,
-                                   "--shadow: layer %d, route, tensor expert, row %d, column %d: "
-                                   "expert %d (score %.9g) on the CPU, %d (score %.9g) on the GPU, "
-                                   "tolerance %.3g",
-                                   r->call.layer, s->row_from[row], i, x->want[i],
-                                   (double)score(x, x->want[i]), x->got[i],
-                                   is_one ? (double)score(x, x->got[i]) : NAN,
-                                   (double)(NEAR * fabsf(score(x, x->want[i]))));
-        return -1;
-    }
-    return n;
 }
 
 static void compare_weights(fm_run *r, const float *want, const float *got, int row)
@@ -113,10 +58,10 @@ void fm__shadow_compare_routes(fm_run *r, const fm_op_call *c)
     fm__shadow_bring(r, expert, gpu.expert, bytes);
     fm__shadow_bring(r, weight, gpu.weight, bytes);
     for (int i = 0; r->fault == FM_OK && i < c->n_row; i++) {
-        const size_t at = (size_t)i * k;
-        const float *p  = probability.data + (size_t)i * (size_t)probability.width;
-        const choice x  = {r->config, p, c->weights, cpu.expert + at, expert + at};
-        const int    n  = compare_choice(r, &x, i);
+        const size_t       at = (size_t)i * k;
+        const float       *p  = probability.data + (size_t)i * (size_t)probability.width;
+        const fm_route_row x  = {r->config, p, c->weights, NEAR};
+        const int          n  = compare_choice(r, &x, cpu.expert + at, expert + at, i);
         if (n == 0) compare_weights(r, cpu.weight + at, weight + at, i);
         if (n > 0) s->count[FM_OP_ROUTE].n_swap += n;
     }

@@ -24,11 +24,6 @@ FM_DEVICE fm_cuda_parts ranks(const fm_cuda_travel &t)
     return parts_of(t.n_attn, t.D, FM_CUDA_COLUMN_UNIT);
 }
 
-FM_DEVICE int set_of(const fm_cuda_travel &t, int expert)
-{
-    return fm__part_with(parts_of(t.n_set, t.n_expert, 1), expert);
-}
-
 FM_DEVICE int clamp(int x, int most)
 {
     return x < 0 ? 0 : x < most ? x : most;
@@ -109,13 +104,22 @@ FM_DEVICE float4 add_scaled(float4 sum, float w, float4 v)
     return make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
 }
 
-FM_KERNEL(FM__ROW_THREADS) answer_keys(const fm_cuda_travel t, int32_t *key)
+/* fm_placement_copy() of model/placement.h */
+FM_DEVICE fm_expert_copy copy_of(const fm_cuda_placement &w, int expert, int row)
+{
+    const int first = w.copy0[expert], n = w.copy0[expert + 1] - first;
+    return w.copy[n == 1 ? first : first + row % n];
+}
+
+FM_KERNEL(FM__ROW_THREADS) answer_keys(const fm_cuda_travel t, int32_t *key, int32_t *own)
 {
     fm__row_begin();
     const int i = (int)blockIdx.x * FM__ROW_THREADS + (int)threadIdx.x;
     if (i >= t.n_row * t.top_k) return;
-    const int e = t.expert[i];
-    key[i]      = e < 0 ? -1 : group_of(t, i / t.top_k) * t.n_set + set_of(t, e);
+    const int            e = t.expert[i], row = i / t.top_k;
+    const fm_expert_copy c = e < 0 ? fm_expert_copy{-1, -1} : copy_of(t.where, e, t.row0 + row);
+    key[i]                 = e < 0 ? -1 : group_of(t, row) * t.n_set + c.set;
+    own[i]                 = c.set == t.set ? c.slot : -1;
 }
 
 /* Block x: a row, or a (row, slot). */
@@ -157,8 +161,9 @@ FM_KERNEL(FM__ROW_THREADS) answers_in(const fm_cuda_answers_in_args a)
     float4         sum    = make_float4(0, 0, 0, 0);
     for (int i = 0; i < (t.as_rows ? 1 : t.top_k); i++) {
         const size_t pair = (size_t)(a.own0 + (int)blockIdx.x) * (size_t)t.top_k + (size_t)i;
-        const int    e = t.as_rows ? 0 : t.expert[pair], set = t.as_rows ? 0 : set_of(t, e);
-        if (e < 0) continue;
+        const int    key = t.as_rows ? t.group * t.n_set : t.key[pair];
+        const int    set = key - t.group * t.n_set;
+        if (key < 0) continue;
         const int item = t.as_rows ? (int)blockIdx.x : item_of(t, t.group, set, pair);
         sum            = add_scaled(sum, t.as_rows ? 1.0f : a.weight[pair],
                                     fm__load4(a.in + place_of(items_from(t, set), width, seg, item, col)));
@@ -171,14 +176,15 @@ FM_KERNEL(FM__ROW_THREADS) answers_in(const fm_cuda_answers_in_args a)
 static void check(const fm_cuda_travel *t)
 {
     FM_BUG_UNLESS(t->D % 4 == 0 && t->n_group * t->n_attn == t->n_set * t->n_channel);
-    FM_BUG_UNLESS(t->as_rows ? t->n_set == 1 : t->key_first && t->key_place);
+    FM_BUG_UNLESS(t->as_rows ? t->n_set == 1 : t->key && t->key_first && t->key_place);
 }
 
-fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, fm_stream stream)
+fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, int32_t *own,
+                              fm_stream stream)
 {
     if (t->n_row == 0) return FM_OK;
     FM_LAUNCH_EARLY(answer_keys, fm__row_blocks(t->n_row * t->top_k), FM__ROW_THREADS, 0, stream,
-                    *t, key);
+                    *t, key, own);
     return fm_cuda_launched("answer_keys");
 }
 

@@ -22,6 +22,7 @@
 
 #include "base/status.h"
 #include "device/cuda/stream.h"
+#include "llm/model/placement.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,22 +30,32 @@ extern "C" {
 
 enum { FM_CUDA_COLUMN_UNIT = 32 }; /* columns are divided in blocks of these */
 
+/* The lists of model/placement.h. */
+typedef struct {
+    const int32_t        *copy0; /* [n_expert+1] first copy of each expert */
+    const fm_expert_copy *copy;
+} fm_cuda_placement;
+
 /* One pass of rows of all groups, and this rank's place. */
 typedef struct {
-    const int32_t *group_row0; /* [n_group+1] first row of each group, counted over all passes */
-    const int32_t *expert;     /* [n_row, top_k] of the pass; -1: none */
-    int            row0, n_row, top_k, n_expert, D;
+    const int32_t    *group_row0; /* [n_group+1] first row of each group, counted over all passes */
+    const int32_t    *expert;     /* [n_row, top_k] of the pass; -1: none */
+    fm_cuda_placement where;      /* experts lie; as pairs */
+    int            row0, n_row, top_k, D;
     int            n_group, n_set, n_channel, n_attn; /* n_group * n_attn = n_set * n_channel */
     int            group, set, channel, attn;
     int            most_items; /* of a row in a set; 0: blocks have their real lengths */
     int            as_rows;    /* n_set is 1 */
-    /* As pairs: what fm_cuda_pairs makes of the keys. */
+    /* As pairs: the keys, and what fm_cuda_pairs makes of them. */
+    const int32_t *key;       /* [n_row, top_k] */
     const int32_t *key_first; /* [n_group*n_set+1] */
     const int32_t *key_place; /* [n_row, top_k] */
 } fm_cuda_travel;
 
-/* key[i] = group of the row * n_set + set of the expert, or -1 */
-fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, fm_stream stream);
+/* Of every (row, slot): key[i] = group of the row * n_set + the set that computes its expert, or
+ * -1; own[i] = the expert's slot if that is this rank's set, or -1. */
+fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, int32_t *own,
+                              fm_stream stream);
 
 /* out <- pair_out as it travels, or the sums of its rows. */
 typedef struct {

@@ -22,8 +22,8 @@ template <int R>
 FM_DEVICE void list_pairs(pair_list &l, const fm_cuda_pairs_args &a, const route_space<R> *rows)
 {
     for (int i = (int)threadIdx.x; i < a.n_row * a.top_k; i += THREADS) {
-        const int  e  = rows[i / a.top_k].expert[i % a.top_k] - a.first;
-        const bool in = e >= 0 && e < a.n_expert;
+        const int  e  = rows[i / a.top_k].expert[i % a.top_k];
+        const bool in = e >= 0;
         l.expert[i]   = in ? e : NOBODY;
         if (in) atomicOr(&l.has[e / 32], 1u << e % 32);
     }

@@ -30,7 +30,7 @@ FM_KERNEL(MAX_WARPS * 32) rank_pairs(const fm_cuda_pairs_args a)
     for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x)
         a.scratch[(int)blockIdx.x * a.n_expert + e] = t.count[e];
     for (int i = own.begin + (int)threadIdx.x % 32; i < own.end; i += 32) {
-        const int e = own_expert(a, i, own.end);
+        const int e = expert_of(a, i, own.end);
         if (e >= 0) a.pair_of[i] += before[e];
     }
 }

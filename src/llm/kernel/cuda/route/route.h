@@ -44,7 +44,7 @@ typedef struct {
 fm_status fm_cuda_route(const fm_cuda_route_args *a, fm_stream stream);
 
 /* Pairs keep the order of rows within an expert.  A pair without expert (-1) is
- * left out and has pair_of -1, and so has one of another rank's experts. */
+ * left out and has pair_of -1. */
 typedef struct {
     const int32_t *expert;   /* [n_row, top_k] */
     int32_t       *count;    /* [n_expert] */
@@ -55,7 +55,6 @@ typedef struct {
     int32_t       *n_block;  /* [1] */
     int32_t       *scratch;  /* [n_row*top_k/1024 up][n_expert], or NULL: slower for many rows */
     int            n_row, top_k, n_expert, block_rows;
-    int            first; /* experts first .. first+n_expert are sorted, as 0 .. n_expert */
 } fm_cuda_pairs_args;
 fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream);
 

@@ -49,10 +49,9 @@ FM_DEVICE run run_of_warp(run chunk)
     return {begin, min(begin + per, chunk.end)};
 }
 
-FM_DEVICE int own_expert(const fm_cuda_pairs_args &a, int i, int end)
+FM_DEVICE int expert_of(const fm_cuda_pairs_args &a, int i, int end)
 {
-    const int e = i < end ? a.expert[i] - a.first : -1;
-    return e < a.n_expert ? max(e, -1) : -1;
+    return i < end ? a.expert[i] : -1;
 }
 
 /* Lanes with the same expert find each other; the first of them counts for all. */
@@ -72,7 +71,7 @@ FM_DEVICE void rank_run(const fm_cuda_pairs_args &a, int *n, run r)
     for (int i0 = r.begin; i0 < r.end; i0 += 32 * BATCH) {
         int e[BATCH];
 #pragma unroll
-        for (int b = 0; b < BATCH; b++) e[b] = own_expert(a, i0 + 32 * b + lane, r.end);
+        for (int b = 0; b < BATCH; b++) e[b] = expert_of(a, i0 + 32 * b + lane, r.end);
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
             const int i = i0 + 32 * b + lane, rank = rank_in_run(n, e[b], lane);
@@ -160,7 +159,7 @@ FM_DEVICE void place_run(const fm_cuda_pairs_args &a, const int *first, const in
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll BATCH
     for (int i = r.begin + lane; i < r.end; i += 32) {
-        const int e = own_expert(a, i, r.end);
+        const int e = expert_of(a, i, r.end);
         if (e < 0) continue;
         const int pair   = first[e] + before[e] + a.pair_of[i];
         a.pair_row[pair] = i / a.top_k;

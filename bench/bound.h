@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic behind the limits: how many bytes an operation must read at
+/* The arithmetic behind the limits: how many bytes an operation must move at
  * least and how many multiplications and additions it must do at least.
  *
- *     time of an operation  >=  max(bytes / read bandwidth, flops / peak)
+ *     time of an operation  >=  max(bytes / bandwidth, flops / peak)
  *     time of a step        >=  sum over its operations
  *
- * Bytes are weights, each read once per step, and cached latents.  What one
- * operation hands to the next is taken to stay in a cache and costs nothing. */
-#ifndef FM_BENCH_CPU_BOUND_H
-#define FM_BENCH_CPU_BOUND_H
+ * Bytes are weights, each read once per step, and cached latents; on a GPU also what one
+ * operation hands to the next, which on a CPU is taken to stay in a cache. */
+#ifndef FM_BENCH_BOUND_H
+#define FM_BENCH_BOUND_H
 
-#include "bench/limits.h"
+#include "bench/roof.h"
 #include "llm/model/config.h"
 #include "llm/op/hook.h"
 
@@ -18,7 +18,7 @@ typedef struct {
     double bytes, flops;
 } fm_cost;
 
-double fm_cost_seconds(fm_cost c, const fm_limits *l);
+double fm_cost_seconds(fm_cost c, const fm_roof *l); /* at the bf16 peak */
 
 /* One forward pass of sequences that are all alike. */
 typedef struct {
@@ -29,10 +29,10 @@ typedef struct {
     int n_out;     /* rows with logits, all sequences */
 } fm_shape;
 
-fm_cost fm_cost_matrix(int rows, double n, double k);
-fm_cost fm_cost_attention(const fm_model_config *c, const fm_shape *s); /* of one layer */
-fm_cost fm_cost_experts(const fm_model_config *c, int rows);            /* of one layer */
-fm_cost fm_cost_mlp(const fm_model_config *c, int rows, int inter);
+/* Of one product, and of one layer; bf16 weights. */
+fm_cost fm_cost_product(const fm_roof *l, double rows, double n, double k);
+fm_cost fm_cost_attention(const fm_roof *l, const fm_model_config *c, const fm_shape *s);
+fm_cost fm_cost_experts(const fm_roof *l, const fm_model_config *c, int rows);
 
 /* Distinct experts that `rows` tokens choose when all are equally likely. */
 double fm_experts_met(const fm_model_config *c, int rows);
@@ -42,6 +42,6 @@ typedef struct {
     double  op[FM_N_OP]; /* those of products and attention; 0: not counted */
     fm_cost cost;
 } fm_bound;
-fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_limits *l);
+fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_roof *l);
 
 #endif

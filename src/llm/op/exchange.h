@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks of a stage exchange, as far as it does not depend on the back end: which columns,
+ * words and answers of experts belong to whom, and logits on their way to rank 0. */
+#ifndef FM_LLM_OP_EXCHANGE_H
+#define FM_LLM_OP_EXCHANGE_H
+
+#include "llm/op/run.h"
+
+/* n things of `width` elements each, divided in blocks of `unit` things. */
+typedef struct {
+    int n_part, n, unit, width;
+} fm_columns;
+
+/* Outputs of a product (or words), heads, and channels of an FFN, divided among the ranks of `by`. */
+static inline fm_columns fm__outputs_by(fm_share by, int n)
+{
+    return (fm_columns){by.n, n, FM_SHARD_OUTPUTS, 1};
+}
+
+static inline fm_columns fm__heads_by(fm_share by, const fm_model_config *c)
+{
+    return (fm_columns){by.n, c->n_head, 1, c->v_dim};
+}
+
+static inline fm_columns fm__channels_by(fm_share by, int n)
+{
+    return (fm_columns){by.n, n, FM_SHARD_CHANNELS, 1};
+}
+
+static inline fm_range fm__part(fm_columns c, int part) /* in elements */
+{
+    const fm_range r = fm_share_of((fm_share){part, c.n_part}, c.n, c.unit);
+    return (fm_range){r.begin * c.width, r.end * c.width};
+}
+
+/* The part that has the i-th thing: the last that begins at its block or before. */
+static inline int fm__part_of(fm_columns c, int i)
+{
+    const long blocks = ((long)c.n + c.unit - 1) / c.unit;
+    return (int)(((long)(i / c.unit + 1) * c.n_part - 1) / blocks);
+}
+
+static inline fm_range fm__overlap(fm_range a, fm_range b)
+{
+    const int begin = a.begin > b.begin ? a.begin : b.begin, end = a.end < b.end ? a.end : b.end;
+    return (fm_range){begin, end > begin ? end : begin};
+}
+
+/* Marks the run; 1 if all is well. */
+static inline int fm__is_well(fm_run *r, fm_status rc)
+{
+    if (rc != FM_OK && r->fault == FM_OK) r->fault = rc;
+    return rc == FM_OK;
+}
+
+static inline int fm__rows_of_group(const fm_batch *b, int group)
+{
+    return b->group_rows ? b->group_rows[group] : b->n_row;
+}
+
+static inline int fm__outs_of_group(const fm_batch *b, int group)
+{
+    return b->group_outs ? b->group_outs[group] : b->n_out;
+}
+
+static inline int fm__rows_of_all(const fm_run *r)
+{
+    int n = 0;
+    for (int g = 0; g < r->weights->shard.group.n; g++) n += fm__rows_of_group(r->batch, g);
+    return n;
+}
+
+/* How the experts' answers get to the ranks that have the rows. */
+typedef enum {
+    FM_ANSWERS_STAY,     /* every rank has computed what it needs */
+    FM_ANSWERS_AS_ROWS,  /* all experts are in one set of ranks: sums over the slots are sent */
+    FM_ANSWERS_AS_PAIRS, /* the slots of a row are in several sets: each answer is sent */
+} fm_answers;
+
+static inline fm_answers fm__answers_of(const fm_shard *s)
+{
+    if (s->expert.n > 1) return FM_ANSWERS_AS_PAIRS;
+    return s->group.n > 1 ? FM_ANSWERS_AS_ROWS : FM_ANSWERS_STAY;
+}
+
+/* Columns of the answers that rank `channel` of a set computes and rank `attn` of a group wants. */
+static inline fm_range fm__answer_columns(const fm_shard *s, int hidden, int channel, int attn)
+{
+    return fm__overlap(fm__part(fm__outputs_by(s->channel, hidden), channel),
+                       fm__part(fm__outputs_by(s->attn, hidden), attn));
+}
+
+enum {
+    FM_LOGIT_LANES = 2, /* passes whose logits are on their way to rank 0 at once, at most */
+    FM_TAG_LOGITS  = 2, /* of messages between stages */
+};
+
+/* Logits of a pass from the ranks of the last stage, in order: rows [outs of all groups, V].  `own`
+ * are this rank's own, if it is one of them; `arrived` has room for one rank's. */
+fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arrived,
+                          const float *own);
+
+/* Are the run's groups those its weights' shard speaks of?  FM_E_ARG: more
+ * passes in flight than its stages carry. */
+fm_status fm__check_ranks(const fm_run *r);
+
+#endif
