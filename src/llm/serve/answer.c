@@ -132,7 +132,7 @@ void fm__answer_clear_logprobs(fm__answer *a)
     a->n_lp = a->n_top = 0;
 }
 
-void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from)
+void fm__answer_add(fm__answer *a, const fm_event *ev)
 {
     const int thinking =
         a->reasoning.at != FM_REASONING_AFTER &&
@@ -156,9 +156,8 @@ void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from)
                                   .logprob   = ev->logprob,
                                   .n_top     = ev->n_top,
                                   .of_prompt = ev->prompt_at >= 0},
-                    ev->n_top ? from->top + ev->top_at : NULL);
-    const char *text = from->text.text ? from->text.text + ev->text_at : "";
-    add_text(a, text, ev->text_len, ev->finish != FM_FINISH_NONE);
+                    ev->top);
+    add_text(a, ev->text, ev->text_len, ev->finish != FM_FINISH_NONE);
 }
 
 const char *fm__answer_finish_name(const fm__answer *a)

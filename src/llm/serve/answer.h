@@ -60,7 +60,7 @@ typedef struct {
 
 void fm__answer_init(fm__answer *a, const fm__ask *ask, int slot, uint64_t id_key);
 void fm__answer_fini(fm__answer *a);
-void fm__answer_add(fm__answer *a, const fm__event *ev, const fm__events *from);
+void fm__answer_add(fm__answer *a, const fm_event *ev);
 void fm__answer_clear_logprobs(fm__answer *a);
 
 /* stop, length, tool_calls, abort, error. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the engine's events to bytes on the wire. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "llm/serve/serve_internal.h"
@@ -7,7 +9,7 @@
 
 static const size_t large_write = (size_t)1 << 20;
 
-static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm__event *ev)
+static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm_event *ev)
 {
     fm__metrics *m = &s->metrics;
     if (ev->token >= 0) {
@@ -54,13 +56,21 @@ static void send_whole(fm_serve *s, fm__call *c)
 }
 
 /* The engine has flushed its cache, or could not. */
-static void end_flush(fm_serve *s, fm__call *c, const fm__event *ev, const char *words)
+static void end_flush(fm_serve *s, fm__call *c, const fm__notice *n, const char *words)
 {
-    if (ev->failed == FM_OK) fm_exchange_reply(c->x, 200, "text/plain", NULL, words, ev->text_len);
+    if (n->status == FM_OK)
+        fm_exchange_reply(c->x, 200, "text/plain", NULL, words, strlen(words));
     else
         fm__reply_error(c->x, 400,
                         "the cache is not flushed while requests are running or waiting");
     fm__call_drop(s, c);
+}
+
+void fm__call_take_notice(fm_serve *s, fm__call *c, const fm__notice *n)
+{
+    const char *words = s->from_engine.words.text + n->words_at;
+    if (!c->ask) end_flush(s, c, n, words);
+    else fm__call_fail(s, c, n->status == FM_E_ARG || n->status == FM_E_NOSUP ? 400 : 500, words);
 }
 
 /* No token could be chosen for one of its answers: the request as a whole has failed. */
@@ -73,23 +83,11 @@ static void end_in_error(fm_serve *s, fm__call *c, const char *why)
         fm__call_fail(s, c, 500, why);
 }
 
-void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev)
+void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev)
 {
-    const char *text = s->events.text.text ? s->events.text.text + ev->text_at : "";
-    if (!c->ask) {
-        end_flush(s, c, ev, text);
-        return;
-    }
-    if (ev->failed != FM_OK) {
-        fm_str why = {0};
-        fm_str_add(&why, text, ev->text_len);
-        fm__call_fail(s, c, ev->failed == FM_E_ARG || ev->failed == FM_E_NOSUP ? 400 : 500,
-                      why.text);
-        fm_str_fini(&why);
-        return;
-    }
-    fm__answer *a = &c->answer[ev->prompt * c->ask->n + ev->index];
-    fm__answer_add(a, ev, &s->events);
+    const int   prompt = (int)(ev->id & ((1u << FM__PROMPT_BITS) - 1));
+    fm__answer *a      = &c->answer[prompt * c->ask->n + ev->index];
+    fm__answer_add(a, ev);
     measure(s, c, a, ev);
     c->n_ended += ev->finish != FM_FINISH_NONE;
     if (ev->finish == FM_FINISH_ERROR) {

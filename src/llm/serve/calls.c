@@ -78,11 +78,17 @@ static void free_call(fm_serve *s, fm__call *c)
     free(c);
 }
 
+static void cancel_prompts(fm_serve *s, const fm__call *c)
+{
+    for (int i = 0; c->ask && i < c->ask->n_prompt; i++)
+        fm__engine_cancel(s->engine_thread, fm__prompt_id(c->id, i));
+}
+
 void fm__call_drop(fm_serve *s, fm__call *c)
 {
     const int was_probe = s->probe == c;
     if (c->with_engine && c->n_ended < c->n_answer) {
-        fm__engine_cancel(s->engine_thread, c->id, -1);
+        cancel_prompts(s, c);
         s->metrics.n_aborted++;
     }
     free_call(s, c);
@@ -239,12 +245,12 @@ static int status_of(fm_status why)
 static void abort_call(fm_serve *s, fm__call *c, const char *rid)
 {
     if (!rid || !strcmp(c->name, rid)) {
-        fm__engine_cancel(s->engine_thread, c->id, -1);
+        cancel_prompts(s, c);
         return;
     }
     for (int i = 0; i < c->ask->n_prompt; i++) {
         const char *own = c->ask->prompt[i].rid;
-        if (own && !strcmp(own, rid)) fm__engine_cancel(s->engine_thread, c->id, i);
+        if (own && !strcmp(own, rid)) fm__engine_cancel(s->engine_thread, fm__prompt_id(c->id, i));
     }
 }
 
@@ -296,11 +302,17 @@ void fm__calls_bell(void *ctx)
         take_task(s, task);
         fm__task_destroy(task);
     }
-    fm__engine_take(s->engine_thread, &s->events);
-    if (s->events.log.len && s->hooks.batch) s->hooks.batch(s->hooks.ctx, s->events.log.text);
-    for (size_t i = 0; i < s->events.n; i++) {
-        fm__call *c = find_call(s, s->events.event[i].call);
-        if (c) fm__call_take_event(s, c, &s->events.event[i]);
+    fm__outbox *box = &s->from_engine;
+    fm__engine_take(s->engine_thread, box);
+    if (box->log.len && s->hooks.batch) s->hooks.batch(s->hooks.ctx, box->log.text);
+    for (int i = 0; i < box->n_notice; i++) {
+        fm__call *c = find_call(s, box->notice[i].call);
+        if (c) fm__call_take_notice(s, c, &box->notice[i]);
+    }
+    for (int i = 0; i < box->events.n; i++) {
+        const fm_event ev = fm_events_get(&box->events, i);
+        fm__call      *c  = find_call(s, ev.id >> FM__PROMPT_BITS);
+        if (c) fm__call_take_event(s, c, &ev);
     }
     fm__calls_flush(s);
 }

@@ -3,6 +3,7 @@
 #include "llm/serve/engine_thread.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,27 +17,17 @@ typedef enum { SUBMIT, CANCEL, FLUSH } message_kind;
 
 typedef struct message {
     message_kind    kind;
-    uint64_t        call;
+    uint64_t        id; /* of the call; CANCEL: of the prompt */
     fm__ask        *ask;
-    int             prompt; /* CANCEL: which one; -1: all */
     struct message *next;
 } message;
-
-/* A prompt inside the engine, found again by the engine's id. */
-typedef struct job {
-    uint64_t    id, call;
-    int         prompt, n_left; /* answers not ended */
-    struct job *next;
-} job;
-
-enum { N_BUCKET = 4096 };
 
 struct fm__engine_thread {
     fm_engine     *engine;
     fm_loop_event *bell;
     pthread_t      thread;
-    job           *bucket[N_BUCKET]; /* the engine thread's own */
-    fm__batch_log  batch_log;        /* likewise */
+    fm__batch_log  batch_log; /* the engine thread's own */
+    fm_events      events;    /* the same: of the last step */
 
     pthread_mutex_t inbox_lock;
     pthread_cond_t  inbox_filled;
@@ -44,7 +35,7 @@ struct fm__engine_thread {
     int             stopping;
 
     pthread_mutex_t  outbox_lock;
-    fm__events       outbox;
+    fm__outbox       outbox;
     fm__engine_state state;
 };
 
@@ -63,64 +54,30 @@ static void put(fm__engine_thread *t, message what)
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a)
 {
     fm__ask_retain(a);
-    put(t, (message){.kind = SUBMIT, .call = call, .ask = a});
+    put(t, (message){.kind = SUBMIT, .id = call, .ask = a});
 }
 
-void fm__engine_cancel(fm__engine_thread *t, uint64_t call, int prompt)
+void fm__engine_cancel(fm__engine_thread *t, uint64_t id)
 {
-    put(t, (message){.kind = CANCEL, .call = call, .prompt = prompt});
+    put(t, (message){.kind = CANCEL, .id = id});
 }
 
 void fm__engine_flush(fm__engine_thread *t, uint64_t call)
 {
-    put(t, (message){.kind = FLUSH, .call = call});
+    put(t, (message){.kind = FLUSH, .id = call});
 }
 
-static fm__event *new_event(fm__events *ev)
+static void post_notice(fm__engine_thread *t, uint64_t call, fm_status status, const char *words)
 {
-    if (ev->n == ev->cap) {
-        ev->cap   = ev->cap ? 2 * ev->cap : 256;
-        ev->event = realloc(ev->event, ev->cap * sizeof *ev->event);
-        FM_BUG_UNLESS(ev->event != NULL);
-    }
-    ev->event[ev->n] =
-        (fm__event){.token = -1, .prompt_at = -1, .matched_id = -1, .matched_stop = -1,
-                    .when = fm_now()};
-    return &ev->event[ev->n++];
-}
-
-static void add_top(fm__events *ev, fm__event *at, const fm_top_logprob *top, int n)
-{
-    if (ev->n_top + (size_t)n > ev->cap_top) {
-        ev->cap_top = 2 * (ev->n_top + (size_t)n);
-        ev->top     = realloc(ev->top, ev->cap_top * sizeof *ev->top);
-        FM_BUG_UNLESS(ev->top != NULL);
-    }
-    memcpy(ev->top + ev->n_top, top, (size_t)n * sizeof *top);
-    at->top_at = ev->n_top;
-    at->n_top  = n;
-    ev->n_top += (size_t)n;
-}
-
-static job **find_job(fm__engine_thread *t, uint64_t id)
-{
-    job **at = &t->bucket[id % N_BUCKET];
-    while (*at && (*at)->id != id) at = &(*at)->next;
-    return at;
-}
-
-/* An event that is not the engine's own: a refusal, or the end of a flush. */
-static void post_words(fm__engine_thread *t, uint64_t call, int prompt, fm_status why,
-                       const char *words)
-{
+    fm__outbox *box = &t->outbox;
     pthread_mutex_lock(&t->outbox_lock);
-    fm__event *ev = new_event(&t->outbox);
-    ev->call      = call;
-    ev->prompt    = prompt;
-    ev->failed    = why;
-    ev->text_at   = t->outbox.text.len;
-    ev->text_len  = strlen(words);
-    fm_str_puts(&t->outbox.text, words);
+    if (box->n_notice == box->cap_notice) {
+        box->cap_notice = box->cap_notice ? 2 * box->cap_notice : 16;
+        box->notice     = realloc(box->notice, (size_t)box->cap_notice * sizeof *box->notice);
+        FM_BUG_UNLESS(box->notice != NULL);
+    }
+    box->notice[box->n_notice++] = (fm__notice){call, status, box->words.len};
+    fm_str_add(&box->words, words, strlen(words) + 1);
     pthread_mutex_unlock(&t->outbox_lock);
 }
 
@@ -143,101 +100,57 @@ static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a,
                             .keep_special = shown_special(a, q),
                             .n            = a->n,
                             .priority     = a->priority,
+                            .id           = fm__prompt_id(call, i),
                             .grammar         = q->grammar,
                             .grammar_after   = a->thinks ? "</think>" : NULL,
                             .prompt_logprobs = a->prompt[i].logprob_from >= 0,
                             .logprob_from    = a->prompt[i].logprob_from};
-    uint64_t          id = 0;
-    const fm_status   rc = fm_engine_submit(t->engine, &p, &id);
-    if (rc != FM_OK) {
-        post_words(t, call, i, rc, fm_why());
-        return;
-    }
-    job *j = calloc(1, sizeof *j);
-    FM_BUG_UNLESS(j != NULL);
-    *j = (job){
-        .id = id, .call = call, .prompt = i, .n_left = a->n, .next = t->bucket[id % N_BUCKET]};
-    t->bucket[id % N_BUCKET] = j;
-}
-
-static void cancel_call(fm__engine_thread *t, uint64_t call, int prompt)
-{
-    for (int b = 0; b < N_BUCKET; b++)
-        for (job *j = t->bucket[b]; j; j = j->next)
-            if (j->call == call && (prompt < 0 || j->prompt == prompt))
-                fm_engine_cancel(t->engine, j->id);
+    const fm_status   rc = fm_engine_submit(t->engine, &p, NULL);
+    if (rc != FM_OK) post_notice(t, call, rc, fm_why());
 }
 
 static void flush_cache(fm__engine_thread *t, uint64_t call)
 {
     const int busy = fm_engine_busy(t->engine);
     if (!busy) fm_engine_flush_cache(t->engine);
-    post_words(t, call, 0, busy ? FM_E_FULL : FM_OK,
-               busy ? "requests are running or waiting" : "Cache flushed.");
+    post_notice(t, call, busy ? FM_E_FULL : FM_OK,
+                busy ? "requests are running or waiting" : "Cache flushed.");
 }
 
 static void obey(fm__engine_thread *t, const message *m)
 {
     switch (m->kind) {
     case SUBMIT:
-        for (int i = 0; i < m->ask->n_prompt; i++) submit_prompt(t, m->call, m->ask, i);
+        for (int i = 0; i < m->ask->n_prompt; i++) submit_prompt(t, m->id, m->ask, i);
         fm__ask_release(m->ask);
         break;
-    case CANCEL: cancel_call(t, m->call, m->prompt); break;
-    case FLUSH: flush_cache(t, m->call); break;
+    case CANCEL: fm_engine_cancel(t->engine, m->id); break;
+    case FLUSH: flush_cache(t, m->id); break;
     }
 }
 
-/* Everything that runs ends with the same sentence. */
-static void fail_all(fm__engine_thread *t, fm_status why, const char *words)
+/* A step failed: every call that has answers to come ends with the same sentence. */
+static void fail_all(fm__engine_thread *t, fm_status why)
 {
+    char words[512];
+    snprintf(words, sizeof words, "%s", fm_why());
     FM_WARN("serve", "a step failed: %s", words);
-    for (int b = 0; b < N_BUCKET; b++)
-        for (job *j = t->bucket[b]; j; j = j->next) {
-            post_words(t, j->call, j->prompt, why, words);
-            fm_engine_cancel(t->engine, j->id);
-        }
-}
-
-static void copy_event(fm__engine_thread *t, const fm_event *in, const job *j)
-{
-    fm__events *box = &t->outbox;
-    fm__event  *ev  = new_event(box);
-    ev->call        = j->call;
-    ev->prompt      = j->prompt;
-    ev->index       = in->index;
-    ev->token       = in->token;
-    ev->text_at     = box->text.len;
-    ev->text_len    = in->text_len;
-    fm_str_add(&box->text, in->text, in->text_len);
-    ev->logprob   = in->logprob;
-    ev->prompt_at = in->prompt_at;
-    if (in->n_top) add_top(box, ev, in->top, in->n_top);
-    ev->finish       = in->finish;
-    ev->matched_id   = in->matched_id;
-    ev->matched_stop = in->matched_stop;
-    ev->n_prompt     = in->n_prompt;
-    ev->n_output     = in->n_output;
-    ev->n_cached     = in->n_cached;
-    ev->queue_seconds = in->queue_seconds;
+    fm_engine_cancel_all(t->engine);
+    fm_engine_take_events(t->engine, &t->events);
+    for (int i = 0; i < t->events.n; i++)
+        post_notice(t, fm_events_get(&t->events, i).id >> FM__PROMPT_BITS, why, words);
+    fm_events_clear(&t->events);
 }
 
 static void collect(fm__engine_thread *t)
 {
-    fm_event in;
+    fm_engine_take_events(t->engine, &t->events);
     pthread_mutex_lock(&t->outbox_lock);
-    while (fm_engine_poll(t->engine, &in)) {
-        job **at = find_job(t, in.id), *j = *at;
-        FM_BUG_UNLESS(j != NULL);
-        copy_event(t, &in, j);
-        if (in.finish == FM_FINISH_NONE || --j->n_left) continue;
-        *at = j->next;
-        free(j);
-    }
+    fm_events_move(&t->outbox.events, &t->events);
     t->state.info      = fm_engine_get_info(t->engine);
     t->state.last_step = fm_now();
     fm__batch_log_step(&t->batch_log, &t->state.info, t->state.last_step, &t->outbox.log);
-    const int any = t->outbox.n > 0 || t->outbox.log.len > 0;
+    const int any = t->outbox.events.n || t->outbox.n_notice || t->outbox.log.len;
     pthread_mutex_unlock(&t->outbox_lock);
     if (any) fm_loop_ring(t->bell);
 }
@@ -266,7 +179,7 @@ static void *run(void *arg)
     fm__engine_thread *t = arg;
     while (drain_inbox(t)) {
         const fm_status rc = fm_engine_busy(t->engine) ? fm_engine_step(t->engine) : FM_OK;
-        if (rc != FM_OK) fail_all(t, rc, fm_why());
+        if (rc != FM_OK) fail_all(t, rc);
         collect(t);
     }
     return NULL;
@@ -303,40 +216,36 @@ void fm__engine_stop(fm__engine_thread *t)
     pthread_cond_signal(&t->inbox_filled);
     pthread_mutex_unlock(&t->inbox_lock);
     pthread_join(t->thread, NULL);
-    for (int b = 0; b < N_BUCKET; b++)
-        for (job *j = t->bucket[b], *next; j; j = next) {
-            next = j->next;
-            fm_engine_cancel(t->engine, j->id);
-            free(j);
-        }
-    fm_event ev;
-    while (fm_engine_poll(t->engine, &ev)) continue;
-    fm__events_fini(&t->outbox);
+    fm_engine_cancel_all(t->engine);
+    fm_engine_take_events(t->engine, &t->events);
+    fm_events_fini(&t->events);
+    fm__outbox_fini(&t->outbox);
     pthread_mutex_destroy(&t->inbox_lock);
     pthread_mutex_destroy(&t->outbox_lock);
     pthread_cond_destroy(&t->inbox_filled);
     free(t);
 }
 
-void fm__engine_take(fm__engine_thread *t, fm__events *ev)
+void fm__engine_take(fm__engine_thread *t, fm__outbox *box)
 {
-    ev->n = ev->n_top = 0;
-    fm_str_clear(&ev->text);
-    fm_str_clear(&ev->log);
+    fm_events_clear(&box->events);
+    box->n_notice = 0;
+    fm_str_clear(&box->words);
+    fm_str_clear(&box->log);
     pthread_mutex_lock(&t->outbox_lock);
-    const fm__events full = t->outbox;
-    t->outbox             = *ev;
+    const fm__outbox full = t->outbox;
+    t->outbox             = *box;
     pthread_mutex_unlock(&t->outbox_lock);
-    *ev = full;
+    *box = full;
 }
 
-void fm__events_fini(fm__events *ev)
+void fm__outbox_fini(fm__outbox *box)
 {
-    free(ev->event);
-    free(ev->top);
-    fm_str_fini(&ev->text);
-    fm_str_fini(&ev->log);
-    *ev = (fm__events){0};
+    fm_events_fini(&box->events);
+    free(box->notice);
+    fm_str_fini(&box->words);
+    fm_str_fini(&box->log);
+    *box = (fm__outbox){0};
 }
 
 fm__engine_state fm__engine_get_state(fm__engine_thread *t)

@@ -12,31 +12,29 @@
 #include "llm/serve/ask.h"
 #include "net/loop.h"
 
+/* The engine's id of a prompt: the call it came with, and which of its prompts it is. */
+enum { FM__PROMPT_BITS = 24 };
+
+static inline uint64_t fm__prompt_id(uint64_t call, int prompt)
+{
+    return call << FM__PROMPT_BITS | (uint64_t)prompt;
+}
+
+/* What the engine has to say of a call beside events: a prompt was refused, a step
+ * failed, the cache was flushed. */
 typedef struct {
     uint64_t  call;
-    int       prompt, index; /* which prompt of the ask, which of its n answers */
-    fm_status failed;        /* not FM_OK: the prompt is over, text says why */
-    int32_t   token;         /* -1: none */
-    int32_t   prompt_at;     /* not -1: logprob and top are of the prompt's token here */
-    size_t    text_at, text_len, top_at;
-    float     logprob;
-    int       n_top;
-    fm_finish finish;
-    int32_t   matched_id;
-    int       matched_stop;
-    int32_t   n_prompt, n_output, n_cached;
-    double    when; /* fm_now() of the step's end */
-    double    queue_seconds;
-} fm__event;
+    fm_status status; /* not FM_OK: the call is over */
+    size_t    words_at; /* a sentence in `words`, NUL behind it */
+} fm__notice;
 
 typedef struct {
-    fm__event      *event; /* [n] */
-    size_t          n, cap;
-    fm_str          text; /* what text_at points into */
-    fm_top_logprob *top;  /* and top_at */
-    size_t          n_top, cap_top;
-    fm_str          log; /* lines about what was done */
-} fm__events;
+    fm_events   events;
+    fm__notice *notice; /* [n_notice] */
+    int         n_notice, cap_notice;
+    fm_str      words;
+    fm_str      log; /* lines about what was done */
+} fm__outbox;
 
 typedef struct {
     fm_engine_info info;
@@ -52,12 +50,12 @@ fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event 
 void      fm__engine_stop(fm__engine_thread *t); /* NULL is fine; cancels what runs, waits */
 
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a); /* retains it */
-void fm__engine_cancel(fm__engine_thread *t, uint64_t call, int prompt); /* -1: all of its ask */
-void fm__engine_flush(fm__engine_thread *t, uint64_t call); /* an event says how it went */
+void fm__engine_cancel(fm__engine_thread *t, uint64_t id); /* an fm__prompt_id */
+void fm__engine_flush(fm__engine_thread *t, uint64_t call); /* a notice says how it went */
 
-/* Swaps what has come out since the last time into *ev (cleared first). */
-void fm__engine_take(fm__engine_thread *t, fm__events *ev);
-void fm__events_fini(fm__events *ev);
+/* Swaps what has come out since the last time into *box (cleared first). */
+void fm__engine_take(fm__engine_thread *t, fm__outbox *box);
+void fm__outbox_fini(fm__outbox *box);
 
 fm__engine_state fm__engine_get_state(fm__engine_thread *t);
 

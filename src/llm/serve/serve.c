@@ -186,6 +186,6 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_destroy(s->loop);
     fm__cors_fini(&s->cors);
     fm__responses_destroy(s->responses);
-    fm__events_fini(&s->events);
+    fm__outbox_fini(&s->from_engine);
     free(s);
 }

@@ -32,7 +32,7 @@ struct fm_serve {
     fm__call  *bucket[FM__N_BUCKET];
     fm__call  *dirty;
     fm__call  *probe; /* the one that the engine works on for all health checks, or NULL */
-    fm__events events; /* the batch being handed out */
+    fm__outbox from_engine; /* what is being handed out */
     int        n_call, load;
     uint64_t   next_id, key;
     uint64_t   n_named; /* requests that got a name of ours */
@@ -75,7 +75,8 @@ void fm__calls_bell(void *ctx);                     /* workers or engine have so
 void fm__calls_check_time(fm_serve *s);
 
 /* call_events.c: what an engine event does to its call. */
-void fm__call_take_event(fm_serve *s, fm__call *c, const fm__event *ev);
+void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev);
+void fm__call_take_notice(fm_serve *s, fm__call *c, const fm__notice *n);
 void fm__calls_flush(fm_serve *s); /* hands streams what was written */
 
 /* responses_routes.c: /v1/responses/ID and /v1/responses/ID/cancel */
