@@ -32,7 +32,7 @@
 #define ALWAYS "always so here"
 #define OWN "ignored, fathom has its own kernels"
 #define NO_SERVER "ignored, no server is started"
-#define NO_SPEC "no speculation yet; greedy answers are the same without it"
+#define NO_SPEC "ignored, drafts come from NGRAM alone; the output is the same"
 #define NO_TIER "no second cache tier yet; answers are the same without it"
 #define NO_PROF "profiling is not available yet"
 #define NO_CODE "not needed, fathom runs no model code"
@@ -150,11 +150,7 @@ const fm_foreign_flag fm_foreign_flags[] = {
     VALUE("soft-watchdog-timeout", "ignored, a step cannot hang"),
 
     /* speculation */
-    VALUE("speculative-algorithm", NO_SPEC),
     VALUE("speculative-draft-model-path", NO_SPEC),
-    VALUE("speculative-num-steps", NO_SPEC),
-    VALUE("speculative-eagle-topk", NO_SPEC),
-    VALUE("speculative-num-draft-tokens", NO_SPEC),
     VALUE("speculative-token-map", NO_SPEC),
     VALUE("speculative-attention-mode", NO_SPEC),
 

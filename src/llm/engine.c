@@ -26,6 +26,7 @@ static int plan(fm_engine *e, const fm_micro_batch *m, fm_step *s)
     for (int g = 0; g < e->n_group; g++) {
         fm_sched *sched = m->partition[g].sched;
         fm_sched_set_time(sched, fm_now());
+        fm__draft(e, &m->partition[g]);
         const fm_batch *b = s->batch[g] = fm_sched_plan(sched);
         if (!b) continue;
         for (int i = 0; i < b->n_out; i++) s->out[s->n_out++] = fm_sched_out(sched, b, i);
@@ -151,10 +152,10 @@ static fm_status launch(fm_engine *e, fm_micro_batch *m)
     fm__partitions_balance(e, m);
     if (!plan(e, m, s)) return FM_OK;
     m->n_in_flight++;
-    const double began = fm_now();
+    s->launched = fm_now();
     FM_TRY(share(e, m, s));
     FM_TRY(run(e, m, s));
-    e->forward_seconds += fm_now() - began;
+    e->forward_seconds += fm_now() - s->launched;
     return FM_OK;
 }
 
@@ -171,6 +172,7 @@ static fm_status finish(fm_engine *e, fm_micro_batch *m)
     FM_TRY(choose(e, s));
     e->forward_seconds += fm_now() - began;
     commit(e, m, s);
+    fm__draft_learn(e, s);
     post(e, m, s);
     m->oldest = (m->oldest + 1) % FM_STEPS_IN_FLIGHT;
     m->n_in_flight--;

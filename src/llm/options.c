@@ -35,6 +35,15 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, schedule_policy, "schedule-policy", "fcfs", 0, 0, "P", "fcfs, or lpm (longest cached prefix first)"),
     K(REAL, schedule_conservativeness, "schedule-conservativeness", "1", 0, 100, "F", "larger: expect longer outputs at admission"),
 
+    K(WORD, speculative_algorithm, "speculative-algorithm", NULL, 0, 0, "HOW", "draft tokens ahead and verify them: NGRAM, from the request's own text"),
+    K(INT, speculative_num_steps, "speculative-num-steps", "3", 1, 16, "N", "draft tokens of one request in a step"),
+    K(INT, speculative_num_draft_tokens, "speculative-num-draft-tokens", "0", 0, 17, "N", "rows that verify one request, its own included; 0: steps + 1"),
+    K(INT, speculative_eagle_topk, "speculative-eagle-topk", "1", 1, 64, "N", "drafts are a chain: 1"),
+    K(FLAG, speculative_adaptive, "speculative-adaptive", NULL, 0, 0, NULL, "as many drafts as pay, by measured cost and acceptance (default)"),
+    K(FLAG, disable_speculative_adaptive, "disable-speculative-adaptive", NULL, 0, 0, NULL, "always as many drafts as there are"),
+    K(INT, ngram_min, "speculative-ngram-min-match-window-size", "2", 1, 16, "N", "NGRAM: tokens that must match"),
+    K(INT, ngram_max, "speculative-ngram-max-match-window-size", "12", 1, 64, "N", "NGRAM: tokens that are compared"),
+
     K(INT, tp_size, "tp-size", "1", 1, 65536, "N", "ranks that divide each layer; start tp x pp x dp ranks by mpirun"),
     K(INT, pp_size, "pp-size", "1", 1, 65536, "N", "stages of consecutive layers"),
     K(INT, dp_size, "dp-size", "1", 1, 65536, "N", "replicas; with --enable-dp-attention groups of the tp ranks"),

@@ -25,7 +25,7 @@ typedef struct {
     int32_t token[N_TEXT][MAX_NEW];
     float   logprob[N_TEXT][MAX_NEW];
     int     n[N_TEXT];
-    int     preemptions, cached;
+    int     preemptions, accepted, cached;
 } answers;
 
 typedef struct {
@@ -116,6 +116,7 @@ static void generate(fm_engine *e, answers *a, int together)
         collect(e, a, id);
     }
     a->preemptions = (int)fm_engine_get_info(e).sched.n_preemption;
+    a->accepted    = (int)fm_engine_get_info(e).sched.n_accepted;
 }
 
 static const char *const alone[] = {"disable-radix-cache", "1", "chunked-prefill-size", "-1",
@@ -123,8 +124,8 @@ static const char *const alone[] = {"disable-radix-cache", "1", "chunked-prefill
 
 static const struct {
     const char *name;
-    const char *set[9];
-    int         wants; /* 'p': must preempt, 'c': must reuse */
+    const char *set[11];
+    int         wants; /* 'p': must preempt, 'c': must reuse, 'd': must accept drafts */
 } settings[] = {
     {"batched", {"disable-radix-cache", "1", NULL}, 0},
     {"shared prefixes", {"page-size", "1", NULL}, 'c'},
@@ -138,6 +139,11 @@ static const struct {
     {"one thread", {"threads", "1", NULL}, 0},
     {"three threads", {"threads", "3", "chunked-prefill-size", "33", NULL}, 0},
     {"deterministic", {"deterministic", "1", "page-size", "1", NULL}, 'c'},
+    {"drafts", {"speculative-algorithm", "NGRAM", "disable-speculative-adaptive", "1",
+      "speculative-ngram-min-match-window-size", "1", NULL}, 'd'},
+    {"drafts, short of memory", {"speculative-algorithm", "NGRAM", "max-total-tokens", "384",
+      "page-size", "4", "schedule-conservativeness", "0", "speculative-num-steps", "7", NULL}, 'p'},
+    {"as many drafts as pay", {"speculative-algorithm", "NGRAM", "page-size", "1", NULL}, 0},
 };
 
 static void check_same(const answers *want, const answers *got, const char *m, const char *setting)
@@ -171,6 +177,7 @@ static void check_model(void **state)
         }
         if (settings[k].wants == 'p') assert_true(got.preemptions > 0);
         if (settings[k].wants == 'c') assert_true(got.cached > 0);
+        if (settings[k].wants == 'd') assert_true(got.accepted > 0);
         fm_engine_close(e);
     }
 }

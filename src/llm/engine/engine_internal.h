@@ -28,6 +28,16 @@ typedef struct {
     fm_plan    plan;
 } fm_beside;
 
+/* Speculation. */
+typedef struct {
+    int           most; /* drafts of one request in a step; 0: off */
+    int           min_n, max_n; /* tokens of an n-gram that is looked up */
+    int           is_adaptive;
+    fm_step_cost  cost; /* of decode steps */
+    fm_acceptance all;  /* of drafts of all requests */
+    double        finished; /* fm_now() of the last step's end */
+} fm_drafting;
+
 struct fm_engine {
     fm_model_config   config;
     const fm_model   *model;
@@ -59,6 +69,7 @@ struct fm_engine {
     fm_sampler    **sampler;    /* [n_thread] */
     fm_sampled     *sampled;    /* [n_group * max_out] of the step that was just chosen */
     int32_t        *token;      /* [n_group * max_out] the ids of these */
+    fm_drafting     draft;
     fm_draw        *draw;       /* [n_group * max_out] how the back end is to sample a step */
 
     fm_tokenizer         *tokenizer; /* NULL: ids alone */
@@ -84,6 +95,10 @@ fm_status fm__engine_drain(fm_engine *e);                      /* finishes the s
 void fm__post_step(fm_engine *e, const fm_step *s); /* events of its out rows */
 void fm__post_ended(fm_engine *e, fm_partition *p); /* requests that are done: last events, then freed */
 void fm__post_reserve(fm_engine *e);                /* room for the events of one step */
+
+/* draft.c */
+void fm__draft(fm_engine *e, fm_partition *p);             /* before p is planned */
+void fm__draft_learn(fm_engine *e, const fm_step *s); /* after s is committed */
 
 /* info.c */
 fm_engine_info fm__engine_info_own(const fm_engine *e);

@@ -8,6 +8,8 @@
 #ifndef FM_LLM_ENGINE_JOBS_H
 #define FM_LLM_ENGINE_JOBS_H
 
+#include "llm/draft/gain.h"
+#include "llm/draft/ngram.h"
 #include "llm/engine/step.h"
 #include "llm/grammar/grammar.h"
 #include "llm/text/detokenize.h"
@@ -28,6 +30,9 @@ struct fm_job {
     int            reported; /* its last event was posted */
     fm_logit_bias *bias;
     fm_matcher    *matcher; /* of its grammar, or NULL */
+    fm_ngram      *ngram;   /* drafts from its own text; NULL: it gets none */
+    fm_acceptance  acceptance;
+    int            needs_token; /* on the host before its next row: a grammar, penalties */
     fm_job        *prev, *next; /* of the same prompt */
 };
 

@@ -27,6 +27,7 @@ typedef struct {
 
 typedef struct {
     uint32_t         serial; /* counts the steps of an engine */
+    double           launched; /* fm_now() */
     const fm_batch **batch;  /* [n_group] rows of each partition, its scheduler's; NULL: none */
     const fm_out   **out;    /* [n_out] who reads each out row, partition after partition */
     int              n_row, n_out; /* of all partitions */

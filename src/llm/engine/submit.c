@@ -117,9 +117,12 @@ static fm_status fill_job(fm_engine *e, const checked *c, fm_job *j, int index)
         FM_TRY(fm_matcher_create(&j->matcher, c->p->grammar, c->p->grammar_after));
         r->allowed = fm_matcher_allowed(j->matcher);
     }
+    if (e->draft.most && !j->matcher) /* the mask of a grammar is known for one row only */
+        FM_TRY(fm_ngram_create(&j->ngram, room_for(e, c), e->draft.min_n, e->draft.max_n));
     if (e->tokenizer) j->detok = fm_detokenizer_begin(e->tokenizer, c->p->keep_special);
     r->id            = c->id;
-    r->is_sequential = j->matcher || is_penalised(&r->sampling);
+    j->needs_token   = j->matcher || is_penalised(&r->sampling);
+    r->is_sequential = j->needs_token;
     r->sampling.seed = c->seed + (uint64_t)index;
     r->user          = j;
     j->index         = index;

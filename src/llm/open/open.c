@@ -32,6 +32,33 @@ static int is_one_of(const char *word, const char *list)
     return 0;
 }
 
+static fm_status check_speculation(opening *p)
+{
+    const fm_options *o     = p->o;
+    fm_drafting      *d     = &p->e->draft;
+    const int64_t     width = o->speculative_num_draft_tokens;
+    if (!o->speculative_algorithm || !*o->speculative_algorithm) return FM_OK;
+    if (is_one_of(o->speculative_algorithm, "NEXTN EAGLE EAGLE3 STANDALONE auto")) {
+        FM_WARN("engine", "--speculative-algorithm %s: no drafts are made, only NGRAM is built in; "
+                          "the output is the same",
+                o->speculative_algorithm);
+        return FM_OK;
+    }
+    if (strcmp(o->speculative_algorithm, "NGRAM"))
+        return fm_fail(FM_E_ARG, "--speculative-algorithm %s is not NGRAM", o->speculative_algorithm);
+    if (o->speculative_eagle_topk != 1)
+        return fm_fail(FM_E_NOSUP, "--speculative-eagle-topk %lld: drafts are a chain, so it is 1",
+                       (long long)o->speculative_eagle_topk);
+    if (o->ngram_max < o->ngram_min)
+        return fm_fail(FM_E_ARG, "--speculative-ngram-max-match-window-size %lld is below the least of %lld",
+                       (long long)o->ngram_max, (long long)o->ngram_min);
+    d->most        = (int)(width > 1 ? width - 1 : o->speculative_num_steps);
+    d->min_n       = (int)o->ngram_min;
+    d->max_n       = (int)o->ngram_max;
+    d->is_adaptive = !o->disable_speculative_adaptive;
+    return FM_OK;
+}
+
 static fm_status check_words(opening *p)
 {
     const fm_options *o = p->o;
@@ -45,6 +72,7 @@ static fm_status check_words(opening *p)
     else if (strcmp(o->load_format, "auto") && strcmp(o->load_format, "safetensors"))
         return fm_fail(FM_E_ARG, "--load-format %s is none of auto, safetensors, dummy",
                        o->load_format);
+    FM_TRY(check_speculation(p));
     if (!strcmp(o->schedule_policy, "lpm")) p->sched.policy = FM_POLICY_LPM;
     else if (strcmp(o->schedule_policy, "fcfs"))
         return fm_fail(FM_E_ARG, "--schedule-policy %s is none of fcfs, lpm", o->schedule_policy);
@@ -172,6 +200,7 @@ static fm_status set_limits(opening *p)
     s->chunk       = o->chunked_prefill_size > 0 ? fm__part_of(o->chunked_prefill_size, n_group) : 0;
     s->max_prefill = fm__part_of(o->max_prefill_tokens, n_group);
     s->page_size   = (int)o->page_size;
+    s->max_draft   = e->draft.most;
     s->n_page      = 1; /* until the plan says how many */
     s->deterministic    = o->deterministic;
     s->conservativeness = o->schedule_conservativeness;

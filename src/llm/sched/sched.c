@@ -20,7 +20,7 @@ static fm_status check_options(const fm_sched_options *o)
         {"max_context", o->max_context, 1, MAX_STEP_ROWS / 2},
         {"page_size", o->page_size, 1, 64},
         {"n_page", o->n_page, 1, INT_MAX},
-        {"max_draft", o->max_draft, 0, 64},
+        {"max_draft", o->max_draft, 0, FM_MAX_DRAFT},
         {"n_eos", o->n_eos, 0, (int)(sizeof o->eos / sizeof *o->eos)},
     };
     for (size_t i = 0; i < sizeof range / sizeof *range; i++)
@@ -289,6 +289,17 @@ void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why)
 void fm_sched_cancel(fm_sched *s, fm_request *r)
 {
     fm_sched_finish(s, r, FM_FINISH_ABORT);
+}
+
+int fm_sched_n_running(const fm_sched *s)
+{
+    return s->n_running;
+}
+
+fm_request *fm_sched_running(const fm_sched *s, int i)
+{
+    FM_BUG_UNLESS(i >= 0 && i < s->n_running);
+    return s->running[i].r;
 }
 
 int fm_sched_propose(fm_sched *s, fm_request *r, const int32_t *draft, int n)

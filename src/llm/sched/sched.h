@@ -81,6 +81,13 @@ fm_request *fm_sched_withdraw(fm_sched *s);
 void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
 void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
 
+/* The running requests, in the order of admission. */
+int         fm_sched_n_running(const fm_sched *s);
+fm_request *fm_sched_running(const fm_sched *s, int i);
+
+/* The most drafts of one request in a step. */
+enum { FM_MAX_DRAFT = 16 };
+
 /* Proposes draft tokens to follow r's newest token in the next step.  Takes as
  * many of the n as fit max_draft, the request's length and its state: 0 for one
  * that is not decoding or not is_sequential. */
