@@ -173,10 +173,10 @@ FM_KERNEL(FM__CUT_THREADS, 1) choose_rows(const fm_cuda_sample_args a, const fm_
     fm__row_begin();
     const int              row       = (int)blockIdx.x;
     const fm_cuda_sampling h         = a.how[row];
-    const fm__u64          best      = fm__best_of_row(s, row);
+    const fm__best         found     = fm__best_of_row(s, row);
+    const fm__u64          best      = found.key;
     const fm__row          x         = fm__row_of(a, row, h, best);
     const bool             is_greedy = fm__is_greedy(h), wanted = fm__wants_logprob(h);
-    const bool             is_odd = fm__is_odd_row(s, row);
     const int              n_top = best ? min(min(h.n_top, (int)FM_MAX_TOP_LOGPROBS), a.vocab) : 0;
     if (best && fm__needs_rings(h, a.vocab)) take_rings(&t, s, row);
     const double log_z = best && wanted ? log((double)t.rings.z / fm__one) : 0;
@@ -186,7 +186,7 @@ FM_KERNEL(FM__CUT_THREADS, 1) choose_rows(const fm_cuda_sample_args a, const fm_
                    best && wanted ? (float)(-(double)fm__distance_in(x, x.logits[id]) - log_z)
                    : best || (is_greedy && !wanted) ? 0.0f
                                                     : -INFINITY,
-                   is_odd);
+                   found.is_odd);
     if (n_top > 0) list_best(&t, x, n_top);
     if (a.any_top) report_best(a, &t, row, n_top, log_z);
 }

@@ -10,9 +10,8 @@ FM_KERNEL(FM__ROW_THREADS) take_largest(const fm_cuda_sample_args a, const fm__s
     fm__row_begin();
     const int row = (int)blockIdx.x * FM__ROW_WARPS + (int)threadIdx.x / 32;
     if (row >= a.n_row) return;
-    const fm__u64 key    = fm__best_of_row(s, row);
-    const bool    is_odd = fm__is_odd_row(s, row);
-    if (threadIdx.x % 32 == 0) fm__answer(a, row, fm__id_of_key(key), 0, is_odd);
+    const fm__best best = fm__best_of_row(s, row);
+    if (threadIdx.x % 32 == 0) fm__answer(a, row, fm__id_of_key(best.key), 0, best.is_odd);
 }
 
 /* Room for the parts of these or of fewer rows, which have more parts each. */
@@ -21,7 +20,6 @@ static fm__sample_scratch carve(fm_slab *slab, int n_row, int vocab)
     fm__sample_scratch s     = {};
     const size_t       parts = (size_t)n_row * (size_t)((vocab + FM__PART_FEW - 1) / FM__PART_FEW);
     s.best                   = (fm__u64 *)fm_slab_take(slab, parts * sizeof *s.best);
-    s.odd                    = (int32_t *)fm_slab_take(slab, parts * sizeof *s.odd);
     s.score                  = (float *)fm_slab_take(slab, parts * sizeof *s.score);
     s.n_runner               = (int32_t *)fm_slab_take(slab, parts * sizeof *s.n_runner);
     s.runner = (int32_t *)fm_slab_take(slab, parts * FM__RUNNERS * sizeof *s.runner);

@@ -26,8 +26,7 @@ typedef struct {
 
 /* Scratch of one call. */
 typedef struct {
-    fm__u64   *best;     /* [n_row, n_part] key of the largest logit */
-    int32_t   *odd;      /* [n_row, n_part] not 0: some logit is NaN or infinite */
+    fm__u64   *best;     /* [n_row, n_part] key of the largest logit, packed with fm__pack_best() */
     float     *score;    /* [n_row, n_part] of the best runner, nearly: see scan.cu */
     int32_t   *n_runner; /* [n_row, n_part]; more than FM__RUNNERS: too many to list */
     int32_t   *runner;   /* [n_row, n_part, FM__RUNNERS] ids */
@@ -99,23 +98,43 @@ FM_DEVICE float fm__logit_of_key(fm__u64 key)
     return key ? fm_f32_from_bits(o & 0x80000000u ? o & 0x7fffffffu : ~o) : -INFINITY;
 }
 
-/* By a whole warp. */
-FM_DEVICE fm__u64 fm__best_of_row(const fm__sample_scratch &s, int row)
+/* The largest logit of a part or a row, and whether some logit is NaN or infinite. */
+typedef struct {
+    fm__u64 key;
+    bool    is_odd;
+} fm__best;
+
+/* In one word: a token's key has bit 31 set, since ids are below 2^18, so that bit can
+ * say it. */
+static const fm__u64 fm__odd_bit = (fm__u64)1 << 31;
+
+FM_DEVICE fm__u64 fm__pack_best(const fm__best &b)
 {
-    fm__u64 best = 0;
-    for (int i = (int)threadIdx.x % 32; i < s.n_part; i += 32)
-        best = max(best, s.best[(size_t)row * (size_t)s.n_part + (size_t)i]);
-    for (int lanes = 16; lanes; lanes /= 2) best = max(best, __shfl_xor_sync(FM_WARP, best, lanes));
-    return best;
+    return (b.key & ~fm__odd_bit) | (b.is_odd ? fm__odd_bit : 0);
 }
 
-/* By a whole warp: is some logit NaN or infinite? */
-FM_DEVICE bool fm__is_odd_row(const fm__sample_scratch &s, int row)
+FM_DEVICE void fm__add_best(fm__best *to, fm__u64 packed)
 {
-    int odd = 0;
+    const fm__u64 key = packed & ~fm__odd_bit;
+    to->key           = max(to->key, key ? key | fm__odd_bit : 0);
+    to->is_odd        = to->is_odd || (packed & fm__odd_bit);
+}
+
+/* By a whole warp. */
+FM_DEVICE fm__best fm__best_of_warp(fm__best b)
+{
+    for (int lanes = 16; lanes; lanes /= 2)
+        b.key = max(b.key, __shfl_xor_sync(FM_WARP, b.key, lanes));
+    b.is_odd = __any_sync(FM_WARP, b.is_odd);
+    return b;
+}
+
+FM_DEVICE fm__best fm__best_of_row(const fm__sample_scratch &s, int row)
+{
+    fm__best best = {0, false};
     for (int i = (int)threadIdx.x % 32; i < s.n_part; i += 32)
-        odd |= s.odd[(size_t)row * (size_t)s.n_part + (size_t)i];
-    return __any_sync(FM_WARP, odd);
+        fm__add_best(&best, s.best[(size_t)row * (size_t)s.n_part + (size_t)i]);
+    return fm__best_of_warp(best);
 }
 
 FM_DEVICE fm__rings fm__rings_of_warp(fm__rings r)

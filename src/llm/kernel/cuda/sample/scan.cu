@@ -105,31 +105,37 @@ FM_DEVICE void forbid(float *logits, float4 *v, int i, int vocab, uint32_t allow
     }
 }
 
+/* What a thread reads of a row, and whether that is finite.  x * 0 is 0 for every finite
+ * x and NaN for the others, so the sum stays 0 as long as all are: one multiply-add per
+ * token, and a look at the sum at the end. */
+typedef struct {
+    float          *logits;
+    const uint32_t *allowed; /* NULL: all */
+    bool            forbids, odd;
+    float           zeros;
+} reading;
+
 /* Is one of the tokens i .. i+3 NaN or infinite?  -inf is fine where tokens are forbidden,
- * and behind the end.  x - x is 0 for what is finite and NaN for the rest: a sum of four
- * differences is all that most tokens cost. */
+ * and behind the end. */
 FM_DEVICE bool is_odd(float4 v, int i, int vocab, bool forbids)
 {
     const float x[4] = {v.x, v.y, v.z, v.w};
     bool        odd  = false;
-    if ((v.x - v.x) + (v.y - v.y) + (v.z - v.z) + (v.w - v.w) == 0) return false;
 #pragma unroll
     for (int j = 0; j < 4; j++)
         odd |= i + j < vocab && !(x[j] - x[j] == 0 || (forbids && x[j] < 0));
     return odd;
 }
 
-/* What a block reads of a row. */
-typedef struct {
-    float          *logits;
-    const uint32_t *allowed; /* NULL: all */
-    bool            forbids, odd;
-} reading;
-
 FM_DEVICE float4 take_logits(const fm_cuda_sample_args &a, reading *r, int i)
 {
     float4 v = fm__logits4(r->logits, i, a.vocab);
-    r->odd |= is_odd(v, i, a.vocab, r->forbids);
+    if (i + 3 < a.vocab && !r->forbids) {
+        r->zeros = __fmaf_rn(v.x, 0, __fmaf_rn(v.y, 0, r->zeros));
+        r->zeros = __fmaf_rn(v.z, 0, __fmaf_rn(v.w, 0, r->zeros));
+    } else {
+        r->odd |= is_odd(v, i, a.vocab, r->forbids);
+    }
     if (r->allowed && i < a.vocab) forbid(r->logits, &v, i, a.vocab, r->allowed[i / 32] >> i % 32);
     return v;
 }
@@ -170,14 +176,13 @@ FM_DEVICE largest race_part(const fm_cuda_sample_args &a, reading *in, int begin
 
 /* --- a part ------------------------------------------------------------------------- */
 
-FM_DEVICE fm__u64 block_max(fm__u64 x, fm__u64 part[FM__ROW_WARPS])
+FM_DEVICE fm__best best_of_block(fm__best x, fm__u64 part[FM__ROW_WARPS])
 {
-    for (int lanes = 16; lanes; lanes /= 2) x = max(x, __shfl_xor_sync(FM_WARP, x, lanes));
-    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+    x = fm__best_of_warp(x);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = fm__pack_best(x);
     __syncthreads();
-    fm__u64 most = part[0];
-    for (int w = 1; w < FM__ROW_WARPS; w++) most = max(most, part[w]);
-    return most;
+    for (int w = 0; w < FM__ROW_WARPS; w++) fm__add_best(&x, part[w]);
+    return x;
 }
 
 /* Who may have won the part's race. */
@@ -206,16 +211,16 @@ scan_parts(const fm_cuda_sample_args a, const fm__sample_scratch s)
               end                  = min(begin + s.part, a.vocab);
     const fm_cuda_sampling h       = a.how[row];
     const size_t           at      = (size_t)row * (size_t)s.n_part + blockIdx.x;
-    reading                in      = {a.logits + (size_t)row * (size_t)a.vocab, NULL, h.forbids != 0, false};
+    reading                in      = {a.logits + (size_t)row * (size_t)a.vocab, NULL, h.forbids != 0, false, 0};
     const bool             races   = !a.only_greedy && fm__races_at_once(h, a.vocab);
     racer                  r = {1.44269504f / h.temperature, 0, -INFINITY, -INFINITY, -INFINITY, 0};
     if (a.allowed && h.mask > 0)
         in.allowed = a.allowed + (size_t)(h.mask - 1) * (size_t)((a.vocab + 31) / 32);
     if (races) r.stream = fm__stream(h.seed, h.position);
-    const largest l    = races ? race_part(a, &in, begin, end, &r) : read_part(a, &in, begin, end);
-    const fm__u64 best = block_max(fm__logit_key(l.x, l.id), part);
-    const int     odd  = __syncthreads_or(in.odd);
-    if (threadIdx.x == 0) s.best[at] = best, s.odd[at] = odd;
+    const largest  l    = races ? race_part(a, &in, begin, end, &r) : read_part(a, &in, begin, end);
+    const fm__best mine = {fm__logit_key(l.x, l.id), in.odd || in.zeros != 0};
+    const fm__best best = best_of_block(mine, part);
+    if (threadIdx.x == 0) s.best[at] = fm__pack_best(best);
     if (races) list_runners(s, at, &r);
 }
 

@@ -20,7 +20,7 @@ FM_KERNEL(FM__ROW_THREADS) weigh_parts(const fm_cuda_sample_args a, const fm__sa
               end            = min(begin + s.part, a.vocab);
     const fm_cuda_sampling h = a.how[row];
     if (!fm__needs_rings(h, a.vocab)) return;
-    const fm__u64 best = fm__best_of_row(s, row);
+    const fm__u64 best = fm__best_of_row(s, row).key;
     const fm__row x    = fm__row_of(a, row, h, best);
     fm__rings     r    = {};
     for (int i = begin + 4 * (int)threadIdx.x; best && i < end; i += 4 * FM__ROW_THREADS) {
