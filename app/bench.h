@@ -38,6 +38,7 @@ void      fm_bench_ask_fini(fm_ask *ask);
 /* Engine counters over the timed call. */
 typedef struct {
     int64_t n_step, sum_running, n_preemption, hit_tokens, asked_tokens;
+    int64_t n_decode_row, n_draft, n_accepted;
     double  forward_seconds;
 } fm_bench_counts;
 fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_engine_info *after);

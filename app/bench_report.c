@@ -17,6 +17,9 @@ fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_eng
         .n_step          = after->sched.n_step - before->sched.n_step,
         .sum_running     = after->sched.sum_running - before->sched.sum_running,
         .n_preemption    = after->sched.n_preemption - before->sched.n_preemption,
+        .n_decode_row    = after->sched.n_decode_row - before->sched.n_decode_row,
+        .n_draft         = after->sched.n_draft - before->sched.n_draft,
+        .n_accepted      = after->sched.n_accepted - before->sched.n_accepted,
         .hit_tokens      = after->kv.hit_tokens - before->kv.hit_tokens,
         .asked_tokens    = after->kv.asked_tokens - before->kv.asked_tokens,
         .forward_seconds = after->forward_seconds - before->forward_seconds,
@@ -43,6 +46,11 @@ static void print_real(const char *name, double x)
     printf("%-40s %-10.2f\n", name, x);
 }
 
+static double accept_length(const fm_bench_counts *c)
+{
+    return fm_sched_accept_length(c->n_decode_row, c->n_accepted);
+}
+
 void fm_bench_print(const fm_bench_result *r)
 {
     const int64_t n_in = r->rows->sum_prompt, n_out = r->batch->n_output;
@@ -58,6 +66,7 @@ void fm_bench_print(const fm_bench_result *r)
     print_real("Input token throughput (tok/s):", per_second((double)n_in, r));
     print_real("Output token throughput (tok/s):", per_second((double)n_out, r));
     print_real("Total token throughput (tok/s):", per_second((double)(n_in + n_out), r));
+    if (r->counts.n_draft) print_real("Accept length:", accept_length(&r->counts));
     printf("==================================================\n");
 
     const fm_bench_counts *c = &r->counts;
@@ -114,6 +123,9 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
     FM_BUG_UNLESS(o && own);
     json_object_update(o, own);
     json_decref(own);
+    json_object_set_new(o, "accept_length", json_real(accept_length(c)));
+    json_object_set_new(o, "draft_tokens", json_integer(c->n_draft));
+    json_object_set_new(o, "accepted_draft_tokens", json_integer(c->n_accepted));
     json_object_set_new(o, "failed_requests", json_integer(r->batch->n_failed));
     fm_bench_describe(o, r->engine, &r->info);
     return o;

@@ -153,4 +153,10 @@ typedef struct {
 } fm_sched_stats;
 fm_sched_stats fm_sched_get_stats(const fm_sched *s);
 
+/* Tokens a decoding sequence got per step, drafts included; 1 without any. */
+static inline double fm_sched_accept_length(int64_t n_decode_row, int64_t n_accepted)
+{
+    return n_decode_row ? 1 + (double)n_accepted / (double)n_decode_row : 1;
+}
+
 #endif

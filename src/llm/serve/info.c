@@ -114,6 +114,8 @@ static void put_state(fm_str *out, const fm_serve *s, const fm__engine_state *e)
     fm__put_number(out, e->info.kv.asked_tokens
                             ? (double)e->info.kv.hit_tokens / (double)e->info.kv.asked_tokens
                             : 0);
+    fm_str_puts(out, ",\"avg_spec_accept_length\":");
+    fm__put_number(out, fm_sched_accept_length(e->info.sched.n_decode_row, e->info.sched.n_accepted));
     fm_str_puts(out, "}");
 }
 

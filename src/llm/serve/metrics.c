@@ -109,6 +109,10 @@ static void put_gauges(page *p, const fm__metrics *m, const fm__engine_state *s,
               (double)e->plan.weights / 1e9);
     put_value(p, "gauge", "kv_cache_memory_usage_gb", "Memory of the KV cache.",
               (double)e->plan.kv / 1e9);
+    put_value(p, "gauge", "spec_accept_length", "Tokens per decode step, accepted drafts included.",
+              fm_sched_accept_length(e->sched.n_decode_row, e->sched.n_accepted));
+    put_value(p, "gauge", "spec_accept_rate", "Share of verified draft tokens that were accepted.",
+              e->sched.n_draft ? (double)e->sched.n_accepted / (double)e->sched.n_draft : 0);
     put_value(p, "gauge", "num_connections", "Open connections.", m->n_connection);
 }
 
