@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
+#include "base/str.h"
 #include "grammar_support.h"
+#include "json/read.h"
 
 #define TAGGED                                                                                     \
     "\"$defs\":{\"Cat\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"cat\","         \
@@ -132,12 +135,70 @@ static void unique_items(void **state)
          "\"uniqueItems\":true,\"minItems\":2}",
          {"[1,31]", "[3,7,20]"},
          {"[1,1]", "[4]", "[7,3,7]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true}",
+         {"[]", "[\"a\",\"b\"]", "[\"a\",\"ab\",\"b\"]", "[\n  \"a\",\n  \"b\"\n]",
+          "[\"ab\", \"a\", \"abc\"]", "[\"x\\n\",\"x\\t\"]"},
+         {"[\"a\",\"a\"]", "[\"a\", \"b\", \"a\"]", "[\"\",\"\"]",
+          "[\"hello world\",\"hello world\"]", "[\n  \"a\",\n  \"a\"\n]", "[\"a\",\"\\u0061\"]",
+          "[\"\xc3\xa9\",\"\xc3\xa9\"]"}},
+        {"{\"type\":\"object\",\"properties\":{\"p\":{\"$ref\":\"#/$defs/s\"},\"q\":{\"$ref\":\"#/"
+         "$defs/s\"}},\"$defs\":{\"s\":{\"type\":\"array\",\"items\":{\"type\":\"string\","
+         "\"minLength\":1},\"uniqueItems\":true,\"maxItems\":3}}}",
+         {"{\"p\":[\"a\"],\"q\":[\"a\"]}", "{\"p\": [\"a\", \"b\", \"c\"], \"q\": []}"},
+         {"{\"p\":[\"a\",\"a\"],\"q\":[]}", "{\"p\":[\"\"]}", "{\"q\":[\"a\",\"b\",\"b\"]}"}},
         {"{\"type\":\"array\",\"uniqueItems\":false}", {"[1,1]"}, {"1"}},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"maxItems\":1}",
          {"[]", "[\"x\"]"},
          {"[\"x\",\"y\"]"}},
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void check_distinct(const char *text)
+{
+    json_t *all = json_loads(text, 0, NULL), *sets = json_object();
+    size_t  i, k;
+    json_t *list, *one;
+    if (!all) fail_msg("no JSON: %s", text);
+    json_array_foreach (all, i, list) {
+        json_object_clear(sets);
+        json_array_foreach (list, k, one) json_object_set(sets, json_string_value(one), one);
+        if (json_object_size(sets) != json_array_size(list)) fail_msg("alike: %s", text);
+    }
+    json_decref(all);
+    json_decref(sets);
+}
+
+/* Any token that may come, and short ones above all, so that items would often be alike. */
+static void drawn_strings_are_distinct(void **state)
+{
+    (void)state;
+    fm_grammar *g      = get(FM_GRAMMAR_JSON_SCHEMA,
+                             "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":"
+                                  "\"string\"},\"uniqueItems\":true,\"maxItems\":12},\"maxItems\":4}");
+    int         n_item = 0;
+    for (uint64_t walk = 0; walk < 300; walk++) {
+        fm_matcher *m      = NULL;
+        fm_str      text   = {0};
+        uint64_t    n_draw = 0;
+        assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+        for (int i = 0; i < 400 && !fm_matcher_is_over(m); i++) {
+            size_t  n     = 0;
+            int32_t id    = (int32_t)(fm_rng_u32(walk, n_draw++) % 128);
+            int     moves = 0;
+            while (!is_allowed(m, id) && moves++ < VOCAB) id = (id + 1) % VOCAB;
+            assert_true(moves < VOCAB);
+            assert_int_equal(fm_matcher_take(m, id), FM_OK);
+            const char *bytes = fm_token_bytes(tokenizer, id, &n);
+            if (!fm_token_is_special(tokenizer, id)) fm_str_add(&text, bytes, n);
+            n_item += n == 1 && *bytes == ',';
+        }
+        if (fm_matcher_is_over(m)) check_distinct(text.text);
+        fm_str_fini(&text);
+        fm_matcher_destroy(m);
+    }
+    assert_true(n_item > 100);
+    fm_grammar_release(g);
 }
 
 static void says_what_it_cannot_follow(void **state)
@@ -159,8 +220,10 @@ static void says_what_it_cannot_follow(void **state)
          "{\"oneOf\":[{\"properties\":{\"a\":{\"const\":1}}},{\"properties\":{\"a\":{\"type\":"
          "\"integer\"}}}]}",
          "oneOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"string\"},\"uniqueItems\":true}",
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
          "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"string\",\"maxLength\":3},\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"enum\":[1,2]},\"uniqueItems\":true,\"minItems\":3}",
          "no text"},
@@ -175,6 +238,7 @@ int main(void)
         cmocka_unit_test(unions),
         cmocka_unit_test(all_of),
         cmocka_unit_test(unique_items),
+        cmocka_unit_test(drawn_strings_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uniqueItems of items whose values are a list: enum, const, boolean, null, few
- * integers, and unions of these.  Up to eight values come in any order, and the
- * automaton remembers which were written: a state per set.  More come in the
- * order of the list: a state per position and number of items. */
+/* uniqueItems.
+ *
+ * Items whose values are a list (enum, const, boolean, null, few integers, and
+ * unions of these): up to eight values come in any order, and the automaton
+ * remembers which were written, a state per set.  More come in the order of the
+ * list, a state per position and number of items.
+ *
+ * Strings that nothing but a least length restricts: the matcher remembers them
+ * (seen_items.h).  From any beginning such a string can go on, so ruling out
+ * those that were written never leads to a dead end; with a pattern or a
+ * largest length it could. */
 #include <string.h>
 
 #include "json/read.h"
@@ -32,8 +39,9 @@ static fm_status add_new(json_t *all, json_t *value)
 static fm_status refuse(void)
 {
     return fm_fail(FM_E_NOSUP,
-                   "schema: uniqueItems is supported for items whose values are a list (enum, "
-                   "const, boolean, null, an integer between close bounds)");
+                   "schema: uniqueItems is supported for strings without pattern, format and "
+                   "maxLength, and for items whose values are a list (enum, const, boolean, null, "
+                   "an integer between close bounds)");
 }
 
 /* Integers of a schema with both bounds. */
@@ -169,5 +177,37 @@ fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int
         add_sets(&u);
     else
         add_ordered(&u);
+    return FM_OK;
+}
+
+int fm__schema_is_free_string(fm__schema *s, const json_t *v)
+{
+    static const char *const limits[] = {"const", "enum", "pattern", "maxLength", "anyOf", "oneOf"};
+    if (!v || fm__schema_flatten(s, v, &v) != FM_OK) return 0;
+    const char *type = json_string_value(json_object_get(v, "type"));
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (json_object_get(v, limits[i])) return 0;
+    return type && !strcmp(type, "string") && !fm__schema_format(json_object_get(v, "format"));
+}
+
+fm_status fm__schema_remembered(fm__schema *s, const json_t *v, int32_t *rule)
+{
+    fm__nfa *n   = s->n;
+    int64_t  min = 0;
+    FM_TRY(fm__schema_flatten(s, v, &v));
+    FM_TRY(fm__schema_check_words(v));
+    FM_TRY(fm__schema_count(&min, v, "minLength"));
+    fm__nfa_string_char_once(n, fm__nfa_state(n)); /* its rule is made before, and not marked */
+    *rule = fm__nfa_rule(n);
+    if (n->full) return FM_OK;
+    const fm__rule r      = n->rule[*rule];
+    const int32_t  quoted = fm__nfa_word(n, r.start, "\"");
+    int32_t        at     = quoted;
+    for (int64_t i = 0; i < min && !n->full; i++) at = fm__nfa_string_char_once(n, at);
+    const int32_t loop = fm__nfa_state(n);
+    fm__nfa_empty(n, at, loop);
+    fm__nfa_empty(n, fm__nfa_string_char_once(n, loop), loop);
+    if (!n->full) fm__nfa_mark(n, quoted, FM__IN_ITEM);
+    fm__nfa_empty(n, fm__nfa_word(n, loop, "\""), r.end);
     return FM_OK;
 }
