@@ -146,6 +146,14 @@ static void unique_items(void **state)
          "\"minLength\":1},\"uniqueItems\":true,\"maxItems\":3}}}",
          {"{\"p\":[\"a\"],\"q\":[\"a\"]}", "{\"p\": [\"a\", \"b\", \"c\"], \"q\": []}"},
          {"{\"p\":[\"a\",\"a\"],\"q\":[]}", "{\"p\":[\"\"]}", "{\"q\":[\"a\",\"b\",\"b\"]}"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
+         {"[]", "[0]", "[1,2,12,1200]", "[0, -1, 1]", "[-5,5,-55]", "[\n  10,\n  1,\n  0\n]"},
+         {"[1,1]", "[0,0]", "[0, 5, 0]", "[12,3,12]", "[-1,-1]", "[-0]", "[\n  7,\n  7\n]",
+          "[100, 200, 100]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"integer\","
+         "\"exclusiveMinimum\":0},\"uniqueItems\":true}}",
+         {"[[1],[1,2]]", "[[],[30, 3]]"},
+         {"[[0]]", "[[-1]]", "[[1],[2,2]]"}},
         {"{\"type\":\"array\",\"uniqueItems\":false}", {"[1,1]"}, {"1"}},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"maxItems\":1}",
          {"[]", "[\"x\"]"},
@@ -162,7 +170,11 @@ static void check_distinct(const char *text)
     if (!all) fail_msg("no JSON: %s", text);
     json_array_foreach (all, i, list) {
         json_object_clear(sets);
-        json_array_foreach (list, k, one) json_object_set(sets, json_string_value(one), one);
+        json_array_foreach (list, k, one) {
+            char *key = json_dumps(one, JSON_ENCODE_ANY);
+            json_object_set(sets, key, one);
+            free(key);
+        }
         if (json_object_size(sets) != json_array_size(list)) fail_msg("alike: %s", text);
     }
     json_decref(all);
@@ -170,35 +182,46 @@ static void check_distinct(const char *text)
 }
 
 /* Any token that may come, and short ones above all, so that items would often be alike. */
-static void drawn_strings_are_distinct(void **state)
+static int draw_arrays(const char *items, uint64_t walk)
+{
+    fm_str      schema = {0}, text = {0};
+    uint64_t    n_draw = 0;
+    int         n_item = 0;
+    fm_matcher *m      = NULL;
+    fm_str_printf(&schema,
+                  "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":%s,"
+                  "\"uniqueItems\":true,\"maxItems\":12},\"maxItems\":4}",
+                  items);
+    fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, schema.text);
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    for (int i = 0; i < 400 && !fm_matcher_is_over(m); i++) {
+        size_t  n     = 0;
+        int32_t id    = (int32_t)(fm_rng_u32(walk, n_draw++) % 128);
+        int     moves = 0;
+        while (!is_allowed(m, id) && moves++ < VOCAB) id = (id + 1) % VOCAB;
+        assert_true(moves < VOCAB);
+        assert_int_equal(fm_matcher_take(m, id), FM_OK);
+        const char *bytes = fm_token_bytes(tokenizer, id, &n);
+        if (!fm_token_is_special(tokenizer, id)) fm_str_add(&text, bytes, n);
+        n_item += n == 1 && *bytes == ',';
+    }
+    if (fm_matcher_is_over(m)) check_distinct(text.text);
+    fm_str_fini(&text);
+    fm_str_fini(&schema);
+    fm_matcher_destroy(m);
+    fm_grammar_release(g);
+    return n_item;
+}
+
+static void drawn_items_are_distinct(void **state)
 {
     (void)state;
-    fm_grammar *g      = get(FM_GRAMMAR_JSON_SCHEMA,
-                             "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":"
-                                  "\"string\"},\"uniqueItems\":true,\"maxItems\":12},\"maxItems\":4}");
-    int         n_item = 0;
+    int n_string = 0, n_integer = 0;
     for (uint64_t walk = 0; walk < 300; walk++) {
-        fm_matcher *m      = NULL;
-        fm_str      text   = {0};
-        uint64_t    n_draw = 0;
-        assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
-        for (int i = 0; i < 400 && !fm_matcher_is_over(m); i++) {
-            size_t  n     = 0;
-            int32_t id    = (int32_t)(fm_rng_u32(walk, n_draw++) % 128);
-            int     moves = 0;
-            while (!is_allowed(m, id) && moves++ < VOCAB) id = (id + 1) % VOCAB;
-            assert_true(moves < VOCAB);
-            assert_int_equal(fm_matcher_take(m, id), FM_OK);
-            const char *bytes = fm_token_bytes(tokenizer, id, &n);
-            if (!fm_token_is_special(tokenizer, id)) fm_str_add(&text, bytes, n);
-            n_item += n == 1 && *bytes == ',';
-        }
-        if (fm_matcher_is_over(m)) check_distinct(text.text);
-        fm_str_fini(&text);
-        fm_matcher_destroy(m);
+        n_string += draw_arrays("{\"type\":\"string\"}", walk);
+        n_integer += draw_arrays("{\"type\":\"integer\"}", walk);
     }
-    assert_true(n_item > 100);
-    fm_grammar_release(g);
+    assert_true(n_string > 100 && n_integer > 100);
 }
 
 static void says_what_it_cannot_follow(void **state)
@@ -220,8 +243,10 @@ static void says_what_it_cannot_follow(void **state)
          "{\"oneOf\":[{\"properties\":{\"a\":{\"const\":1}}},{\"properties\":{\"a\":{\"type\":"
          "\"integer\"}}}]}",
          "oneOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"number\"},\"uniqueItems\":true}",
          "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"integer\",\"maximum\":500},\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA,
          "{\"items\":{\"type\":\"string\",\"maxLength\":3},\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "uniqueItems"},
@@ -238,7 +263,7 @@ int main(void)
         cmocka_unit_test(unions),
         cmocka_unit_test(all_of),
         cmocka_unit_test(unique_items),
-        cmocka_unit_test(drawn_strings_are_distinct),
+        cmocka_unit_test(drawn_items_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -172,8 +172,8 @@ static void look(fm_matcher *m)
 {
     m->over = is_at_end(m);
     memcpy(m->allowed, allowed_at(m->grammar, m->state), n_word(m->grammar) * 4);
-    if (m->grammar->states.state[m->state].mark & FM__IN_ITEM)
-        fm__seen_exclude(&m->seen, &m->grammar->of->order, m->allowed);
+    fm__seen_exclude(&m->seen, m->grammar->states.state[m->state].mark, &m->grammar->of->order,
+                     m->allowed);
 }
 
 fm_status fm_matcher_create(fm_matcher **out, fm_grammar *g, const char *after)

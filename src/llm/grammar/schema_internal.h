@@ -39,10 +39,10 @@ fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int3
  * number.  FM_E_NOSUP: the values an item can have are not a short list. */
 fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int64_t max,
                             int32_t open, int32_t close);
-/* Is it a string that nothing but a least length restricts?  Then a rule for one that the matcher
- * remembers. */
-int       fm__schema_is_free_string(fm__schema *s, const json_t *v);
-fm_status fm__schema_remembered(fm__schema *s, const json_t *v, int32_t *rule);
+/* Is it a string or an integer that nothing but a least length or value restricts?  Then a rule for
+ * one that the matcher remembers, and the mark of an array of them. */
+int       fm__schema_is_free(fm__schema *s, const json_t *v);
+fm_status fm__schema_remembered(fm__schema *s, const json_t *v, int32_t *rule, int *mark);
 
 /* schema_ref.c: as a rule of its own, shared by all who call it. */
 fm_status fm__schema_call(fm__schema *s, const json_t *v, int32_t from, int32_t *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strings written so far in an array with uniqueItems, for one answer.  The
+/* The strings or integers written so far in an array with uniqueItems, for one answer.  The
  * automaton knows where items are (marks of its states), this knows which; it
  * rules out the tokens that would complete one of them a second time. */
 #ifndef FM_LLM_GRAMMAR_SEEN_ITEMS_H
@@ -19,7 +19,8 @@ void fm__seen_fini(fm__seen *s);
 /* A byte came; the marks of the states before and after it. */
 void fm__seen_byte(fm__seen *s, int before, int after, char byte);
 
-/* Clears the bits of tokens that must not come inside an item. */
-void fm__seen_exclude(const fm__seen *s, const fm__token_order *o, uint32_t *bits);
+/* Clears the bits of tokens that must not come at a state with these marks.  In an array of
+ * integers, something is left: any integer but 0 and the longest can go on. */
+void fm__seen_exclude(const fm__seen *s, int mark, const fm__token_order *o, uint32_t *bits);
 
 #endif
