@@ -103,6 +103,15 @@ static void all_of(void **state)
          {"null"},
          {"5", "\"x\""}},
         {"{\"allOf\":[{},{\"type\":\"null\"},true]}", {"null"}, {"1"}},
+        /* both refer to themselves */
+        {"{\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/"
+         "b\"}],\"$defs\":{\"a\":{\"type\":"
+         "\"object\",\"properties\":{\"x\":{\"type\":\"integer\"},\"next\":{\"$ref\":\"#/$defs/"
+         "a\"}}},"
+         "\"b\":{\"required\":[\"x\"],\"properties\":{\"x\":{\"minimum\":3},\"next\":{\"$ref\":\"#/"
+         "$defs/b\"}}}}}",
+         {"{\"x\":3}", "{\"x\":3,\"next\":{\"x\":4,\"next\":{\"x\":5}}}"},
+         {"{\"x\":2}", "{\"x\":3,\"next\":{}}", "{\"x\":3,\"next\":{\"x\":4,\"next\":{\"x\":1}}}"}},
         {"{\"allOf\":[{\"type\":\"string\",\"format\":\"date\"},{\"format\":\"x\",\"pattern\":"
          "\"^2024-01\"}]}",
          {"\"2024-01-31\""},

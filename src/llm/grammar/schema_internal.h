@@ -19,6 +19,7 @@ typedef struct {
     fm__schema_rule *made; /* [made_mask + 1] rules by the address of their schema */
     size_t           n_made, made_mask;
     json_t          *derived;  /* schemas that merging has made: a list */
+    json_t          *pairs;    /* ... of two, by both */
     json_t          *required; /* ... that requiring a tag has made, by schema and tags */
     int              depth;
 } fm__schema;
