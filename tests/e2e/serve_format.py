@@ -229,7 +229,7 @@ def test_forced_calls(s):
             call = c["message"]["tool_calls"][0]["function"]
             assert call["name"] in (("weather", "pack") if choice == "required" else ("pack",)), call
             assert is_valid(json.loads(call["arguments"]), tools[0]["function"]["parameters"], None), call
-    odd = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "minProperties": 1}}}]
+    odd = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "minProperties": 2}}}]
     s.post("/v1/chat/completions", dict(ask, tools=odd, tool_choice="required", max_tokens=4))
     odd[0]["function"]["strict"] = True
     r = s.post("/v1/chat/completions", dict(ask, tools=odd, tool_choice="required"), 400)

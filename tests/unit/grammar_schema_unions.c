@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unions told apart by tags, and schemas that hold at once. */
+/* Unions told apart by tags, schemas that hold at once, maps, and arrays without
+ * equal items. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,6 +117,34 @@ static void all_of(void **state)
          "\"^2024-01\"}]}",
          {"\"2024-01-31\""},
          {"\"2024-02-01\"", "\"2024-01\""}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void maps(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"propertyNames\":{"
+         "\"enum\":[\"a\",\"b\",5]}}",
+         {"{}", "{\"a\":1}", "{\"b\": 2, \"a\": 3}"},
+         {"{\"c\":1}", "{5:1}", "{\"a\":\"x\"}"}},
+        {"{\"type\":\"object\",\"propertyNames\":{\"format\":\"date\"},\"minProperties\":1,"
+         "\"maxProperties\":2}",
+         {"{\"2024-01-01\":null}", "{\"2024-01-01\":1,\"2024-01-02\":{}}"},
+         {"{}", "{\"x\":1}", "{\"2024-01-01\":1,\"2024-01-02\":2,\"2024-01-03\":3}"}},
+        {"{\"type\":\"object\",\"patternProperties\":{\"^[a-z]+$\":{\"type\":\"boolean\"}},"
+         "\"additionalProperties\":false}",
+         {"{}", "{\"ab\":true}"},
+         {"{\"A\":true}", "{\"ab\":1}"}},
+        {"{\"type\":\"object\",\"maxProperties\":0}", {"{}"}, {"{\"a\":1}"}},
+        {"{\"properties\":{\"a\":{}},\"required\":[\"a\"],\"minProperties\":1,\"maxProperties\":3}",
+         {"{\"a\":1}"},
+         {"{}"}},
+        {"{\"allOf\":[{\"type\":\"object\",\"maxProperties\":3},{\"maxProperties\":1,"
+         "\"propertyNames\":{\"minLength\":2}}]}",
+         {"{}", "{\"ab\":1}"},
+         {"{\"a\":1}", "{\"ab\":1,\"cd\":2}"}},
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
 }
@@ -262,6 +291,13 @@ static void says_what_it_cannot_follow(void **state)
         {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"enum\":[1,2]},\"uniqueItems\":true,\"minItems\":3}",
          "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"uniqueItems\":5}", "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"minProperties\":2}", "minProperties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"minProperties\":1}",
+         "minProperties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"propertyNames\":{}}",
+         "propertyNames"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"patternProperties\":{\"a\":{},\"b\":{}}}",
+         "patternProperties"},
     };
     check_refusals(all, sizeof all / sizeof *all);
 }
@@ -271,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unions),
         cmocka_unit_test(all_of),
+        cmocka_unit_test(maps),
         cmocka_unit_test(unique_items),
         cmocka_unit_test(drawn_items_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),

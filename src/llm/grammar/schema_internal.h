@@ -31,6 +31,7 @@ typedef struct {
  * and FM_E_FORMAT name the keyword. */
 fm_status fm__schema_any(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+fm_status fm__schema_map(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_string(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int32_t from,
@@ -63,6 +64,7 @@ int       fm__schema_lists(const json_t *v, const json_t *value); /* as its cons
  * schema, and a reference, made plain: either keywords about values, or one anyOf or oneOf. */
 int       fm__schema_is_compound(const json_t *v);
 fm_status fm__schema_flatten(fm__schema *s, const json_t *v, const json_t **out);
+fm_status fm__schema_both(fm__schema *s, const json_t *a, const json_t *b, const json_t **out);
 /* schema_merge_words.c: the keywords of a and b that are no schemas, holding at once. */
 fm_status fm__schema_merge_words(json_t *to, const json_t *a, const json_t *b);
 

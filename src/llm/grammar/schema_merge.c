@@ -153,6 +153,11 @@ static fm_status both(fm__schema *s, const json_t *a, const json_t *b, const jso
     return FM_OK;
 }
 
+fm_status fm__schema_both(fm__schema *s, const json_t *a, const json_t *b, const json_t **out)
+{
+    return both(s, a, b, out);
+}
+
 static const char *union_word(const json_t *v)
 {
     return json_object_get(v, "anyOf") ? "anyOf" : json_object_get(v, "oneOf") ? "oneOf" : NULL;
@@ -225,7 +230,7 @@ static fm_status merge_prefix(fm__schema *s, json_t *to, const json_t *a, const 
 
 static fm_status merge_plain(fm__schema *s, const json_t *a, const json_t *b, const json_t **out)
 {
-    static const char *const nested[] = {"additionalProperties", "items"};
+    static const char *const nested[] = {"additionalProperties", "propertyNames", "items"};
     json_t                  *made     = NULL;
     FM_TRY(derive(s, &made));
     FM_TRY(fm__schema_merge_words(made, a, b));
