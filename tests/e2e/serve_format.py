@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import random
 import re
+from math import inf
 
 from serve_lib import Server, run_all, same
 
@@ -34,13 +35,16 @@ def is_valid(v, schema, root):
             is_valid(x, props[k], root) if k in props else more is not False and is_valid(x, more, root) for k, x in v.items())
     if kind == "array":
         return (isinstance(v, list) and schema.get("minItems", 0) <= len(v) <= schema.get("maxItems", 10**9)
+                and not (schema.get("uniqueItems") and any(v.count(x) > 1 for x in v))
                 and all(is_valid(x, schema.get("items", True), root) for x in v))
     if kind == "string":
         return (isinstance(v, str) and schema.get("minLength", 0) <= len(v) <= schema.get("maxLength", 10**9)
                 and ("pattern" not in schema or re.search(schema["pattern"], v) is not None))
     if kind in ("integer", "number"):
         ok = isinstance(v, int) if kind == "integer" else isinstance(v, (int, float))
-        return ok and not isinstance(v, bool) and schema.get("minimum", v) <= v <= schema.get("maximum", v)
+        unit = schema.get("multipleOf", 0)
+        return (ok and not isinstance(v, bool) and schema.get("minimum", v) <= v <= schema.get("maximum", v)
+                and schema.get("exclusiveMinimum", -inf) < v < schema.get("exclusiveMaximum", inf) and (not unit or v % unit == 0))
     if kind == "boolean":
         return isinstance(v, bool)
     return v is None if kind == "null" else True
@@ -54,7 +58,12 @@ def random_schema(dice, depth=0):
             lambda: {"type": "integer", "minimum": dice.randrange(-50, 20), "maximum": dice.randrange(20, 2000)},
             lambda: {"type": "number", "minimum": 0, "maximum": dice.randrange(1, 40)},
             lambda: {"enum": dice.sample(["a", "b\"c", "Gr\u00fc\u00dfe", 1, 22, None, True, [1, 2], {"k": "v"}], 3)},
-            lambda: {"const": dice.choice(["x", 7, {"deep": [1]}])}]
+            lambda: {"const": dice.choice(["x", 7, {"deep": [1]}])},
+            lambda: {"type": "number", "exclusiveMinimum": dice.choice([-2.5, -0.125, 0]), "exclusiveMaximum": dice.choice([0.5, 3.75, 12])},
+            lambda: {"type": dice.choice(["integer", "number"]), "multipleOf": dice.choice([0.25, 3, 0.5]), "minimum": -9.5, "maximum": 40},
+            lambda: {"type": "string", "pattern": "^[a-c]+-[a-c]+$", "minLength": 4, "maxLength": dice.randrange(5, 9)},
+            lambda: {"type": "array", "items": {"type": dice.choice(["string", "integer"])}, "uniqueItems": True, "maxItems": 3},
+            lambda: {"type": "array", "items": {"enum": ["p", "q", 1, None]}, "uniqueItems": True, "minItems": 2}]
     if depth > 2 or dice.random() < 0.25:
         return dice.choice(leaf)()
     kind = dice.randrange(4)
@@ -229,7 +238,7 @@ def test_forced_calls(s):
             call = c["message"]["tool_calls"][0]["function"]
             assert call["name"] in (("weather", "pack") if choice == "required" else ("pack",)), call
             assert is_valid(json.loads(call["arguments"]), tools[0]["function"]["parameters"], None), call
-    odd = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "minProperties": 1}}}]
+    odd = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "minProperties": 2}}}]
     s.post("/v1/chat/completions", dict(ask, tools=odd, tool_choice="required", max_tokens=4))
     odd[0]["function"]["strict"] = True
     r = s.post("/v1/chat/completions", dict(ask, tools=odd, tool_choice="required"), 400)

@@ -139,10 +139,11 @@ static void random_intervals_have_exactly_their_numbers(void **state)
     for (int i = 0; i < 60; i++) {
         const int lo   = (int)(fm_rng_u32(5, at++) % 6000) - 3000;
         const int span = (int)(fm_rng_u32(5, at++) % (i % 2 ? 30 : 2500));
+        const int ends = (int)(fm_rng_u32(5, at++) & 3);
         interval  v    = {.lo      = lo,
                           .hi      = lo + span,
-                          .lo_open = (int)(fm_rng_u32(5, at++) & 1),
-                          .hi_open = (int)(fm_rng_u32(5, at++) & 1),
+                          .lo_open = ends & 1,
+                          .hi_open = ends >> 1,
                           .unit    = units[fm_rng_u32(5, at++) % 8]};
         check_interval(v);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unions told apart by tags, and schemas that hold at once. */
+/* Unions told apart by tags, schemas that hold at once, maps, and arrays without
+ * equal items. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,10 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
+#include "base/str.h"
 #include "grammar_support.h"
+#include "json/read.h"
 
 #define TAGGED                                                                                     \
     "\"$defs\":{\"Cat\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"cat\","         \
@@ -100,10 +104,47 @@ static void all_of(void **state)
          {"null"},
          {"5", "\"x\""}},
         {"{\"allOf\":[{},{\"type\":\"null\"},true]}", {"null"}, {"1"}},
+        /* both refer to themselves */
+        {"{\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/"
+         "b\"}],\"$defs\":{\"a\":{\"type\":"
+         "\"object\",\"properties\":{\"x\":{\"type\":\"integer\"},\"next\":{\"$ref\":\"#/$defs/"
+         "a\"}}},"
+         "\"b\":{\"required\":[\"x\"],\"properties\":{\"x\":{\"minimum\":3},\"next\":{\"$ref\":\"#/"
+         "$defs/b\"}}}}}",
+         {"{\"x\":3}", "{\"x\":3,\"next\":{\"x\":4,\"next\":{\"x\":5}}}"},
+         {"{\"x\":2}", "{\"x\":3,\"next\":{}}", "{\"x\":3,\"next\":{\"x\":4,\"next\":{\"x\":1}}}"}},
         {"{\"allOf\":[{\"type\":\"string\",\"format\":\"date\"},{\"format\":\"x\",\"pattern\":"
          "\"^2024-01\"}]}",
          {"\"2024-01-31\""},
          {"\"2024-02-01\"", "\"2024-01\""}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void maps(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"propertyNames\":{"
+         "\"enum\":[\"a\",\"b\",5]}}",
+         {"{}", "{\"a\":1}", "{\"b\": 2, \"a\": 3}"},
+         {"{\"c\":1}", "{5:1}", "{\"a\":\"x\"}"}},
+        {"{\"type\":\"object\",\"propertyNames\":{\"format\":\"date\"},\"minProperties\":1,"
+         "\"maxProperties\":2}",
+         {"{\"2024-01-01\":null}", "{\"2024-01-01\":1,\"2024-01-02\":{}}"},
+         {"{}", "{\"x\":1}", "{\"2024-01-01\":1,\"2024-01-02\":2,\"2024-01-03\":3}"}},
+        {"{\"type\":\"object\",\"patternProperties\":{\"^[a-z]+$\":{\"type\":\"boolean\"}},"
+         "\"additionalProperties\":false}",
+         {"{}", "{\"ab\":true}"},
+         {"{\"A\":true}", "{\"ab\":1}"}},
+        {"{\"type\":\"object\",\"maxProperties\":0}", {"{}"}, {"{\"a\":1}"}},
+        {"{\"properties\":{\"a\":{}},\"required\":[\"a\"],\"minProperties\":1,\"maxProperties\":3}",
+         {"{\"a\":1}"},
+         {"{}"}},
+        {"{\"allOf\":[{\"type\":\"object\",\"maxProperties\":3},{\"maxProperties\":1,"
+         "\"propertyNames\":{\"minLength\":2}}]}",
+         {"{}", "{\"ab\":1}"},
+         {"{\"a\":1}", "{\"ab\":1,\"cd\":2}"}},
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
 }
@@ -132,12 +173,93 @@ static void unique_items(void **state)
          "\"uniqueItems\":true,\"minItems\":2}",
          {"[1,31]", "[3,7,20]"},
          {"[1,1]", "[4]", "[7,3,7]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true}",
+         {"[]", "[\"a\",\"b\"]", "[\"a\",\"ab\",\"b\"]", "[\n  \"a\",\n  \"b\"\n]",
+          "[\"ab\", \"a\", \"abc\"]", "[\"x\\n\",\"x\\t\"]"},
+         {"[\"a\",\"a\"]", "[\"a\", \"b\", \"a\"]", "[\"\",\"\"]",
+          "[\"hello world\",\"hello world\"]", "[\n  \"a\",\n  \"a\"\n]", "[\"a\",\"\\u0061\"]",
+          "[\"\xc3\xa9\",\"\xc3\xa9\"]"}},
+        {"{\"type\":\"object\",\"properties\":{\"p\":{\"$ref\":\"#/$defs/s\"},\"q\":{\"$ref\":\"#/"
+         "$defs/s\"}},\"$defs\":{\"s\":{\"type\":\"array\",\"items\":{\"type\":\"string\","
+         "\"minLength\":1},\"uniqueItems\":true,\"maxItems\":3}}}",
+         {"{\"p\":[\"a\"],\"q\":[\"a\"]}", "{\"p\": [\"a\", \"b\", \"c\"], \"q\": []}"},
+         {"{\"p\":[\"a\",\"a\"],\"q\":[]}", "{\"p\":[\"\"]}", "{\"q\":[\"a\",\"b\",\"b\"]}"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"uniqueItems\":true}",
+         {"[]", "[0]", "[1,2,12,1200]", "[0, -1, 1]", "[-5,5,-55]", "[\n  10,\n  1,\n  0\n]"},
+         {"[1,1]", "[0,0]", "[0, 5, 0]", "[12,3,12]", "[-1,-1]", "[-0]", "[\n  7,\n  7\n]",
+          "[100, 200, 100]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"integer\","
+         "\"exclusiveMinimum\":0},\"uniqueItems\":true}}",
+         {"[[1],[1,2]]", "[[],[30, 3]]"},
+         {"[[0]]", "[[-1]]", "[[1],[2,2]]"}},
         {"{\"type\":\"array\",\"uniqueItems\":false}", {"[1,1]"}, {"1"}},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"maxItems\":1}",
          {"[]", "[\"x\"]"},
          {"[\"x\",\"y\"]"}},
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+static void check_distinct(const char *text)
+{
+    json_t *all = json_loads(text, 0, NULL), *sets = json_object();
+    size_t  i, k;
+    json_t *list, *one;
+    if (!all) fail_msg("no JSON: %s", text);
+    json_array_foreach (all, i, list) {
+        json_object_clear(sets);
+        json_array_foreach (list, k, one) {
+            char *key = json_dumps(one, JSON_ENCODE_ANY);
+            json_object_set(sets, key, one);
+            free(key);
+        }
+        if (json_object_size(sets) != json_array_size(list)) fail_msg("alike: %s", text);
+    }
+    json_decref(all);
+    json_decref(sets);
+}
+
+/* Any token that may come, and short ones above all, so that items would often be alike. */
+static int draw_arrays(const char *items, uint64_t walk)
+{
+    fm_str      schema = {0}, text = {0};
+    uint64_t    n_draw = 0;
+    int         n_item = 0;
+    fm_matcher *m      = NULL;
+    fm_str_printf(&schema,
+                  "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":%s,"
+                  "\"uniqueItems\":true,\"maxItems\":12},\"maxItems\":4}",
+                  items);
+    fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, schema.text);
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    for (int i = 0; i < 400 && !fm_matcher_is_over(m); i++) {
+        size_t  n     = 0;
+        int32_t id    = (int32_t)(fm_rng_u32(walk, n_draw++) % 128);
+        int     moves = 0;
+        while (!is_allowed(m, id) && moves++ < VOCAB) id = (id + 1) % VOCAB;
+        assert_true(moves < VOCAB);
+        assert_int_equal(fm_matcher_take(m, id), FM_OK);
+        const char *bytes = fm_token_bytes(tokenizer, id, &n);
+        if (!fm_token_is_special(tokenizer, id)) fm_str_add(&text, bytes, n);
+        n_item += n == 1 && *bytes == ',';
+    }
+    if (fm_matcher_is_over(m)) check_distinct(text.text);
+    fm_str_fini(&text);
+    fm_str_fini(&schema);
+    fm_matcher_destroy(m);
+    fm_grammar_release(g);
+    return n_item;
+}
+
+static void drawn_items_are_distinct(void **state)
+{
+    (void)state;
+    int n_string = 0, n_integer = 0;
+    for (uint64_t walk = 0; walk < 300; walk++) {
+        n_string += draw_arrays("{\"type\":\"string\"}", walk);
+        n_integer += draw_arrays("{\"type\":\"integer\"}", walk);
+    }
+    assert_true(n_string > 100 && n_integer > 100);
 }
 
 static void says_what_it_cannot_follow(void **state)
@@ -159,12 +281,23 @@ static void says_what_it_cannot_follow(void **state)
          "{\"oneOf\":[{\"properties\":{\"a\":{\"const\":1}}},{\"properties\":{\"a\":{\"type\":"
          "\"integer\"}}}]}",
          "oneOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"string\"},\"uniqueItems\":true}",
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"number\"},\"uniqueItems\":true}",
          "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"integer\",\"maximum\":500},\"uniqueItems\":true}", "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"string\",\"maxLength\":3},\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"enum\":[1,2]},\"uniqueItems\":true,\"minItems\":3}",
          "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"uniqueItems\":5}", "uniqueItems"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"minProperties\":2}", "minProperties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"minProperties\":1}",
+         "minProperties"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"propertyNames\":{}}",
+         "propertyNames"},
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"patternProperties\":{\"a\":{},\"b\":{}}}",
+         "patternProperties"},
     };
     check_refusals(all, sizeof all / sizeof *all);
 }
@@ -174,7 +307,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unions),
         cmocka_unit_test(all_of),
+        cmocka_unit_test(maps),
         cmocka_unit_test(unique_items),
+        cmocka_unit_test(drawn_items_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

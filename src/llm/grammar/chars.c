@@ -182,3 +182,14 @@ int32_t fm__nfa_string_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max)
     fm__nfa_empty(n, from, end);
     return end;
 }
+
+int32_t fm__nfa_string_char_once(fm__nfa *n, int32_t from)
+{
+    if (n->shared.string_char_once < 0) {
+        n->shared.string_char_once = fm__nfa_rule(n);
+        if (n->full) return from;
+        const fm__rule r = n->rule[n->shared.string_char_once];
+        fm__nfa_chars(n, r.start, r.end, 0, LAST_CHAR, FM__IN_STRING);
+    }
+    return fm__nfa_call(n, from, n->shared.string_char_once);
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer may look like: a JSON schema or a regular expression becomes
- * an automaton over bytes, and the automaton says which tokens may come next.
+/* What an answer may look like: a JSON schema, a regular expression or a grammar
+ * in EBNF becomes an automaton over bytes, and the automaton says which tokens may
+ * come next.
  *
- *     schema ──> rules (nfa.h) ──> states, made as they are met (states.h)
+ *     text ──> rules (nfa.h) ──> states, made as they are met (states.h)
  *     tokens, sorted by their bytes ──walk from a state──> a bit per token
  *
  * An answer that follows its grammar to the end is valid; one that is cut by
@@ -30,7 +31,7 @@ void      fm_grammars_destroy(fm_grammars *gs); /* NULL is fine; grammars in use
 /* A line end or two may come before the JSON text; no white space inside it. */
 enum { FM_GRAMMAR_SPACE_FIRST = 1, FM_GRAMMAR_COMPACT = 2 };
 
-/* FM_E_FORMAT: the text is no schema or expression.  FM_E_NOSUP: it uses
+/* FM_E_FORMAT: the text is no schema, expression or grammar.  FM_E_NOSUP: it uses
  * something that is not understood here, or grows too large; both name it. */
 fm_status fm_grammars_get(fm_grammar **out, fm_grammars *gs, fm_grammar_kind kind, const char *text,
                           size_t len, int flags);

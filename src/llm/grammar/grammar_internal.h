@@ -7,20 +7,9 @@
 #include <stdatomic.h>
 
 #include "llm/grammar/grammar.h"
+#include "llm/grammar/seen_items.h"
 #include "llm/grammar/states.h"
-
-/* Ordinary tokens in the order of their bytes: neighbours share beginnings,
- * so a walk over all of them follows each beginning once. */
-typedef struct {
-    int32_t     *id;     /* [n] */
-    const char **bytes;  /* [n] the tokenizer's */
-    uint16_t    *len;    /* [n] */
-    uint16_t    *shared; /* [n] bytes in common with the one before */
-    int          n, max_len;
-} fm__token_order;
-
-fm_status fm__token_order_init(fm__token_order *o, const fm_tokenizer *t, int vocab);
-void      fm__token_order_fini(fm__token_order *o);
+#include "llm/grammar/token_order.h"
 
 enum { FM__MAX_EOS = 16, FM__N_KEPT = 32, FM__CALLS = 100, FM__SPACED };
 
@@ -59,6 +48,7 @@ struct fm_matcher {
     fm_grammar *grammar;
     int32_t     state;
     int         over;
+    fm__seen    seen;  /* of the array with uniqueItems it is in */
     char       *after; /* what is still waited for, or NULL */
     size_t      after_len;
     char       *tail; /* [after_len] the end of what was written so far */

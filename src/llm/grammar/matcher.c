@@ -49,6 +49,20 @@ static int is_too_much(const fm_grammar *g)
     return g->states.effort > FM__MAX_EFFORT;
 }
 
+/* Does a token begin an item of an array with uniqueItems and complete it, too?  Then nobody could
+ * tell whether that is new. */
+static int hides_item(const fm_grammar *g, int len)
+{
+    const fm__state *q     = g->states.state;
+    int              began = 0;
+    for (int i = 1; g->nfa.has_marks && i <= len; i++) {
+        const int was = q[g->path[i - 1]].mark & FM__IN_ITEM, is = q[g->path[i]].mark & FM__IN_ITEM;
+        if (!was && is) began = 1;
+        if (was && !is && began) return 1;
+    }
+    return 0;
+}
+
 /* Walks the tokens in the order of their bytes.  path[i] is the state after i
  * bytes of the current one, `good` how many of them may come. */
 static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
@@ -66,7 +80,7 @@ static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
             if (to == FM__DEAD) break;
             path[++good] = to;
         }
-        if (good == o->len[i]) set_bit(bits, o->id[i]);
+        if (good == o->len[i] && !hides_item(g, good)) set_bit(bits, o->id[i]);
     }
     for (size_t i = 0; i < n_word(g); i++) bits[i] &= ~g->mark[i];
 }
@@ -158,6 +172,8 @@ static void look(fm_matcher *m)
 {
     m->over = is_at_end(m);
     memcpy(m->allowed, allowed_at(m->grammar, m->state), n_word(m->grammar) * 4);
+    fm__seen_exclude(&m->seen, m->grammar->states.state[m->state].mark, &m->grammar->of->order,
+                     m->allowed);
 }
 
 fm_status fm_matcher_create(fm_matcher **out, fm_grammar *g, const char *after)
@@ -196,6 +212,7 @@ void fm_matcher_destroy(fm_matcher *m)
     if (m->next) m->next->prev = m->prev;
     pthread_mutex_unlock(&g->lock);
     fm_grammar_release(g);
+    fm__seen_fini(&m->seen);
     free(m->after);
     free(m->tail);
     free(m);
@@ -245,6 +262,22 @@ static fm_status refuse_to_follow(void)
     return fm_fail(FM_E_NOSUP, "grammar: there are too many ways to follow it further");
 }
 
+static int32_t take_byte(fm_matcher *m, int32_t state, char byte)
+{
+    fm__states   *s  = &m->grammar->states;
+    const int32_t to = fm__states_byte(s, state, (unsigned char)byte);
+    if (m->grammar->nfa.has_marks && to != FM__DEAD)
+        fm__seen_byte(&m->seen, s->state[state].mark, s->state[to].mark, byte);
+    return to;
+}
+
+/* What was seen makes a difference that the states do not know. */
+static int is_excluded(const fm_matcher *m, int32_t token)
+{
+    return m->grammar->nfa.has_marks && token < m->grammar->of->vocab &&
+           !(m->allowed[token / 32] >> token % 32 & 1);
+}
+
 static fm_status take(fm_matcher *m, int32_t token)
 {
     fm_grammar *g     = m->grammar;
@@ -257,12 +290,13 @@ static fm_status take(fm_matcher *m, int32_t token)
         return FM_OK;
     }
     if (s->state[to].is_too_much) return refuse_to_follow();
+    if (is_excluded(m, token))
+        return fm_fail(FM_E_ARG, "grammar: token %d may not come here", (int)token);
     fm__states_begin_walk(s);
     if (!n || is_mark(g, token) || fm_token_is_special(g->of->tokenizer, token))
         to = fm__states_token(s, to, token);
     else
-        for (size_t i = 0; i < n && to != FM__DEAD; i++)
-            to = fm__states_byte(s, to, (unsigned char)bytes[i]);
+        for (size_t i = 0; i < n && to != FM__DEAD; i++) to = take_byte(m, to, bytes[i]);
     if (m->over || to == FM__DEAD)
         return fm_fail(FM_E_ARG, "grammar: token %d may not come here", (int)token);
     m->state = to;

@@ -8,15 +8,16 @@ enum { MAX_STATE = 1 << 17, MAX_EDGE = 1 << 19, MAX_RULE = 1 << 15 };
 
 void fm__nfa_init(fm__nfa *n)
 {
-    *n = (fm__nfa){.shared = {.dot         = {-1, -1},
-                              .string_char = -1,
-                              .string      = -1,
-                              .comma       = -1,
-                              .colon       = -1,
-                              .number      = -1,
-                              .integer     = -1,
-                              .value       = -1,
-                              .object      = -1}};
+    *n = (fm__nfa){.shared = {.dot              = {-1, -1},
+                              .string_char      = -1,
+                              .string_char_once = -1,
+                              .string           = -1,
+                              .comma            = -1,
+                              .colon            = -1,
+                              .number           = -1,
+                              .integer          = -1,
+                              .value            = -1,
+                              .object           = -1}};
     fm__nfa_state(n); /* so that state 0 always exists, also in a full one */
 }
 
@@ -24,6 +25,7 @@ void fm__nfa_fini(fm__nfa *n)
 {
     free(n->first);
     free(n->ends);
+    free(n->mark);
     free(n->edge);
     free(n->rule);
     *n = (fm__nfa){0};
@@ -45,12 +47,14 @@ int32_t fm__nfa_state(fm__nfa *n)
         return 0;
     }
     if (n->n_state == n->cap_state) {
-        int32_t cap = n->cap_state;
-        n->first    = grow(n->first, &n->cap_state, sizeof *n->first);
-        n->ends     = grow(n->ends, &cap, sizeof *n->ends);
+        int32_t cap = n->cap_state, same = n->cap_state;
+        n->first = grow(n->first, &n->cap_state, sizeof *n->first);
+        n->ends  = grow(n->ends, &cap, sizeof *n->ends);
+        n->mark  = grow(n->mark, &same, sizeof *n->mark);
     }
     n->first[n->n_state] = -1;
     n->ends[n->n_state]  = 0;
+    n->mark[n->n_state]  = 0;
     return n->n_state++;
 }
 
@@ -65,6 +69,12 @@ int32_t fm__nfa_rule(fm__nfa *n)
     n->rule[n->n_rule] = (fm__rule){.start = start, .end = end};
     n->ends[end]       = 1;
     return n->n_rule++;
+}
+
+void fm__nfa_mark(fm__nfa *n, int32_t first, int mark)
+{
+    n->has_marks = 1;
+    for (int32_t s = first; s < n->n_state; s++) n->mark[s] |= (char)mark;
 }
 
 static void add_edge(fm__nfa *n, int32_t from, fm__edge e)

@@ -41,18 +41,26 @@ typedef struct {
 /* How characters are written: as they are, or inside a JSON string. */
 typedef enum { FM__PLAIN, FM__IN_STRING } fm__spelling;
 
+/* Marks of states: inside an array with uniqueItems whose strings must be remembered
+ * (seen_items.h), inside such a string, behind its opening quote, and inside such an array of
+ * integers. */
+enum { FM__IN_UNIQUE = 1, FM__IN_ITEM = 2, FM__IN_NUMBERS = 4 };
+enum { FM__MAX_UNIQUE_DIGITS = 17 }; /* of these integers */
+
 /* White space of JSON: one separator or indentation (layout.h), none, or a rule of the caller's. */
 typedef enum { FM__SPACING_LAYOUT, FM__SPACING_NONE, FM__SPACING_RULE } fm__spacing;
 
 /* Rules that are made once and called from many places; -1: not made yet. */
 typedef struct {
     int32_t dot[2]; /* by fm__spelling */
-    int32_t string_char, string, comma, colon, number, integer, value, object;
+    int32_t string_char, string_char_once, string, comma, colon, number, integer, value, object;
 } fm__shared_rules;
 
 typedef struct {
     int32_t         *first; /* [n_state] edge, or -1 */
     char            *ends;  /* [n_state] it is the end of a rule */
+    char            *mark;  /* [n_state] FM__IN_UNIQUE, FM__IN_ITEM */
+    int              has_marks;
     int32_t          n_state, cap_state;
     fm__edge        *edge;
     int32_t          n_edge, cap_edge;
@@ -72,7 +80,8 @@ void fm__nfa_begin(fm__nfa *n);
 void fm__nfa_close(fm__nfa *n, int32_t to);
 
 int32_t fm__nfa_state(fm__nfa *n);
-int32_t fm__nfa_rule(fm__nfa *n); /* a new rule, without edges */
+int32_t fm__nfa_rule(fm__nfa *n);                          /* a new rule, without edges */
+void    fm__nfa_mark(fm__nfa *n, int32_t first, int mark); /* states made from `first` on */
 
 void    fm__nfa_empty(fm__nfa *n, int32_t from, int32_t to);
 int32_t fm__nfa_layout(fm__nfa *n, int32_t from, fm__edge_kind kind, int32_t what);
@@ -89,6 +98,7 @@ void fm__nfa_chars(fm__nfa *n, int32_t from, int32_t to, uint32_t lo, uint32_t h
 int32_t fm__nfa_dot(fm__nfa *n, int32_t from, fm__spelling s); /* any that ends no line */
 /* Of a JSON string: at least `min` and at most `max` characters; max < 0: any number. */
 int32_t fm__nfa_string_chars(fm__nfa *n, int32_t from, int64_t min, int64_t max);
+int32_t fm__nfa_string_char_once(fm__nfa *n, int32_t from); /* one, in its only spelling */
 
 /* Does an edge lead on without a byte or a token?  One of a gap may. */
 static inline int fm__edge_is_silent(const fm__edge *e)

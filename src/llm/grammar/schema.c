@@ -115,10 +115,16 @@ fm_status fm__schema_any(fm__schema *s, const json_t *v, int32_t from, int32_t *
 
 fm_status fm__nfa_schema(fm__nfa *n, json_t *root, int32_t from, int32_t *to)
 {
-    fm__schema      s = {.n = n, .root = root, .derived = json_array(), .required = json_object()};
+    fm__schema      s        = {.n        = n,
+                                .root     = root,
+                                .derived  = json_array(),
+                                .pairs    = json_object(),
+                                .required = json_object()};
+    const int       is_ready = s.derived && s.pairs && s.required;
     const fm_status rc =
-        s.derived && s.required ? fm__schema_any(&s, root, from, to) : fm_fail(FM_E_OOM, "schema");
+        is_ready ? fm__schema_any(&s, root, from, to) : fm_fail(FM_E_OOM, "schema");
     json_decref(s.derived);
+    json_decref(s.pairs);
     json_decref(s.required);
     free(s.made);
     return rc;

@@ -83,6 +83,21 @@ static fm_status read_array(array *a, const json_t *v)
     return FM_OK;
 }
 
+/* Every state from the opening bracket on is marked, so that the matcher knows the array's end. */
+static fm_status add_remembered(fm__schema *s, array *a, int32_t open, int32_t close)
+{
+    fm__nfa *n    = s->n;
+    int      mark = 0;
+    FM_TRY(fm__schema_remembered(s, a->items, &a->rule, &mark));
+    fm__nfa_comma(n, fm__nfa_state(n)); /* its rule is made before, and not marked */
+    const int32_t first = fm__nfa_state(n), last = fm__nfa_state(n);
+    fm__nfa_empty(n, open, first);
+    FM_TRY(add_items(s, a, first, last));
+    fm__nfa_empty(n, last, close);
+    if (!n->full) fm__nfa_mark(n, first, mark);
+    return FM_OK;
+}
+
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
     fm__nfa *n = s->n;
@@ -92,7 +107,9 @@ fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t
     FM_TRY(read_unique(&a, v, &is_unique));
     const int32_t open = fm__nfa_open(n, from, '['), close = fm__nfa_state(n);
     *to = fm__nfa_state(n);
-    if (is_unique) {
+    if (is_unique && fm__schema_is_free(s, a.items)) {
+        FM_TRY(add_remembered(s, &a, open, close));
+    } else if (is_unique) {
         FM_TRY(fm__schema_unique(s, a.items, a.min, a.max, open, close));
     } else {
         FM_TRY(make_item_rule(s, &a));

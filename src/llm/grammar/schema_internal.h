@@ -19,6 +19,7 @@ typedef struct {
     fm__schema_rule *made; /* [made_mask + 1] rules by the address of their schema */
     size_t           n_made, made_mask;
     json_t          *derived;  /* schemas that merging has made: a list */
+    json_t          *pairs;    /* ... of two, by both */
     json_t          *required; /* ... that requiring a tag has made, by schema and tags */
     int              depth;
 } fm__schema;
@@ -30,6 +31,7 @@ typedef struct {
  * and FM_E_FORMAT name the keyword. */
 fm_status fm__schema_any(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
+fm_status fm__schema_map(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_string(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int32_t from,
@@ -39,6 +41,10 @@ fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int3
  * number.  FM_E_NOSUP: the values an item can have are not a short list. */
 fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int64_t max,
                             int32_t open, int32_t close);
+/* Is it a string or an integer that nothing but a least length or value restricts?  Then a rule for
+ * one that the matcher remembers, and the mark of an array of them. */
+int       fm__schema_is_free(fm__schema *s, const json_t *v);
+fm_status fm__schema_remembered(fm__schema *s, const json_t *v, int32_t *rule, int *mark);
 
 /* schema_ref.c: as a rule of its own, shared by all who call it. */
 fm_status fm__schema_call(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
@@ -58,6 +64,7 @@ int       fm__schema_lists(const json_t *v, const json_t *value); /* as its cons
  * schema, and a reference, made plain: either keywords about values, or one anyOf or oneOf. */
 int       fm__schema_is_compound(const json_t *v);
 fm_status fm__schema_flatten(fm__schema *s, const json_t *v, const json_t **out);
+fm_status fm__schema_both(fm__schema *s, const json_t *a, const json_t *b, const json_t **out);
 /* schema_merge_words.c: the keywords of a and b that are no schemas, holding at once. */
 fm_status fm__schema_merge_words(json_t *to, const json_t *a, const json_t *b);
 

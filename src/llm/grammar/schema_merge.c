@@ -2,6 +2,7 @@
 /* Schemas that hold at once (allOf, keywords beside $ref, anyOf or oneOf) as one
  * schema.  Merging is lazy: what lies below, a property's schema for instance,
  * becomes an allOf of two, merged when it is built. */
+#include <stdio.h>
 #include <string.h>
 
 #include "json/read.h"
@@ -109,10 +110,31 @@ fm_status fm__schema_flatten(fm__schema *s, const json_t *v, const json_t **out)
     return flatten(s, v, out, 0);
 }
 
-/* allOf [a, b], or one of them where the other says nothing. */
+static fm_status make_pair(fm__schema *s, const json_t *a, const json_t *b, json_t **out)
+{
+    json_t *list = NULL;
+    FM_TRY(derive(s, out));
+    if (!(list = json_array())) return fm_fail(FM_E_OOM, "schema");
+    json_object_set_new(*out, "allOf", list);
+    json_array_append(list, (json_t *)a);
+    json_array_append(list, (json_t *)b);
+    return FM_OK;
+}
+
+/* What a reference refers to, so that two to the same schema count as one. */
+static const json_t *target_of(const fm__schema *s, const json_t *v)
+{
+    const json_t *target = v;
+    if (!json_object_get(v, "$ref") || fm__schema_is_compound(v)) return v;
+    return fm__schema_resolve(s, v, &target) == FM_OK ? target : v;
+}
+
+/* allOf [a, b], or one of them where the other says nothing.  The same for the same two, so that
+ * schemas that refer to themselves can be merged. */
 static fm_status both(fm__schema *s, const json_t *a, const json_t *b, const json_t **out)
 {
-    json_t *made = NULL, *list = NULL;
+    char    key[64];
+    json_t *made = NULL;
     if (!a || json_is_true(a) || (b && json_equal((json_t *)a, (json_t *)b))) {
         *out = b;
         return FM_OK;
@@ -121,13 +143,19 @@ static fm_status both(fm__schema *s, const json_t *a, const json_t *b, const jso
         *out = a;
         return FM_OK;
     }
-    FM_TRY(derive(s, &made));
-    if (!(list = json_array())) return fm_fail(FM_E_OOM, "schema");
-    json_object_set_new(made, "allOf", list);
-    json_array_append(list, (json_t *)a);
-    json_array_append(list, (json_t *)b);
+    snprintf(key, sizeof key, "%p %p", (const void *)target_of(s, a),
+             (const void *)target_of(s, b));
+    *out = json_object_get(s->pairs, key);
+    if (*out) return FM_OK;
+    FM_TRY(make_pair(s, a, b, &made));
+    json_object_set(s->pairs, key, made);
     *out = made;
     return FM_OK;
+}
+
+fm_status fm__schema_both(fm__schema *s, const json_t *a, const json_t *b, const json_t **out)
+{
+    return both(s, a, b, out);
 }
 
 static const char *union_word(const json_t *v)
@@ -202,7 +230,7 @@ static fm_status merge_prefix(fm__schema *s, json_t *to, const json_t *a, const 
 
 static fm_status merge_plain(fm__schema *s, const json_t *a, const json_t *b, const json_t **out)
 {
-    static const char *const nested[] = {"additionalProperties", "items"};
+    static const char *const nested[] = {"additionalProperties", "propertyNames", "items"};
     json_t                  *made     = NULL;
     FM_TRY(derive(s, &made));
     FM_TRY(fm__schema_merge_words(made, a, b));

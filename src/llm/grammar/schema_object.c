@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects: properties come in the schema's order, optional ones may be left
  * out.  Others come only where the schema names none: then an object is a map
- * from any key to additionalProperties. */
+ * (schema_map.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,16 +81,23 @@ static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const
     return FM_OK;
 }
 
-static fm_status add_map(fm__schema *s, const json_t *more, int32_t from, int32_t *to)
+/* Numbers of properties that the names themselves guarantee; other limits are for maps. */
+static fm_status check_limits(const json_t *v)
 {
-    fm__nfa      *n   = s->n;
-    const int32_t key = fm__nfa_open(n, from, '{'), end = fm__nfa_state(n);
-    int32_t       after = 0;
-    fm__nfa_empty(n, fm__nfa_none(n, from, "{}"), end);
-    FM_TRY(fm__schema_any(s, more, fm__nfa_colon(n, fm__nfa_string(n, key)), &after));
-    fm__nfa_empty(n, fm__nfa_comma(n, after), key);
-    fm__nfa_empty(n, fm__nfa_shut(n, after, '}'), end);
-    *to = end;
+    static const char *const of_maps[] = {"propertyNames", "patternProperties"};
+    const json_t            *required  = json_object_get(v, "required");
+    int64_t                  min = 0, max = INT64_MAX;
+    size_t                   most = json_object_size(json_object_get(v, "properties"));
+    FM_TRY(fm__schema_count(&min, v, "minProperties"));
+    FM_TRY(fm__schema_count(&max, v, "maxProperties"));
+    most += json_array_size(required);
+    if (min > (int64_t)(json_array_size(required) > 0) || max < (int64_t)most)
+        return fm_fail(FM_E_NOSUP,
+                       "schema: minProperties and maxProperties are supported without properties");
+    for (size_t i = 0; i < 2; i++)
+        if (json_object_get(v, of_maps[i]))
+            return fm_fail(FM_E_NOSUP, "schema: %s together with properties is not supported",
+                           of_maps[i]);
     return FM_OK;
 }
 
@@ -123,10 +130,9 @@ fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_
                        fm_json_kind(required));
     if (json_array_size(required) > MAX_REQUIRED)
         return fm_fail(FM_E_NOSUP, "schema: required has more than %d names", MAX_REQUIRED);
-    if (json_object_size(properties) || json_array_size(required) || json_is_false(more) ||
-        properties)
-        return add_described(s, v, from, to);
-    if (more && !json_is_true(more)) return add_map(s, more, from, to);
-    *to = fm__nfa_object(s->n, from);
-    return FM_OK;
+    if (!json_object_size(properties) && !json_array_size(required) &&
+        (!json_is_false(more) || json_object_get(v, "patternProperties")) && !properties)
+        return fm__schema_map(s, v, from, to);
+    FM_TRY(check_limits(v));
+    return add_described(s, v, from, to);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings: length, patterns and formats.  One condition is followed as it is;
  * of several, the automata are intersected. */
+#include <stdio.h>
 #include <string.h>
 
 #include "json/read.h"
@@ -83,6 +84,14 @@ static fm_status build(fm__nfa *n, const conditions *c, size_t i)
     return rc;
 }
 
+/* The same failure, with the keywords. */
+static fm_status blame(fm_status rc)
+{
+    char why[128];
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "schema: pattern, format and length together: %s", why);
+}
+
 static fm_status intersect(fm__nfa *all, const conditions *c)
 {
     FM_TRY(build(all, c, 0));
@@ -95,7 +104,7 @@ static fm_status intersect(fm__nfa *all, const conditions *c)
         }
         rc = fm__nfa_intersect(all, &one, FM__IN_BOTH, MAX_STATE);
         fm__nfa_fini(&one);
-        FM_TRY(rc);
+        if (rc != FM_OK) return blame(rc);
     }
     return FM_OK;
 }
@@ -103,6 +112,7 @@ static fm_status intersect(fm__nfa *all, const conditions *c)
 /* A product beyond the limit is tried again for shorter texts, which satisfy the schema, too. */
 static fm_status intersect_within_limits(fm__nfa *all, conditions c)
 {
+    if (c.max > MAX_STATE && c.min <= MAX_STATE) c.max = MAX_STATE;
     fm_status rc = intersect(all, &c);
     while (rc == FM_E_NOSUP && c.max / 2 > c.min && c.max > 1) {
         c.max /= 2;

@@ -98,19 +98,34 @@ static int are_two_disjoint(const duel *d, const json_t *a, const json_t *b, int
     return have_different_types(a, b) || have_no_common_value(a, b) || have_different_tags(d, a, b);
 }
 
-/* tags: a set for each member. */
-static int are_disjoint(fm__schema *s, const json_t *list, json_t *tags)
+/* The members made plain, once for all comparisons; a set of tags for each. */
+static fm_status flatten_all(fm__schema *s, const json_t *list, const json_t **flats, json_t *tags)
 {
-    const size_t n = json_array_size(list);
-    if (n > MAX_ONE_OF) return 0;
-    for (size_t i = 0; i < n; i++) json_array_append_new(tags, json_object());
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = i + 1; k < n; k++) {
+    size_t        i;
+    const json_t *one;
+    json_array_foreach (list, i, one) {
+        FM_TRY(fm__schema_flatten(s, one, &flats[i]));
+        json_array_append_new(tags, json_object());
+    }
+    return FM_OK;
+}
+
+static fm_status check_disjoint(fm__schema *s, const json_t *list, json_t *tags)
+{
+    const json_t *flats[MAX_ONE_OF];
+    const size_t  n     = json_array_size(list);
+    int           apart = n <= MAX_ONE_OF;
+    if (apart) FM_TRY(flatten_all(s, list, flats, tags));
+    for (size_t i = 0; apart && i < n; i++)
+        for (size_t k = i + 1; apart && k < n; k++) {
             const duel d = {s, json_array_get(tags, i), json_array_get(tags, k)};
-            if (!are_two_disjoint(&d, json_array_get(list, i), json_array_get(list, k), 0))
-                return 0;
+            apart        = are_two_disjoint(&d, flats[i], flats[k], 0);
         }
-    return 1;
+    if (apart) return FM_OK;
+    return fm_fail(FM_E_NOSUP,
+                   "schema: oneOf is supported for up to %d schemas where no value can satisfy two "
+                   "of them; use anyOf",
+                   MAX_ONE_OF);
 }
 
 /* The member with its tags required. */
@@ -151,10 +166,7 @@ fm_status fm__schema_union(fm__schema *s, const json_t *v, const char *key, int3
         return fm_fail(FM_E_FORMAT, "schema: %s: expected a list of schemas", key);
     json_t *tags = json_array();
     if (!tags) return fm_fail(FM_E_OOM, "schema");
-    if (!strcmp(key, "oneOf") && !are_disjoint(s, list, tags))
-        rc = fm_fail(FM_E_NOSUP,
-                     "schema: oneOf is supported where no value can satisfy two of its schemas; "
-                     "use anyOf");
+    if (!strcmp(key, "oneOf")) rc = check_disjoint(s, list, tags);
     if (rc == FM_OK) rc = add_members(s, list, tags, from, to);
     json_decref(tags);
     return rc;

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uniqueItems of items whose values are a list: enum, const, boolean, null, few
- * integers, and unions of these.  Up to eight values come in any order, and the
- * automaton remembers which were written: a state per set.  More come in the
- * order of the list: a state per position and number of items. */
+/* uniqueItems.
+ *
+ * Items whose values are a list (enum, const, boolean, null, few integers, and
+ * unions of these): up to eight values come in any order, and the automaton
+ * remembers which were written, a state per set.  More come in the order of the
+ * list, a state per position and number of items.
+ *
+ * Strings that nothing but a least length restricts, and integers that nothing
+ * but a minimum of 0 or more does: the matcher remembers them (seen_items.h).
+ * From any beginning such an item can go on, so ruling out those that were
+ * written never leads to a dead end; with a pattern or an upper limit it could. */
 #include <string.h>
 
 #include "json/read.h"
 #include "llm/grammar/schema_internal.h"
+#include "llm/grammar/schema_number.h"
 
 enum { MAX_SET = 8, MAX_VALUES = 64, MAX_DEPTH = 16 };
 
@@ -32,8 +40,10 @@ static fm_status add_new(json_t *all, json_t *value)
 static fm_status refuse(void)
 {
     return fm_fail(FM_E_NOSUP,
-                   "schema: uniqueItems is supported for items whose values are a list (enum, "
-                   "const, boolean, null, an integer between close bounds)");
+                   "schema: uniqueItems is supported for strings without pattern, format and "
+                   "maxLength, for integers without bounds but a minimum from 0 on, and for items "
+                   "whose values are a list (enum, const, boolean, null, an integer between close "
+                   "bounds)");
 }
 
 /* Integers of a schema with both bounds. */
@@ -169,5 +179,82 @@ fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int
         add_sets(&u);
     else
         add_ordered(&u);
+    return FM_OK;
+}
+
+static int has_any(const json_t *v, const char *const *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (json_object_get(v, word[i])) return 1;
+    return 0;
+}
+
+static int is_free_string(const json_t *v)
+{
+    static const char *const limits[] = {"pattern", "maxLength"};
+    return !has_any(v, limits, 2) && !fm__schema_format(json_object_get(v, "format"));
+}
+
+static int is_free_integer(const json_t *v)
+{
+    static const char *const limits[] = {"maximum", "exclusiveMaximum", "multipleOf"};
+    const json_t            *min      = json_object_get(v, "minimum");
+    const json_t            *open     = json_object_get(v, "exclusiveMinimum");
+    return !has_any(v, limits, 3) && (!min || json_number_value(min) >= 0) &&
+           (!open || json_number_value(open) >= 0);
+}
+
+int fm__schema_is_free(fm__schema *s, const json_t *v)
+{
+    static const char *const others[] = {"const", "enum", "anyOf", "oneOf"};
+    if (!v || fm__schema_flatten(s, v, &v) != FM_OK || has_any(v, others, 4)) return 0;
+    const char *type = json_string_value(json_object_get(v, "type"));
+    if (!type) return 0;
+    return (!strcmp(type, "string") && is_free_string(v)) ||
+           (!strcmp(type, "integer") && is_free_integer(v));
+}
+
+static void add_string(fm__nfa *n, fm__rule r, int64_t min)
+{
+    const int32_t quoted = fm__nfa_word(n, r.start, "\"");
+    int32_t       at     = quoted;
+    for (int64_t i = 0; i < min && !n->full; i++) at = fm__nfa_string_char_once(n, at);
+    const int32_t loop = fm__nfa_state(n);
+    fm__nfa_empty(n, at, loop);
+    fm__nfa_empty(n, fm__nfa_string_char_once(n, loop), loop);
+    if (!n->full) fm__nfa_mark(n, quoted, FM__IN_ITEM);
+    fm__nfa_empty(n, fm__nfa_word(n, loop, "\""), r.end);
+}
+
+static fm_status add_integer(fm__nfa *n, fm__rule r, const json_t *v)
+{
+    int64_t most = 1, lo = 0, hi = 0;
+    for (int i = 0; i < FM__MAX_UNIQUE_DIGITS; i++) most *= 10;
+    const int has_least = json_object_get(v, "minimum") || json_object_get(v, "exclusiveMinimum");
+    json_t   *bounded   = json_copy((json_t *)v);
+    if (!bounded) return fm_fail(FM_E_OOM, "schema");
+    json_object_set_new(bounded, "exclusiveMaximum", json_integer(most));
+    if (!has_least) json_object_set_new(bounded, "exclusiveMinimum", json_integer(-most));
+    const int is_range = fm__schema_integer_range(bounded, &lo, &hi);
+    json_decref(bounded);
+    if (!is_range) return fm_fail(FM_E_NOSUP, "schema: uniqueItems: minimum is too large");
+    fm__nfa_integers(n, r.start, r.end, lo, hi);
+    return FM_OK;
+}
+
+fm_status fm__schema_remembered(fm__schema *s, const json_t *v, int32_t *rule, int *mark)
+{
+    fm__nfa *n   = s->n;
+    int64_t  min = 0;
+    FM_TRY(fm__schema_flatten(s, v, &v));
+    FM_TRY(fm__schema_check_words(v));
+    FM_TRY(fm__schema_count(&min, v, "minLength"));
+    fm__nfa_string_char_once(n, fm__nfa_state(n)); /* its rule is made before, and not marked */
+    *rule = fm__nfa_rule(n);
+    if (n->full) return FM_OK;
+    const int is_integer = !strcmp(json_string_value(json_object_get(v, "type")), "integer");
+    *mark                = is_integer ? FM__IN_NUMBERS : FM__IN_UNIQUE;
+    if (is_integer) return add_integer(n, n->rule[*rule], v);
+    add_string(n, n->rule[*rule], min);
     return FM_OK;
 }

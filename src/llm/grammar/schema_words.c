@@ -15,10 +15,6 @@ static const char *const refused[] = {
     "contains",
     "minContains",
     "maxContains",
-    "minProperties",
-    "maxProperties",
-    "patternProperties",
-    "propertyNames",
     "dependentRequired",
     "dependentSchemas",
     "dependencies",
@@ -41,6 +37,10 @@ static const char *const said[] = {
     "properties",
     "required",
     "additionalProperties",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
     "items",
     "prefixItems",
     "minItems",
@@ -57,10 +57,10 @@ static const char *const said[] = {
 };
 enum {
     FIRST_OF_OBJECT = 7,
-    FIRST_OF_ARRAY  = 10,
-    FIRST_OF_STRING = 15,
-    FIRST_OF_NUMBER = 18,
-    N_SAID          = 23
+    FIRST_OF_ARRAY  = 14,
+    FIRST_OF_STRING = 19,
+    FIRST_OF_NUMBER = 22,
+    N_SAID          = 27
 };
 
 static fm_status check_type(const json_t *type)

@@ -158,6 +158,20 @@ static uint32_t hash_work(const fm__states *s)
     return h;
 }
 
+/* The marks of the places in `work`: of their states and of the next two they return to, which is
+ * as deep as rules go inside an item. */
+static int mark_work(const fm__states *s)
+{
+    int mark = 0;
+    for (int32_t i = 0; s->nfa->has_marks && i < s->n_work; i++) {
+        mark |= s->nfa->mark[s->work[i].state];
+        int32_t at = s->work[i].stack;
+        for (int depth = 0; at && depth < 2; depth++, at = s->ret[at].below)
+            mark |= s->nfa->mark[s->ret[at].to];
+    }
+    return mark;
+}
+
 /* The number of the set in `work`, which is closed. */
 static int32_t number_work(fm__states *s)
 {
@@ -175,7 +189,8 @@ static int32_t number_work(fm__states *s)
         s->place = grow(s->place, &s->cap_place, sizeof *s->place);
     if (s->n_state == s->cap_state) s->state = grow(s->state, &s->cap_state, sizeof *s->state);
     if (bytes) memcpy(s->place + s->n_place, s->work, bytes);
-    s->state[s->n_state] = (fm__state){.at = s->n_place, .n = s->n_work, .may_end = s->may_end};
+    s->state[s->n_state] =
+        (fm__state){.at = s->n_place, .n = s->n_work, .may_end = s->may_end, .mark = mark_work(s)};
     s->n_place += s->n_work;
     fm__table_insert(&s->states, hash, s->n_state);
     return s->n_state++;

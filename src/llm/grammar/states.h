@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
     int32_t   at, n; /* place[at .. at+n) */
     int       may_end;
+    int       mark;        /* of its places, those they return to included */
     int       is_too_much; /* to find its tokens; then `allowed` has the ends of a text only */
     int32_t  *next;        /* [256] or NULL: not known yet */
     int64_t   cost;        /* of `next`, in places */

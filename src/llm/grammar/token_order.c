@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/grammar/token_order.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "llm/grammar/grammar_internal.h"
 
 typedef struct {
     const char *bytes;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The strings or integers written so far in an array with uniqueItems, for one answer.  The
+ * automaton knows where items are (marks of its states), this knows which; it
+ * rules out the tokens that would complete one of them a second time. */
+#ifndef FM_LLM_GRAMMAR_SEEN_ITEMS_H
+#define FM_LLM_GRAMMAR_SEEN_ITEMS_H
+
+#include "base/str.h"
+#include "llm/grammar/token_order.h"
+
+typedef struct {
+    fm_str *item; /* [n] between their quotes, each as it was written */
+    int     n, cap;
+    fm_str  current; /* the one being written */
+} fm__seen;
+
+void fm__seen_fini(fm__seen *s);
+
+/* A byte came; the marks of the states before and after it. */
+void fm__seen_byte(fm__seen *s, int before, int after, char byte);
+
+/* Clears the bits of tokens that must not come at a state with these marks.  In an array of
+ * integers, something is left: any integer but 0 and the longest can go on. */
+void fm__seen_exclude(const fm__seen *s, int mark, const fm__token_order *o, uint32_t *bits);
+
+#endif
