@@ -200,7 +200,8 @@ int main(int argc, char **argv)
     make_density(D, &b);
     FM_GO(fm_pairs_init(&l, &b, 0.1 * tol, fm_eri_kernel_pick(isa)));
     FM_GO(fm_screen_init(&s, &l, &b, 1, (const double *const[]){D}, 1, tol));
-    FM_GO(fm_worker_init(&w, &l, &b, isa));
+    FM_GO(fm_keep_init(&keep, &l, 0, tol));
+    FM_GO(fm_worker_init(&w, &l, &b, &keep, isa));
     FM_GO(fm_worker_begin(&w, 1, 1));
     w.work.cut         = tol * 0.1 / s.D_most;
     double *D_product  = calloc((size_t)l.n_product + 1, sizeof *D_product);

@@ -321,9 +321,9 @@ static fm_status final_list(fm_pair_list *l, const fm_pair_list *raw, const fm_b
 /* Entries of a class' Hermite coefficients, roughly. */
 static double entries(const fm_pair_class *c) { return 0.5 * fm_class_products(c) * c->n_hermite; }
 
-/* What a batch costs, roughly, in multiply-adds: 100 for a Boys function, 60 to gather kets,
- * for each coefficient of a ket 5 to compute or 14 to gather. */
-static double batch_cost(const fm_pair_class *b, const fm_pair_class *c)
+/* 100 for a Boys function, 60 to gather kets, for each coefficient of a ket 5 to compute or 14
+ * to gather. */
+double fm_batch_cost(const fm_pair_class *b, const fm_pair_class *c)
 {
     const int    l      = b->l_a + b->l_b + c->l_a + c->l_b;
     const double R      = 100 + (l + 1) * (l + 2) * (l + 3) * (l + 4) / 24.0;
@@ -345,8 +345,8 @@ static fm_status choose_roles(fm_pair_list *l)
     }
     for (size_t b = 0; b < n; b++)
         for (size_t c = 0; c <= b; c++) {
-            const int as_is = batch_cost(&l->class[b], &l -> class[c]) <=
-                              batch_cost(&l->class[c], &l -> class[b]);
+            const int as_is = fm_batch_cost(&l->class[b], &l -> class[c]) <=
+                              fm_batch_cost(&l->class[c], &l -> class[b]);
             l->is_ket[as_is ? b * n + c : c * n + b] = 1;
         }
     return FM_OK;

@@ -66,6 +66,9 @@ fm_status                    fm_pairs_init(fm_pair_list *list, const fm_basis *b
                                            const fm_eri_kernel *kernel);
 void                         fm_pairs_fini(fm_pair_list *list); /* a zeroed one is fine */
 
+/* What a batch of quartets costs, roughly, in multiply-adds of vectors. */
+double fm_batch_cost(const fm_pair_class *bra, const fm_pair_class *ket);
+
 /* Functions of a shell in units of the class. */
 static inline int fm_class_combos(const fm_pair_class *c) { return c->n_contr_a * c->n_contr_b; }
 static inline int fm_class_products(const fm_pair_class *c) /* of one contraction of each */

@@ -141,7 +141,7 @@ static inline vd vd_of(vi x)
 }
 
 /* x[row][column] of VEC vectors becomes x[column][row]. */
-static inline void vd_transpose(vd x[VEC])
+static inline __attribute__((always_inline)) void vd_transpose(vd x[VEC])
 {
 #if defined(__AVX512F__)
     __m512d *r = (__m512d *)x, a[8], b[8];
