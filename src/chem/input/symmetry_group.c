@@ -30,7 +30,7 @@ static int turn_to_c2(fm_molecule *m, int order, double tol)
 static char settle_x(fm_molecule *m, int order, double tol, int *has_plane)
 {
     const fm__op c2x = fm__rotation(0, M_PI, 0), c2y = fm__rotation(1, M_PI, 0);
-    const fm__op zx = fm__mirror(1), yz = fm__mirror(0), quarter = fm__rotation(2, M_PI / 2, 0);
+    const fm__op zx = fm__mirror(1), yz = fm__mirror(0), quarter = fm__rotation(2, -M_PI / 2, 0);
     int          on_x = fm__is_symmetric(m, &c2x, tol), on_y = fm__is_symmetric(m, &c2y, tol);
     if (!on_x && !on_y && turn_to_c2(m, order, tol)) {
         on_x = fm__is_symmetric(m, &c2x, tol);
