@@ -8,6 +8,7 @@
 void fm_molecule_fini(fm_molecule *m)
 {
     free(m->atom);
+    free(m->grid_turn);
     memset(m, 0, sizeof *m);
 }
 

@@ -30,6 +30,10 @@ typedef struct {
     int          charge; /* of the whole molecule, in units of e */
     char         group[8];   /* point group that was found or asked for, "C1" if none */
     fm_grid_axes grid_axes;
+    /* [n_atom] owned, or NULL: how the grid of an atom is turned against the molecule's
+     * axes.  The last of several equivalent atoms keeps them; the grids of the others are
+     * its images under the group, as in NWChem, which integrates over unique atoms. */
+    double (*grid_turn)[3][3];
 } fm_molecule;
 
 void   fm_molecule_fini(fm_molecule *m);

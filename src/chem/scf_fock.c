@@ -14,9 +14,11 @@
 #include "chem/eigen/dense.h"
 #include "chem/scf_internal.h"
 
-/* While the gradient is above `far`, integrals up to `loose` are left out. */
-static const double far = 1e-2, loose = 1e-7, tightest = 1e-10;
-enum { MAX_CHANGE = 12 };
+/* While the gradient is above `far`, integrals up to `loose` are left out.  What is
+ * left out of the change of the density makes noise that must stay small against the
+ * gradient: `quiet` times it. */
+static const double far = 1e-3, loose = 1e-7, tightest = 3e-11, quiet = 5e-7;
+enum { MAX_CHANGE = 30 };
 
 /* Asked-for tolerances that would cost digits of the energy are tightened. */
 static double final_tol(const fm_scf *s)
@@ -51,6 +53,12 @@ static double wanted_tol(const fm_scf *s)
     const double least  = s->parts->tol_final;
     const int    is_far = s->step.iteration == 1 || s->step.gradient > far;
     return is_far && loose > least ? loose : least;
+}
+
+static double change_tol(const fm_scf *s)
+{
+    const double noise = quiet * s->step.gradient;
+    return s->parts->n_change > 0 && noise < s->parts->tol ? fmax(noise, 1e-16) : s->parts->tol;
 }
 
 static void count_build(fm_scf *s, double began, int is_full)
@@ -89,7 +97,7 @@ static fm_status coulomb_exchange(fm_scf *s)
         p->tol      = tol;
     }
     for (size_t i = 0; i < spins; i++) p->change[i] = s->D[i] - p->seen[i];
-    FM_TRY(build_change(s, p->tol));
+    FM_TRY(build_change(s, change_tol(s)));
     fm_dense_axpy(p->J, 1, p->change + spins, spins);
     if (s->exact != 0) fm_dense_axpy(p->K, 1, p->change + 2 * spins, spins);
     memcpy(p->seen, s->D, spins * sizeof *p->seen);

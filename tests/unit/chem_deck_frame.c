@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -161,6 +162,31 @@ static void three_fold_groups_turn_the_grid(void **state)
     }
 }
 
+/* Grids of equivalent atoms are images of the last one's. */
+static void equivalent_atoms_have_turned_grids(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        fm_deck            d = deck_of("", printed[i].atoms);
+        const fm_molecule *m = d.task[0].molecule;
+        if (!strcmp(m->group, "C1")) assert_null(m->grid_turn);
+        for (int a = 0; m->grid_turn && a < m->n_atom; a++) {
+            int from = m->n_atom - 1; /* some atom behind is taken here, or it is the last */
+            for (double off = 1; from >= a && off > 1e-9; from -= off > 1e-9) {
+                off = 0;
+                for (int k = 0; k < 3; k++) {
+                    double x = 0;
+                    for (int l = 0; l < 3; l++) x += m->grid_turn[a][k][l] * m->atom[from].xyz[l];
+                    off = fmax(off, fabs(x - m->atom[a].xyz[k]));
+                }
+            }
+            assert_true(from >= a);
+            assert_string_equal(m->atom[from].tag, m->atom[a].tag);
+        }
+        fm_deck_fini(&d);
+    }
+}
+
 static const char ammonia[] =
     "N 1 2 3;H 1.94 2 2.61;H 0.53 2.814063879 2.61;H 0.53 1.185936121 2.61";
 
@@ -299,9 +325,13 @@ static void zmatrices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_are_nwchems), cmocka_unit_test(three_fold_groups_turn_the_grid),
-        cmocka_unit_test(centring),           cmocka_unit_test(tags_are_different_atoms),
-        cmocka_unit_test(groups_make_atoms),  cmocka_unit_test(zmatrices),
+        cmocka_unit_test(frames_are_nwchems),
+        cmocka_unit_test(three_fold_groups_turn_the_grid),
+        cmocka_unit_test(equivalent_atoms_have_turned_grids),
+        cmocka_unit_test(centring),
+        cmocka_unit_test(tags_are_different_atoms),
+        cmocka_unit_test(groups_make_atoms),
+        cmocka_unit_test(zmatrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,43 @@ static void same_bits(void **state)
     close_stand(&s);
 }
 
+static fm_fock *open_fock(const stand *s, int n_thread, size_t cache_bytes, fm_comm *comm)
+{
+    fm_fock        *f   = NULL;
+    fm_fock_options opt = {.n_thread = n_thread, .cache_bytes = cache_bytes, .tol = 1e-12};
+    assert_int_equal(fm_fock_open(&f, &s->b, &opt, comm), FM_OK);
+    return f;
+}
+
+/* What is kept is read again, and changes no bit beside a cache too small for anything. */
+static void semidirect(void **state)
+{
+    (void)state;
+    fm_comm comm = fm_comm_self();
+    stand   s;
+    open_stand(&s, 1);
+    build(&s, 1, 1, 1, 1e-11);
+    double *direct = malloc(s.nn * sizeof *direct), *K = malloc(s.nn * sizeof *K);
+    memcpy(direct, s.K[0], s.nn * sizeof *K);
+    fm_fock *small = open_fock(&s, 2, 1, &comm), *large = open_fock(&s, 2, 1 << 28, &comm);
+    assert_int_equal(fm_fock_build(small, 1, (const double *const *)s.D, s.J, s.K, 1e-11), FM_OK);
+    assert_int_equal(fm_fock_last(small).n_cached, 0);
+    assert_true(distance(s.K[0], direct, s.nn) < 1e-10);
+    memcpy(K, s.K[0], s.nn * sizeof *K);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(fm_fock_build(large, 1, (const double *const *)s.D, s.J, s.K, 1e-11),
+                         FM_OK);
+        assert_true(round == 0 ? fm_fock_last(large).n_cached == 0
+                               : fm_fock_last(large).n_cached > 0);
+        assert_memory_equal(K, s.K[0], s.nn * sizeof *K);
+    }
+    fm_fock_close(small);
+    fm_fock_close(large);
+    free(direct);
+    free(K);
+    close_stand(&s);
+}
+
 /* The error follows the tolerance down. */
 static void ladder(void **state)
 {
@@ -192,7 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pure_as_defined), cmocka_unit_test(cartesian_as_defined),
         cmocka_unit_test(same_bits),       cmocka_unit_test(ladder),
-        cmocka_unit_test(scales),
+        cmocka_unit_test(semidirect),      cmocka_unit_test(scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

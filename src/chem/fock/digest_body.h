@@ -47,7 +47,7 @@ static void end_bra(fm_digest *g, const fm_pair_list *list, int bra)
     add_rows(g->K, g->K_scale, g->K_b, g->n, list->function_b[bra], g->f_b);
 }
 
-/* The four blocks of D and of K between the bra's and the kets' shells, [bra component][ket's]. */
+/* The four blocks of D and of K between the bra's and the kets' shells, [ket component][bra's]. */
 typedef struct {
     vd ac[MAX_BLOCK], ad[MAX_BLOCK], bc[MAX_BLOCK], bd[MAX_BLOCK];
 } blocks;
@@ -70,14 +70,14 @@ static inline __attribute__((always_inline)) void exchange(const sums *s, const 
             const vd d_ab = vd_set(s->D_ab[a * s->nb + b]);
             vd       j    = s->J_ab[a * s->nb + b], k_ad[15], k_bd[15], d_ad[15], d_bd[15];
             for (int d = 0; d < nd; d++) {
-                k_ad[d] = s->K->ad[a * nd + d];
-                k_bd[d] = s->K->bd[b * nd + d];
-                d_ad[d] = s->D->ad[a * nd + d];
-                d_bd[d] = s->D->bd[b * nd + d];
+                k_ad[d] = s->K->ad[d * s->na + a];
+                k_bd[d] = s->K->bd[d * s->nb + b];
+                d_ad[d] = s->D->ad[d * s->na + a];
+                d_bd[d] = s->D->bd[d * s->nb + b];
             }
             for (int c = 0; c < s->nc; c++, I += nd) {
-                const vd d_ac = s->D->ac[a * s->nc + c], d_bc = s->D->bc[b * s->nc + c];
-                vd       k_ac = s->K->ac[a * s->nc + c], k_bc = s->K->bc[b * s->nc + c];
+                const vd d_ac = s->D->ac[c * s->na + a], d_bc = s->D->bc[c * s->nb + b];
+                vd       k_ac = s->K->ac[c * s->na + a], k_bc = s->K->bc[c * s->nb + b];
                 for (int d = 0; d < nd; d++) {
                     const vd v          = I[d];
                     j                   = vd_fma(v, s->D_cd[c * nd + d], j);
@@ -87,12 +87,12 @@ static inline __attribute__((always_inline)) void exchange(const sums *s, const 
                     k_ad[d]             = vd_fma(v, d_bc, k_ad[d]);
                     k_bd[d]             = vd_fma(v, d_ac, k_bd[d]);
                 }
-                s->K->ac[a * s->nc + c] = k_ac;
-                s->K->bc[b * s->nc + c] = k_bc;
+                s->K->ac[c * s->na + a] = k_ac;
+                s->K->bc[c * s->nb + b] = k_bc;
             }
             for (int d = 0; d < nd; d++) {
-                s->K->ad[a * nd + d] = k_ad[d];
-                s->K->bd[b * nd + d] = k_bd[d];
+                s->K->ad[d * s->na + a] = k_ad[d];
+                s->K->bd[d * s->nb + b] = k_bd[d];
             }
             s->J_ab[a * s->nb + b] = j;
         }
@@ -124,62 +124,98 @@ static void exchange_of(const sums *s)
     }
 }
 
-/* out[bra component][ket component] of rows laid out [function][f], one run per lane */
-static void gather_block(vd *out, const double *rows, int f, const int32_t *at, int n_bra,
-                         int n_ket)
+/* Every lane's run rows[at .. at + n) as n vectors. */
+static inline void load_runs(vd *out, const double *rows, vi at, int n)
 {
-    for (int a = 0; a < n_bra; a++)
-        for (int c = 0; c < n_ket; c++) out[a * n_ket + c] = vd_gather(rows + c * f + a, at);
+    int e = 0;
+    for (; e + VEC <= n; e += VEC) {
+        for (int lane = 0; lane < VEC; lane++)
+            out[e + lane] = *(const vd_loose *)(rows + at[lane] + e);
+        vd_transpose(out + e);
+    }
+    for (; e < n; e++) out[e] = vd_gather(rows + e, at);
 }
 
-static void scatter_block(double *rows, const vd *in, int f, const int32_t *at, int n_bra,
-                          int n_ket)
+static inline void add_runs(double *rows, const vd *in, vi at, int n)
 {
-    for (int lane = 0; lane < VEC; lane++) {
-        double *r = rows + at[lane];
-        for (int c = 0; c < n_ket; c++)
-            for (int a = 0; a < n_bra; a++) r[c * f + a] += in[a * n_ket + c][lane];
+    int e = 0;
+    for (; e + VEC <= n; e += VEC) {
+        vd x[VEC];
+        for (int k = 0; k < VEC; k++) x[k] = in[e + k];
+        vd_transpose(x);
+        for (int lane = 0; lane < VEC; lane++) *(vd_loose *)(rows + at[lane] + e) += x[lane];
     }
+    for (; e < n; e++)
+        for (int lane = 0; lane < VEC; lane++) rows[at[lane] + e] += in[e][lane];
+}
+
+/* Blocks [ket component][bra component] of rows laid out [function][f]. */
+static void load_block(vd *out, const double *rows, int f, vi at, int n_bra, int n_ket)
+{
+    if (f == n_bra)
+        load_runs(out, rows, at, n_bra * n_ket);
+    else
+        for (int c = 0; c < n_ket; c++) load_runs(out + c * n_bra, rows + c * f, at, n_bra);
+}
+
+static void add_block(double *rows, const vd *in, int f, vi at, int n_bra, int n_ket)
+{
+    if (f == n_bra)
+        add_runs(rows, in, at, n_bra * n_ket);
+    else
+        for (int c = 0; c < n_ket; c++) add_runs(rows + c * f, in + c * n_bra, at, n_bra);
 }
 
 typedef struct {
-    int32_t ac[FM_ERI_LANES], ad[FM_ERI_LANES], bc[FM_ERI_LANES], bd[FM_ERI_LANES];
+    vi ac, ad, bc, bd;
 } places;
 
 /* One contraction of bra and of ket. */
-static void add_combo(fm_digest *g, const fm_pair_list *list, sums *s, const places *p)
+static void add_combo(fm_digest *g, sums *s, const places *p)
 {
     blocks D, K;
     s->D = &D;
     s->K = &K;
-    gather_block(D.ac, g->D_a, g->f_a, p->ac, s->na, s->nc);
-    gather_block(D.ad, g->D_a, g->f_a, p->ad, s->na, s->nd);
-    gather_block(D.bc, g->D_b, g->f_b, p->bc, s->nb, s->nc);
-    gather_block(D.bd, g->D_b, g->f_b, p->bd, s->nb, s->nd);
+    load_block(D.ac, g->D_a, g->f_a, p->ac, s->na, s->nc);
+    load_block(D.ad, g->D_a, g->f_a, p->ad, s->na, s->nd);
+    load_block(D.bc, g->D_b, g->f_b, p->bc, s->nb, s->nc);
+    load_block(D.bd, g->D_b, g->f_b, p->bd, s->nb, s->nd);
     memset(K.ac, 0, (size_t)(s->na * s->nc) * sizeof(vd));
     memset(K.ad, 0, (size_t)(s->na * s->nd) * sizeof(vd));
     memset(K.bc, 0, (size_t)(s->nb * s->nc) * sizeof(vd));
     memset(K.bd, 0, (size_t)(s->nb * s->nd) * sizeof(vd));
     exchange_of(s);
-    scatter_block(g->K_a, K.ac, g->f_a, p->ac, s->na, s->nc);
-    scatter_block(g->K_a, K.ad, g->f_a, p->ad, s->na, s->nd);
-    scatter_block(g->K_b, K.bc, g->f_b, p->bc, s->nb, s->nc);
-    scatter_block(g->K_b, K.bd, g->f_b, p->bd, s->nb, s->nd);
-    (void)list;
+    add_block(g->K_a, K.ac, g->f_a, p->ac, s->na, s->nc);
+    add_block(g->K_a, K.ad, g->f_a, p->ad, s->na, s->nd);
+    add_block(g->K_b, K.bc, g->f_b, p->bc, s->nb, s->nc);
+    add_block(g->K_b, K.bd, g->f_b, p->bd, s->nb, s->nd);
 }
 
-static void places_of(places *p, const fm_digest *g, const fm_pair_list *list,
-                      const fm_pair_class *b, int mb, const fm_pair_class *c, int mc,
-                      const int32_t *ket)
+static places places_of(const fm_digest *g, const fm_pair_list *list, const fm_pair_class *b,
+                        int mb, const fm_pair_class *c, int mc, vi ket)
 {
     const int a0 = mb / b->n_contr_b * b->n_a, b0 = mb % b->n_contr_b * b->n_b;
-    const int c0 = mc / c->n_contr_b * c->n_a, d0 = mc % c->n_contr_b * c->n_b;
-    for (int lane = 0; lane < VEC; lane++) {
-        const int k = list->function_a[ket[lane]] + c0, l = list->function_b[ket[lane]] + d0;
-        p->ac[lane] = k * g->f_a + a0;
-        p->ad[lane] = l * g->f_a + a0;
-        p->bc[lane] = k * g->f_b + b0;
-        p->bd[lane] = l * g->f_b + b0;
+    const vi  k = vi_gather(list->function_a, ket) + mc / c->n_contr_b * c->n_a;
+    const vi  l = vi_gather(list->function_b, ket) + mc % c->n_contr_b * c->n_b;
+    return (places){k * g->f_a + a0, l * g->f_a + a0, k * g->f_b + b0, l * g->f_b + b0};
+}
+
+/* The kets' own sums are integers at once: each gets one number from a bra. */
+static void add_kets(fm_digest *g, const vd *J, vi at, int n)
+{
+    int e = 0;
+#if defined(__AVX512DQ__)
+    for (; e + VEC <= n; e += VEC) {
+        vd x[VEC];
+        for (int k = 0; k < VEC; k++) x[k] = g->J_scale * J[e + k];
+        vd_transpose(x);
+        for (int lane = 0; lane < VEC; lane++)
+            *(vl_loose *)(g->J_product + at[lane] + e) += (vl)_mm512_cvtpd_epi64((__m512d)x[lane]);
+    }
+#endif
+    for (; e < n; e++) {
+        const vd x = g->J_scale * J[e];
+        for (int lane = 0; lane < VEC; lane++) g->J_product[at[lane] + e] += fixed(x[lane]);
     }
 }
 
@@ -189,29 +225,24 @@ static void digest_batch(fm_digest *g, const fm_eri_work *w, int class, const in
     const fm_pair_class *b = &list->class[list->of[w->bra]], *c = &list->class[class];
     const int            nab = fm_class_products(b), ncd = fm_class_products(c);
     const int            mb = fm_class_combos(b), mc = fm_class_combos(c);
+    const vi             kets = *(const vi_loose *)ket, product = vi_gather(list->product, kets);
     vd                   D_cd[MAX_BLOCK], J_cd[MAX_BLOCK];
-    int32_t              at[FM_ERI_LANES];
-    sums   s = {.na = b->n_a, .nb = b->n_b, .nc = c->n_a, .nd = c->n_b, .D_cd = D_cd, .J_cd = J_cd};
-    places p;
+    sums s = {.na = b->n_a, .nb = b->n_b, .nc = c->n_a, .nd = c->n_b, .D_cd = D_cd, .J_cd = J_cd};
     for (int k = 0; k < mc; k++) {
-        for (int lane = 0; lane < VEC; lane++) at[lane] = list->product[ket[lane]] + k * ncd;
-        for (int q = 0; q < ncd; q++) {
-            D_cd[q] = vd_gather(g->D_product + q, at);
-            J_cd[q] = vd_set(0);
-        }
+        const vi at = product + k * ncd;
+        load_runs(D_cd, g->D_product, at, ncd);
+        memset(J_cd, 0, (size_t)ncd * sizeof *J_cd);
         for (int m = 0; m < mb; m++) {
             s.I    = (vd *)w->out + (m * mc + k) * nab * ncd;
             s.D_ab = g->D_product + list->product[w->bra] + m * nab;
             s.J_ab = (vd *)g->J_bra + m * nab;
             if (g->has_K) {
-                places_of(&p, g, list, b, m, c, k, ket);
-                add_combo(g, list, &s, &p);
+                const places p = places_of(g, list, b, m, c, k, kets);
+                add_combo(g, &s, &p);
             } else
                 coulomb_only(&s);
         }
-        for (int lane = 0; lane < VEC; lane++)
-            for (int q = 0; q < ncd; q++)
-                g->J_product[at[lane] + q] += fixed(g->J_scale * J_cd[q][lane]);
+        add_kets(g, J_cd, at, ncd);
     }
 }
 

@@ -18,6 +18,7 @@ struct fm_fock {
     fm_comm        *comm;
     int             n_thread;
     fm_pair_list    list;
+    fm_keep         keep;
     fm_worker      *worker;    /* [n_thread] owned */
     fm_counter     *counter;   /* owned; NULL with one rank */
     double         *D_product; /* [FM_MAX_DENSITY][products] owned */
@@ -40,7 +41,7 @@ static fm_status open_workers(fm_fock *f, fm_isa isa)
     f->worker = calloc((size_t)f->n_thread, sizeof *f->worker);
     if (!f->worker) return fm_fail(FM_E_OOM, "no memory for %d threads", f->n_thread);
     for (int t = 0; t < f->n_thread; t++)
-        FM_TRY(fm_worker_init(&f->worker[t], &f->list, f->b, isa));
+        FM_TRY(fm_worker_init(&f->worker[t], &f->list, f->b, &f->keep, isa));
     f->D_product =
         malloc((size_t)FM_MAX_DENSITY * (size_t)(f->list.n_product + 1) * sizeof(double));
     return f->D_product ? FM_OK : fm_fail(FM_E_OOM, "no memory for densities by shell pair");
@@ -54,6 +55,7 @@ fm_status fm_fock_open(fm_fock **out, const fm_basis *b, const fm_fock_options *
     if (!f) return fm_fail(FM_E_OOM, "no memory for the Fock build");
     *f = (fm_fock){.b = b, .comm = comm, .n_thread = opt->n_thread > 0 ? opt->n_thread : 1};
     FM_GO(fm_pairs_init(&f->list, b, opt->tol, fm_eri_kernel_pick(isa)));
+    FM_GO(fm_keep_init(&f->keep, &f->list, opt->cache_bytes, 10 * opt->tol));
     FM_GO(open_workers(f, isa));
     if (comm->n_rank > 1) FM_GO(fm_counter_open(&f->counter, comm));
     *out = f;
@@ -68,6 +70,7 @@ void fm_fock_close(fm_fock *f)
     if (!f) return;
     for (int t = 0; f->worker && t < f->n_thread; t++) fm_worker_fini(&f->worker[t]);
     fm_counter_close(f->counter);
+    fm_keep_fini(&f->keep);
     fm_pairs_fini(&f->list);
     free(f->worker);
     free(f->D_product);
@@ -147,7 +150,8 @@ static fm_status work(build *u, fm_worker *w)
         w->sum[d].J_scale   = u->J_scale[d];
         w->sum[d].K_scale   = u->K_scale[d];
     }
-    w->work.cut = u->screen.tol * 0.1 / fmax(u->screen.D_most, 1e-30);
+    w->cut      = u->screen.tol * 0.1 / fmax(u->screen.D_most, 1e-30);
+    w->keep_cut = f->keep.tol * 0.01;
     for (;;) {
         FM_TRY(next_task(u, &t));
         if (t >= u->tasks.n) return FM_OK;
@@ -236,6 +240,7 @@ static void note_times(fm_fock *f, double begin)
     for (int t = 0; t < f->n_thread; t++) {
         busy += f->worker[t].busy_s / f->n_thread;
         f->last.n_quartet += f->worker[t].n_quartet;
+        f->last.n_cached += f->worker[t].n_cached;
     }
     f->last.busy_s = busy;
     f->last.wait_s = fmax(0, fm_now() - begin - busy);

@@ -12,10 +12,10 @@ static double quartet_cost(const fm_pair_class *b, const fm_pair_class *c)
 {
     const double ab    = fm_class_products(b) * fm_class_combos(b),
                  cd    = fm_class_products(c) * fm_class_combos(c);
-    const double prims = (double)b->most_prim * c->most_prim;
+    const double prims = b->mean_prim * c->mean_prim;
     const double half  = ab * b->n_hermite * c->n_hermite * 0.4,
                  whole = ab * cd * c->n_hermite * 0.4;
-    return 100 + 6 * ab * cd + whole + sqrt(prims) * (100 + half);
+    return 100 + 6 * ab * cd + c->mean_prim * whole + prims * (100 + half);
 }
 
 static double bra_cost(const fm_screen *s, int bra)
@@ -24,8 +24,10 @@ static double bra_cost(const fm_screen *s, int bra)
     const int           own    = l->of[bra];
     double              weight = s->D_most, cost = 1;
     if (s->has_K) weight = fmax(weight, fmax(s->D_top[l->shell_a[bra]], s->D_top[l->shell_b[bra]]));
-    for (int c = 0; c <= own; c++)
-        cost += fm_screen_at_most(s, bra, c, weight) * quartet_cost(&l->class[own], &l -> class[c]);
+    for (int c = 0; c < l->n_class; c++)
+        if (l->is_ket[own * l->n_class + c])
+            cost +=
+                fm_screen_at_most(s, bra, c, weight) * quartet_cost(&l->class[own], &l -> class[c]);
     return cost;
 }
 

@@ -18,11 +18,13 @@ static int largest_class(const fm_pair_list *l)
     return n;
 }
 
-fm_status fm_worker_init(fm_worker *w, const fm_pair_list *list, const fm_basis *b, fm_isa isa)
+fm_status fm_worker_init(fm_worker *w, const fm_pair_list *list, const fm_basis *b, fm_keep *keep,
+                         fm_isa isa)
 {
-    *w      = (fm_worker){.eri = fm_eri_kernel_pick(isa), .digest = fm_digest_pick(isa)};
-    w->row  = calloc((size_t)b->n_shell + 1, sizeof *w->row);
-    w->kets = malloc((size_t)(largest_class(list) + FM_ERI_LANES) * sizeof *w->kets);
+    *w = (fm_worker){.eri = fm_eri_kernel_pick(isa), .digest = fm_digest_pick(isa), .keep = keep};
+    w->row   = calloc((size_t)b->n_shell + 1, sizeof *w->row);
+    w->kets  = malloc((size_t)(largest_class(list) + FM_ERI_LANES) * 2 * sizeof *w->kets);
+    w->fixed = w->kets + largest_class(list) + FM_ERI_LANES;
     for (int d = 0; d < FM_MAX_DENSITY; d++) w->sum[d].n = b->n_function;
     if (!w->row || !w->kets) return fm_fail(FM_E_OOM, "no memory for a thread of the Fock build");
     return fm_eri_work_init(&w->work, list);
@@ -78,6 +80,7 @@ fm_status fm_worker_begin(fm_worker *w, int n_density, int has_K)
     const fm_pair_list *l = w->work.list;
     w->n_density          = n_density;
     w->n_quartet          = 0;
+    w->n_cached           = 0;
     for (int d = 0; d < n_density; d++) {
         fm_digest *g = &w->sum[d];
         FM_TRY(sum_make(g, l));
@@ -88,20 +91,92 @@ fm_status fm_worker_begin(fm_worker *w, int n_density, int has_K)
     return FM_OK;
 }
 
-static void run_kets(fm_worker *w, int class, int n)
+static void digest_all(fm_worker *w, int class, const int32_t *kets)
 {
-    const int lanes = w->eri->lanes, bra = w->work.bra;
-    for (int k = n; k < n + lanes; k++)
-        w->kets[k] = w->kets[n - 1]; /* the last batch's empty lanes */
-    for (int k = 0; k < n; k += lanes) {
-        double factor[FM_ERI_LANES];
-        for (int lane = 0; lane < lanes; lane++)
-            factor[lane] = k + lane >= n ? 0 : w->kets[k + lane] == bra ? 0.5 : 1;
-        w->eri->batch(&w->work, class, w->kets + k, factor, FM_ERI_ALL_PRIMITIVES);
-        for (int d = 0; d < w->n_density; d++)
-            w->digest->batch(&w->sum[d], &w->work, class, w->kets + k);
+    for (int d = 0; d < w->n_density; d++) w->digest->batch(&w->sum[d], &w->work, class, kets);
+}
+
+/* One batch of kets[from ..], of n; w->kets has a vector's room after its end. */
+static void compute(fm_worker *w, int class, const int32_t *kets, int from, int n)
+{
+    double factor[FM_ERI_LANES];
+    for (int lane = 0; lane < w->eri->lanes; lane++)
+        factor[lane] = from + lane >= n ? 0 : kets[from + lane] == w->work.bra ? 0.5 : 1;
+    w->eri->batch(&w->work, class, kets + from, factor, FM_ERI_ALL_PRIMITIVES);
+}
+
+static void pad(int32_t *kets, int n, int lanes)
+{
+    for (int k = n; k < n + lanes; k++) kets[k] = kets[n - 1];
+}
+
+static void run_kets(fm_worker *w, int class, int32_t *kets, int n)
+{
+    w->work.cut = w->cut;
+    pad(kets, n, w->eri->lanes);
+    for (int k = 0; k < n; k += w->eri->lanes) {
+        compute(w, class, kets, k, n);
+        digest_all(w, class, kets + k);
     }
     w->n_quartet += n;
+}
+
+static size_t batch_doubles(const fm_worker *w, int class)
+{
+    const fm_pair_list  *l = w->work.list;
+    const fm_pair_class *b = &l->class[l->of[w->work.bra]], *c = &l->class[class];
+    return (size_t)(fm_class_products(b) * fm_class_combos(b)) *
+           (size_t)(fm_class_products(c) * fm_class_combos(c)) * (size_t)w->eri->lanes;
+}
+
+/* Every fixed batch of a bra into the cache, while there is room. */
+static double *keep_batches(fm_worker *w, int class, int32_t *kets, int n)
+{
+    const size_t one   = batch_doubles(w, class);
+    const int    lanes = w->eri->lanes, n_batch = (n + lanes - 1) / lanes;
+    double      *room = fm_keep_room(w->keep, w->work.bra, class, one * (size_t)n_batch);
+    for (int k = 0; room && k < n_batch; k++) {
+        compute(w, class, kets, k * lanes, n);
+        memcpy(room + (size_t)k * one, w->work.out, one * sizeof *room);
+    }
+    return room;
+}
+
+/* A fixed batch is digested as a whole if one of its kets survives; live[n_live] rises. */
+static void run_fixed(fm_worker *w, int class, const int32_t *live, int n_live, int n)
+{
+    const int     first = w->work.list->class[class].first, lanes = w->eri->lanes;
+    const size_t  one = batch_doubles(w, class);
+    double       *own = w->work.out, *kept = fm_keep_find(w->keep, w->work.bra, class);
+    const double *before = kept;
+    w->work.cut          = w->keep_cut;
+    for (int k = 0; k < n; k++) w->fixed[k] = first + k;
+    pad(w->fixed, n, lanes);
+    if (!kept) kept = keep_batches(w, class, w->fixed, n);
+    for (int k = 0, x = 0; x < n_live; k += lanes) {
+        const int hits = x;
+        while (x < n_live && live[x] < first + k + lanes) x++;
+        if (x == hits) continue;
+        if (kept)
+            w->work.out = kept + (size_t)(k / lanes) * one;
+        else
+            compute(w, class, w->fixed, k, n);
+        digest_all(w, class, w->fixed + k);
+        w->work.out = own;
+    }
+    w->n_quartet += n_live;
+    if (before) w->n_cached += n_live;
+}
+
+/* The kets that survive: those in fixed batches, then the others. */
+static void run_class(fm_worker *w, int class, int n)
+{
+    const int fixed = fm_keep_fixed(w->keep, w->work.bra, class);
+    const int end   = w->work.list->class[class].first + fixed;
+    int       m     = 0;
+    while (m < n && w->kets[m] < end) m++;
+    if (m > 0) run_fixed(w, class, w->kets, m, fixed);
+    if (m < n) run_kets(w, class, w->kets + m, n - m);
 }
 
 void fm_worker_bra(fm_worker *w, const fm_screen *s, int bra, const double *const *D)
@@ -117,7 +192,7 @@ void fm_worker_bra(fm_worker *w, const fm_screen *s, int bra, const double *cons
             for (int d = 0; d < w->n_density; d++) w->digest->begin_bra(&w->sum[d], l, bra, D[d]);
             begun = 1;
         }
-        run_kets(w, class, n);
+        run_class(w, class, n);
     }
     for (int d = 0; begun && d < w->n_density; d++) w->digest->end_bra(&w->sum[d], l, bra);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "chem/input/principal.h"
 #include "chem/input/state.h"
 #include "chem/input/symmetry.h"
 
@@ -37,54 +38,6 @@ static void inertia(const fm_molecule *m, double I[3][3])
     }
 }
 
-/* One Jacobi rotation of A in the plane (p, q); V collects them. */
-static void rotate(double A[3][3], double V[3][3], int p, int q)
-{
-    if (fabs(A[p][q]) < 1e-300) return;
-    const double h = (A[q][q] - A[p][p]) / (2 * A[p][q]);
-    const double t = (h < 0 ? -1 : 1) / (fabs(h) + sqrt(h * h + 1));
-    const double c = 1 / sqrt(t * t + 1), s = t * c;
-    for (int k = 0; k < 3; k++) {
-        const double a = A[k][p], b = A[k][q];
-        A[k][p] = c * a - s * b;
-        A[k][q] = s * a + c * b;
-    }
-    for (int k = 0; k < 3; k++) {
-        const double a = A[p][k], b = A[q][k];
-        A[p][k] = c * a - s * b;
-        A[q][k] = s * a + c * b;
-    }
-    for (int k = 0; k < 3; k++) {
-        const double a = V[k][p], b = V[k][q];
-        V[k][p] = c * a - s * b;
-        V[k][q] = s * a + c * b;
-    }
-}
-
-/* Rows of `axes`: principal axes, the largest moment first, right-handed. */
-static void principal_axes(const fm_molecule *m, double axes[3][3], double moment[3])
-{
-    double A[3][3], V[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-    inertia(m, A);
-    for (int sweep = 0; sweep < 60; sweep++) {
-        rotate(A, V, 0, 1);
-        rotate(A, V, 0, 2);
-        rotate(A, V, 1, 2);
-    }
-    int order[3] = {0, 1, 2};
-    for (int i = 0; i < 3; i++)
-        for (int j = i + 1; j < 3; j++)
-            if (A[order[j]][order[j]] > A[order[i]][order[i]] + 1e-9) {
-                const int k = order[i];
-                order[i]    = order[j];
-                order[j]    = k;
-            }
-    for (int i = 0; i < 3; i++) {
-        moment[i] = A[order[i]][order[i]];
-        for (int k = 0; k < 3; k++) axes[i][k] = V[k][order[i]];
-    }
-}
-
 static void cross(double out[3], const double a[3], const double b[3])
 {
     for (int k = 0; k < 3; k++)
@@ -114,7 +67,9 @@ static int turn_to_axes(fm_molecule *m, double tol, int *z_order, int *z_is_prop
 {
     double axes[3][3], moment[3];
     int    order[3], is_proper[3];
-    principal_axes(m, axes, moment);
+    double I[3][3];
+    inertia(m, I);
+    fm__principal_axes(I, axes, moment);
     const int first = fabs(moment[1] - moment[0]) < equal_moments;
     const int last  = fabs(moment[2] - moment[1]) < equal_moments;
     if (first && last) return 0;

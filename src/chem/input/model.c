@@ -87,6 +87,11 @@ static fm_status build(const fm__state *s, fm__model *out)
     m.atom                  = malloc((size_t)m.n_atom * sizeof *m.atom);
     FM_BUG_UNLESS(m.atom != NULL);
     memcpy(m.atom, from->atom, (size_t)m.n_atom * sizeof *m.atom);
+    if (from->grid_turn) {
+        m.grid_turn = malloc((size_t)m.n_atom * sizeof *m.grid_turn);
+        FM_BUG_UNLESS(m.grid_turn != NULL);
+        memcpy(m.grid_turn, from->grid_turn, (size_t)m.n_atom * sizeof *m.grid_turn);
+    }
     out->molecule = m;
     return build_basis(&s->words, &out->basis, &out->molecule, s->block[out->block]);
 }

@@ -30,7 +30,7 @@ static int turn_to_c2(fm_molecule *m, int order, double tol)
 static char settle_x(fm_molecule *m, int order, double tol, int *has_plane)
 {
     const fm__op c2x = fm__rotation(0, M_PI, 0), c2y = fm__rotation(1, M_PI, 0);
-    const fm__op zx = fm__mirror(1), yz = fm__mirror(0), quarter = fm__rotation(2, M_PI / 2, 0);
+    const fm__op zx = fm__mirror(1), yz = fm__mirror(0), quarter = fm__rotation(2, -M_PI / 2, 0);
     int          on_x = fm__is_symmetric(m, &c2x, tol), on_y = fm__is_symmetric(m, &c2y, tol);
     if (!on_x && !on_y && turn_to_c2(m, order, tol)) {
         on_x = fm__is_symmetric(m, &c2x, tol);
@@ -241,6 +241,28 @@ static void symmetrise_atom(double out[3], const fm_molecule *old, const op_list
     for (int c = 0; c < 3; c++) out[c] = sum[c] / n_found;
 }
 
+/* The operation that takes the last atom equivalent to i onto it. */
+static fm__op image_of_last(const fm_molecule *m, const op_list *g, int i)
+{
+    double at[3];
+    for (int j = m->n_atom - 1; j > i; j--)
+        for (int k = 0; k < g->n; k++) {
+            fm__image(&g->op[k], m->atom[j].xyz, at);
+            if (fm__atom_at(m, m->atom[j].tag, at, 1e-6) == i) return g->op[k];
+        }
+    return g->op[0]; /* the identity */
+}
+
+static void turn_grids(fm_molecule *m, const op_list *g)
+{
+    m->grid_turn = malloc((size_t)m->n_atom * sizeof *m->grid_turn);
+    FM_BUG_UNLESS(m->grid_turn != NULL);
+    for (int i = 0; i < m->n_atom; i++) {
+        const fm__op op = image_of_last(m, g, i);
+        memcpy(m->grid_turn[i], op.r, sizeof op.r);
+    }
+}
+
 void fm__symmetrise(fm_molecule *m, double tol)
 {
     const op_list g    = operations(m->group);
@@ -251,4 +273,5 @@ void fm__symmetrise(fm_molecule *m, double tol)
     memcpy(old.atom, m->atom, size);
     for (int i = 0; i < m->n_atom; i++) symmetrise_atom(m->atom[i].xyz, &old, &g, i, 2 * tol);
     free(old.atom);
+    turn_grids(m, &g);
 }

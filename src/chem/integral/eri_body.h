@@ -25,59 +25,74 @@ static const pair_functions *functions_of(const fm_pair_class *c) /* NULL: by lo
     return at < 0 ? NULL : &written[at];
 }
 
-/* Loops for the classes without straight-line code: rows of stored coefficients. */
+/* Loops for the classes without straight-line code: rows of stored coefficients, u sums at a
+ * time so that a coefficient is loaded once for all of them; u is a constant where expanded. */
+
+static inline __attribute__((always_inline)) void bra_row(vd *o, const vd *R, const double *E,
+                                                          const int *offset, int add,
+                                                          const int32_t *at, int n, const int u)
+{
+    vd        s[10];
+    const vd *r[10];
+    for (int k = 0; k < u; k++) {
+        s[k] = add ? o[k] : vd_set(0);
+        r[k] = R + offset[k];
+    }
+    for (int e = 0; e < n; e++) {
+        const vd x = vd_set(E[e]);
+        for (int k = 0; k < u; k++) s[k] = vd_fma(x, r[k][at[e]], s[k]);
+    }
+    for (int k = 0; k < u; k++) o[k] = s[k];
+}
 
 static void bra_loop(vd *half, const vd *R, const double *E, const int *offset, int n, int add,
                      const fm_hermite_rows *rows)
 {
     for (int row = 0; row < rows->n_row; row++) {
-        int q = 0;
-        for (; q + 3 < n; q += 4) {
-            vd       *o = half + row * n + q, s[4];
-            const vd *r[4];
-            for (int k = 0; k < 4; k++) {
-                s[k] = add ? o[k] : vd_set(0);
-                r[k] = R + offset[q + k];
-            }
-            for (int e = rows->row[row]; e < rows->row[row + 1]; e++) {
-                const vd  x  = vd_set(E[e]);
-                const int at = rows->offset[e];
-                for (int k = 0; k < 4; k++) s[k] = vd_fma(x, r[k][at], s[k]);
-            }
-            for (int k = 0; k < 4; k++) o[k] = s[k];
-        }
-        for (; q < n; q++) {
-            vd        s = add ? half[row * n + q] : vd_set(0);
-            const vd *r = R + offset[q];
-            for (int e = rows->row[row]; e < rows->row[row + 1]; e++)
-                s = vd_fma(vd_set(E[e]), r[rows->offset[e]], s);
-            half[row * n + q] = s;
-        }
+        const int      first = rows->row[row], m = rows->row[row + 1] - first;
+        const int32_t *at = rows->offset + first;
+        const double  *e  = E + first;
+        vd            *o  = half + row * n;
+        int            q  = 0;
+        for (; q + 10 <= n; q += 10) bra_row(o + q, R, e, offset + q, add, at, m, 10);
+        for (; q + 4 <= n; q += 4) bra_row(o + q, R, e, offset + q, add, at, m, 4);
+        for (; q < n; q++) bra_row(o + q, R, e, offset + q, add, at, m, 1);
     }
+}
+
+/* u products of the bra, `step` vectors apart in out and nh in half */
+static inline __attribute__((always_inline)) void ket_row(vd *o, int step, const vd *half, int nh,
+                                                          const vd *E, int add, const int32_t *at,
+                                                          int n, const int u)
+{
+    vd s[9];
+    for (int k = 0; k < u; k++) s[k] = add ? o[k * step] : vd_set(0);
+    for (int e = 0; e < n; e++) {
+        const vd  x = E[e];
+        const vd *h = half + at[e];
+        for (int k = 0; k < u; k++) s[k] = vd_fma(x, h[k * nh], s[k]);
+    }
+    for (int k = 0; k < u; k++) o[k * step] = s[k];
+}
+
+static inline __attribute__((always_inline)) void ket_rows(vd *out, const vd *half, int nh,
+                                                           const vd *E, int add,
+                                                           const fm_hermite_rows *rows, const int u)
+{
+    for (int row = 0; row < rows->n_row; row++)
+        ket_row(out + row, rows->n_row, half, nh, E + rows->row[row], add,
+                rows->hermite + rows->row[row], rows->row[row + 1] - rows->row[row], u);
 }
 
 static void ket_loop(vd *out, const vd *half, const vd *E, int n, int add,
                      const fm_hermite_rows *rows, int nh)
 {
     int ab = 0;
-    for (; ab + 3 < n; ab += 4)
-        for (int row = 0; row < rows->n_row; row++) {
-            vd       *o = out + ab * rows->n_row + row, s[4];
-            const vd *r = half + ab * nh;
-            for (int k = 0; k < 4; k++) s[k] = add ? o[k * rows->n_row] : vd_set(0);
-            for (int e = rows->row[row]; e < rows->row[row + 1]; e++) {
-                const int at = rows->hermite[e];
-                for (int k = 0; k < 4; k++) s[k] = vd_fma(E[e], r[k * nh + at], s[k]);
-            }
-            for (int k = 0; k < 4; k++) o[k * rows->n_row] = s[k];
-        }
-    for (; ab < n; ab++)
-        for (int row = 0; row < rows->n_row; row++) {
-            vd s = add ? out[ab * rows->n_row + row] : vd_set(0);
-            for (int e = rows->row[row]; e < rows->row[row + 1]; e++)
-                s = vd_fma(E[e], half[ab * nh + rows->hermite[e]], s);
-            out[ab * rows->n_row + row] = s;
-        }
+    for (; ab + 7 <= n; ab += 7)
+        ket_rows(out + ab * rows->n_row, half + ab * nh, nh, E, add, rows, 7);
+    for (; ab + 3 <= n; ab += 3)
+        ket_rows(out + ab * rows->n_row, half + ab * nh, nh, E, add, rows, 3);
+    for (; ab < n; ab++) ket_rows(out + ab * rows->n_row, half + ab * nh, nh, E, add, rows, 1);
 }
 
 /* R of any order, in place from one auxiliary order to the next as in hermite.c. */
@@ -99,38 +114,59 @@ static void coulomb_loop(vd *R, const vd *F, int l, vd X, vd Y, vd Z)
     }
 }
 
-/* F_0..F_l(T), each multiplied by f (-2 alpha)^m. */
-static void boys(vd *F, int l, vd T, vd f, vd alpha)
+/* Each lane's row of coefficients, one vector per power. */
+static inline void boys_rows(vd t[FM_BOYS_TERMS], const double *table, vi at)
 {
-    const vl is_far = T >= (double)FM_BOYS_END;
-    int      far    = 0;
-    int32_t  at[FM_ERI_LANES];
-    for (int k = 0; k < VEC; k++) far |= is_far[k] != 0;
+#if defined(__AVX512F__)
+    for (int lane = 0; lane < VEC; lane++) t[lane] = *(const vd *)(table + at[lane]);
+    vd_transpose(t);
+#else
+    for (int k = 0; k < FM_BOYS_TERMS; k++) t[k] = vd_gather(table + k, at);
+#endif
+}
 
-    const vd near = vd_min(T, vd_set(FM_BOYS_END - 1e-9));
-    vd_floor_index(at, near * 8.0);
-    vd middle;
-    for (int k = 0; k < VEC; k++) middle[k] = (at[k] + 0.5) * 0.125;
-    for (int k = 0; k < VEC; k++) at[k] *= FM_BOYS_TERMS;
-    const vd      d = near - middle;
-    const double *t = fm__boys_table[l][0];
-    vd            y = vd_gather(t + FM_BOYS_TERMS - 1, at);
-    for (int k = FM_BOYS_TERMS - 2; k >= 0; k--) y = vd_fma(y, d, vd_gather(t + k, at));
-    F[l] = y;
-    if (l > 0 || far) {
-        const vd e = vd_exp_minus(vd_min(T, vd_set(700)));
-        for (int m = l; m > 0; m--) F[m - 1] = vd_fma(2.0 * T, F[m], e) * (1.0 / (2 * m - 1));
-        if (far) {
-            const vd r = vd_rsqrt(vd_select(is_far, T, vd_set(FM_BOYS_END))), half = 0.5 * r * r;
-            vd       G = 0.88622692545275801365 * r;
-            F[0]       = vd_select(is_far, G, F[0]);
-            for (int m = 0; m < l; m++) {
-                G        = ((2 * m + 1) * G - e) * half;
-                F[m + 1] = vd_select(is_far, G, F[m + 1]);
-            }
-        }
+/* F_l by its table; u runs from -1/2 to 1/2 over an interval */
+static inline vd boys_top(int l, vd T)
+{
+    const vd x = 8.0 * vd_min(T, vd_set(FM_BOYS_END - 1e-9));
+    const vi i = vi_of(x), at = i * FM_BOYS_TERMS;
+    const vd u = x - vd_of(i) - 0.5, u2 = u * u;
+    vd       t[FM_BOYS_TERMS];
+    boys_rows(t, fm__boys_table[l][0], at);
+    const vd a = vd_fma(u, t[1], t[0]), b = vd_fma(u, t[3], t[2]);
+    const vd c = vd_fma(u, t[5], t[4]), d = vd_fma(u, t[7], t[6]);
+    return vd_fma(u2 * u2, vd_fma(u2, d, c), vd_fma(u2, b, a));
+}
+
+/* The last T that the table serves, and what is beyond: F_0 = sqrt(pi / 4T), then upwards. */
+static const double BOYS_LAST = FM_BOYS_END - 1e-9;
+
+static void boys_far(vd *F, int l, vd T, vd e)
+{
+    const vd r = vd_rsqrt(vd_if_above(T, BOYS_LAST, T, vd_set(FM_BOYS_END))), half = 0.5 * r * r;
+    vd       G = 0.88622692545275801365 * r;
+    F[0]       = vd_if_above(T, BOYS_LAST, G, F[0]);
+    for (int m = 0; m < l; m++) {
+        G        = ((double)(2 * m + 1) * G - e) * half;
+        F[m + 1] = vd_if_above(T, BOYS_LAST, G, F[m + 1]);
     }
-    for (int m = 0; m <= l; m++, f *= -2.0 * alpha) F[m] *= f;
+}
+
+/* F_0..F_l(T), each multiplied by f (-2 alpha)^m. */
+static inline void boys(vd *F, int l, vd T, vd f, vd alpha)
+{
+    static const double odd[] = {1.0,      1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9,  1.0 / 11,
+                                 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23,
+                                 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31};
+    const int           far   = vd_any_above(T, BOYS_LAST);
+    F[l]                      = boys_top(l, T);
+    if (l > 0 || far) {
+        const vd e = vd_exp_minus(vd_min(T, vd_set(700))), T2 = T + T;
+        for (int m = l; m > 0; m--) F[m - 1] = vd_fma(T2, F[m], e) * odd[m - 1];
+        if (far) boys_far(F, l, T, e);
+    }
+    const vd down = -2.0 * alpha;
+    for (int m = 0; m <= l; m++, f *= down) F[m] *= f;
 }
 
 /* Broadcast through the ket's code, of which one lane is kept. */
@@ -176,21 +212,18 @@ static void begin_bra(fm_eri_work *w, int bra, int prim)
 
 /* Where the lanes' primitive number k lies; lanes that have fewer get factor 0. */
 typedef struct {
-    int32_t at[FM_ERI_LANES];
-    vd      factor;
-    double  mag; /* the largest */
+    vi at;
+    vd factor, mag;
 } ket_prim;
 
-static void ket_prim_init(ket_prim *kp, const fm_eri_work *w, const fm_pair_class *c,
-                          const int32_t *ket, const double *factor, int k)
+static inline ket_prim ket_prim_of(const fm_eri_work *w, const fm_pair_class *c, vi at, vi n_prim,
+                                   vd factor, int k)
 {
-    *kp = (ket_prim){.mag = 0};
-    for (int lane = 0; lane < VEC; lane++) {
-        const int has    = k < w->list->n_prim[ket[lane]];
-        kp->at[lane]     = w->list->prim_at[ket[lane]] + (has ? k * c->prim_step : 0);
-        kp->factor[lane] = has ? factor[lane] : 0;
-        if (has) kp->mag = fmax(kp->mag, w->list->mag[w->list->mag_at[ket[lane]] + k]);
-    }
+    const double *mag = w->list->prim + FM_PRIM_MAG;
+    if (c->most_prim == 1) return (ket_prim){at, factor, vd_gather(mag, at)};
+    const vd n = vd_of(n_prim), last = vd_min(n - 1.0, vd_set(k));
+    const vi mine = at + vi_of(last) * c->prim_step;
+    return (ket_prim){mine, vd_if_above(n, k, factor, vd_set(0)), vd_gather(mag, mine)};
 }
 
 static void ket_expand(vd *E, const fm_eri_work *w, const fm_pair_class *c, const pair_functions *f,
@@ -227,7 +260,7 @@ static int bra_half(fm_eri_work *w, const fm_pair_class *b, const pair_functions
     int        p;
     for (int x = 0; x < 3; x++) Q[x] = vd_gather(prim + FM_PRIM_CENTRE + x, kp->at);
     for (p = 0; p < w->n_prim; p++) {
-        if (mag[w->first_prim + p] * kp->mag < w->cut) break;
+        if (!vd_any_above(mag[w->first_prim + p] * kp->mag, w->cut)) break;
         const double *s = rec + (size_t)(w->first_prim + p) * (size_t)b->prim_step;
         const vd      X = s[1] - Q[0], Y = s[2] - Q[1], Z = s[3] - Q[2];
         const vd      r = vd_rsqrt(s[0] + q), alpha = s[0] * q * r * r;
@@ -255,12 +288,13 @@ static void batch(fm_eri_work *w, int class, const int32_t *ket, const double *f
     const pair_functions *fb = functions_of(b), *fc = functions_of(c);
     const int             nab = fm_class_products(b), ncd = fm_class_products(c);
     const int             mb = fm_class_combos(b), mc = fm_class_combos(c);
-    int                   most = 0, add = 0;
-    for (int lane = 0; lane < VEC; lane++)
-        if (list->n_prim[ket[lane]] > most) most = list->n_prim[ket[lane]];
+    const vi              kets = *(const vi_loose *)ket, at = vi_gather(list->prim_at, kets);
+    const vi              n_prim = vi_gather(list->n_prim, kets);
+    int                   most = 1, add = 0;
+    for (int lane = 0; lane < VEC && c->most_prim > 1; lane++)
+        if (n_prim[lane] > most) most = n_prim[lane];
     for (int k = prim < 0 ? 0 : prim; k < (prim < 0 ? most : prim + 1); k++) {
-        ket_prim kp;
-        ket_prim_init(&kp, w, c, ket, factor, k);
+        const ket_prim kp = ket_prim_of(w, c, at, n_prim, *(const vd_loose *)factor, k);
         if (bra_half(w, b, fb, c, &kp) == 0) continue;
         for (int s = 0; s < mc; s++) {
             ket_expand((vd *)w->ket_E, w, c, fc, &kp, s);

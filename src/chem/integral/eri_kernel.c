@@ -16,7 +16,7 @@ const fm_eri_kernel *fm_eri_kernel_pick(fm_isa isa)
     return isa == FM_ISA_AVX2 ? &fm__eri_kernel_avx2 : &fm__eri_kernel_ref;
 }
 
-/* Interpolation at Chebyshev nodes of [-h, h]: divided differences, then powers. */
+/* Interpolation at Chebyshev nodes of [-1/2, 1/2]: divided differences, then powers. */
 static void fit(double *c, const long double *x, long double *f)
 {
     long double poly[FM_BOYS_TERMS] = {0};
@@ -35,8 +35,8 @@ static void make_boys_table(void)
         long double x[FM_BOYS_TERMS], f[FM_COULOMB_L + 1][FM_BOYS_TERMS];
         for (int k = 0; k < FM_BOYS_TERMS; k++) {
             double F[FM_COULOMB_L + 1];
-            x[k] = cos(acos(-1) * (k + 0.5) / FM_BOYS_TERMS) / 16;
-            fm_boys(F, FM_COULOMB_L, (double)((s + 0.5L) / 8 + x[k]));
+            x[k] = cos(acos(-1) * (k + 0.5) / FM_BOYS_TERMS) / 2;
+            fm_boys(F, FM_COULOMB_L, (double)((s + 0.5L + x[k]) / 8));
             for (int m = 0; m <= FM_COULOMB_L; m++) f[m][k] = F[m];
         }
         for (int m = 0; m <= FM_COULOMB_L; m++) fit(fm__boys_table[m][s], x, f[m]);
@@ -65,7 +65,7 @@ fm_status fm_eri_work_init(fm_eri_work *w, const fm_pair_list *list)
         (bra_E + 7) / 8 * 8 + lanes * (FM_COULOMB_ROOM + half + most_E + products * products);
     double *m = aligned_alloc(64, all * sizeof *m);
     if (!m) return fm_fail(FM_E_OOM, "no memory for a thread's two-electron integrals");
-    *w       = (fm_eri_work){.list = list, .memory = m};
+    *w       = (fm_eri_work){.list = list, .cut = -1, .memory = m};
     w->bra_E = m;
     w->R     = m + (bra_E + 7) / 8 * 8;
     w->half  = w->R + lanes * FM_COULOMB_ROOM;

@@ -20,11 +20,11 @@ typedef struct {
     const fm_pair_list *list; /* borrowed */
     int                 bra;  /* set by begin_bra, with its primitives */
     int                 first_prim, n_prim;
-    double              cut;   /* pairs of primitives whose bounds' product is below are left out */
-    double             *bra_E; /* [n_prim][combos][entries] */
-    double             *R, *half, *ket_E; /* in vectors */
-    double             *out;    /* [bra combo][ket combo][ab][cd] of vectors: what batch leaves */
-    void               *memory; /* owned: all of the above */
+    double  cut;   /* primitives whose bounds' product is not above are left out; < 0: none */
+    double *bra_E; /* [n_prim][combos][entries] */
+    double *R, *half, *ket_E; /* in vectors */
+    double *out;              /* [bra combo][ket combo][ab][cd] of vectors: what batch leaves */
+    void   *memory;           /* owned: all of the above */
 } fm_eri_work;
 
 struct fm_eri_kernel {
@@ -46,7 +46,8 @@ void      fm_eri_work_fini(fm_eri_work *w); /* a zeroed one is fine */
 extern const fm_eri_kernel fm__eri_kernel_ref, fm__eri_kernel_avx2, fm__eri_kernel_avx512;
 
 /* Boys functions F_m by interval of 1/8 up to FM_BOYS_END: polynomials of degree 7 in the
- * distance from the interval's middle, lowest power first.  Made by the first work space. */
+ * distance from the interval's middle in intervals, lowest power first.  Made by the first work
+ * space. */
 enum { FM_BOYS_END = 36, FM_BOYS_STEPS = 8 * FM_BOYS_END, FM_BOYS_TERMS = 8 };
 extern double fm__boys_table[FM_COULOMB_L + 1][FM_BOYS_STEPS][FM_BOYS_TERMS];
 

@@ -27,6 +27,7 @@ static void list_free(fm_pair_list *l)
     free(l->of);
     free(l->prim);
     free(l->numbers);
+    free(l->is_ket);
     *l = (fm_pair_list){0};
 }
 
@@ -310,10 +311,45 @@ static fm_status final_list(fm_pair_list *l, const fm_pair_list *raw, const fm_b
             memcpy(l->prim + l->prim_at[k] + (size_t)p * step,
                    raw->prim + raw->prim_at[d[k].from] + (size_t)rank[p].prim * step,
                    step * sizeof *l->prim);
+            l->prim[(size_t)l->prim_at[k] + (size_t)p * step + FM_PRIM_MAG] = rank[p].mag;
         }
     }
     free(rank);
     return rc;
+}
+
+/* Entries of a class' Hermite coefficients, roughly. */
+static double entries(const fm_pair_class *c) { return 0.5 * fm_class_products(c) * c->n_hermite; }
+
+/* 100 for a Boys function, 60 to gather kets, for each coefficient of a ket 5 to compute or 14
+ * to gather. */
+double fm_batch_cost(const fm_pair_class *b, const fm_pair_class *c)
+{
+    const int    l      = b->l_a + b->l_b + c->l_a + c->l_b;
+    const double R      = 100 + (l + 1) * (l + 2) * (l + 3) * (l + 4) / 24.0;
+    const double bra    = entries(b) * c->n_hermite * fm_class_combos(b);
+    const double expand = entries(c) * (c->n_stored ? 14 : 5);
+    const double ket    = entries(c) * fm_class_products(b) * fm_class_combos(b);
+    return c->mean_prim * (60 + b->mean_prim * (R + bra) + fm_class_combos(c) * (expand + ket));
+}
+
+static fm_status choose_roles(fm_pair_list *l)
+{
+    const size_t n = (size_t)l->n_class;
+    l->is_ket      = calloc(n * n + 1, 1);
+    if (!l->is_ket) return fm_fail(FM_E_OOM, "no memory for classes of shell pairs");
+    for (size_t k = 0; k < n; k++) {
+        double prims = 0;
+        for (int p = 0; p < l->class[k].n_pair; p++) prims += l->n_prim[l->class[k].first + p];
+        l->class[k].mean_prim = l->class[k].n_pair ? prims / l->class[k].n_pair : 1;
+    }
+    for (size_t b = 0; b < n; b++)
+        for (size_t c = 0; c <= b; c++) {
+            const int as_is = fm_batch_cost(&l->class[b], &l -> class[c]) <=
+                              fm_batch_cost(&l->class[c], &l -> class[b]);
+            l->is_ket[as_is ? b * n + c : c * n + b] = 1;
+        }
+    return FM_OK;
 }
 
 static fm_status draft_pairs(fm_pair_list *l, const fm_basis *b, draft *d)
@@ -367,6 +403,7 @@ fm_status fm_pairs_init(fm_pair_list *list, const fm_basis *b, double tol,
     raw.class      = NULL;
     raw.n_class    = 0;
     FM_GO(final_list(&l, &raw, b, d, kept, top > 0 ? 1e-4 * tol / top : 0));
+    FM_GO(choose_roles(&l));
     *list = l;
     l     = (fm_pair_list){0};
 out:

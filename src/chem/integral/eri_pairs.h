@@ -6,9 +6,9 @@
  *     [pair pair pair]  [pair pair]             bound falls
  *       └ primitive records: p, P, P-A, P-B, 1/2p, factors, stored E
  *
- * A quartet is (bra|ket) with the ket's number <= the bra's, so kets are never of a
- * heavier class than their bra.  Nothing changes after fm_pairs_bounded; any thread
- * may read. */
+ * Of two classes one is the bra's (is_ket): the one whose role there costs less, as a rule
+ * the contracted one.  Within a class the ket's number is <= the bra's.  So every quartet
+ * comes up once.  Nothing changes after fm_pairs_init; any thread may read. */
 #ifndef FM_CHEM_INTEGRAL_ERI_PAIRS_H
 #define FM_CHEM_INTEGRAL_ERI_PAIRS_H
 
@@ -25,7 +25,8 @@ enum {
     FM_PRIM_PA     = 4,
     FM_PRIM_PB     = 7,
     FM_PRIM_H      = 10, /* 1/2p */
-    FM_PRIM_FACTOR = 11  /* [n_contr_a * n_contr_b], then E[n_stored] */
+    FM_PRIM_MAG    = 11, /* as `mag` below */
+    FM_PRIM_FACTOR = 12  /* [n_contr_a * n_contr_b], then E[n_stored] */
 };
 
 typedef struct {
@@ -37,7 +38,8 @@ typedef struct {
     int             prim_step;     /* doubles of a record */
     int             first, n_pair; /* pairs of this class */
     int             most_prim;     /* of a pair */
-    fm_hermite_rows rows;          /* owned; empty for straight-line classes */
+    double          mean_prim;
+    fm_hermite_rows rows; /* owned; empty for straight-line classes */
 } fm_pair_class;
 
 typedef struct {
@@ -54,15 +56,18 @@ typedef struct {
     double  *bound;   /* [n_pair] owned: sqrt of the largest (ij|ij); self pairs not halved */
     double  *mag;     /* owned: the same of each primitive, falling within a pair */
     double  *prim;    /* owned */
-    double  *numbers; /* unused by callers */
+    uint8_t *is_ket;  /* [n_class][n_class] owned: [bra's class][ket's class] */
+    double  *numbers; /* owned: holds bound and mag */
 } fm_pair_list;
 
-/* Pairs that cannot matter at an accuracy `tol` are left out.  Bounds need a kernel:
- * fm_eri_bounds (eri_kernel.h) makes them and calls this through `bound`. */
+/* Pairs that cannot matter at an accuracy `tol` are left out; `kernel` computes the bounds. */
 typedef struct fm_eri_kernel fm_eri_kernel;
 fm_status                    fm_pairs_init(fm_pair_list *list, const fm_basis *b, double tol,
                                            const fm_eri_kernel *kernel);
 void                         fm_pairs_fini(fm_pair_list *list); /* a zeroed one is fine */
+
+/* What a batch of quartets costs, roughly, in multiply-adds of vectors. */
+double fm_batch_cost(const fm_pair_class *bra, const fm_pair_class *ket);
 
 /* Functions of a shell in units of the class. */
 static inline int fm_class_combos(const fm_pair_class *c) { return c->n_contr_a * c->n_contr_b; }

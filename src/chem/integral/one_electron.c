@@ -11,6 +11,9 @@
 
 enum { N_OUT = 3 }; /* most matrices an operator fills */
 
+/* Two primitives so far apart: below rounding whatever their coefficients. */
+static const double NOTHING = 1e-30;
+
 typedef double block[FM_CARTESIAN_MAX][FM_CARTESIAN_MAX];
 
 typedef struct operator operator;
@@ -143,6 +146,7 @@ static void add_primitives(double *const *M, int n, const operator* op, const fm
     block         out[N_OUT];
     fm_gauss_product(&g, a->xyz, a->exponent[p], a->l + op->raise, b->xyz, b->exponent[q],
                      b->l + op->raise);
+    if (g.pre < NOTHING) return;
     op->fill(out, op, &g, a, b);
     for (int s = 0; s < a->n_contr; s++)
         for (int t = 0; t < b->n_contr; t++) {

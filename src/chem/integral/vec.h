@@ -18,19 +18,34 @@ enum { VEC = 2 };
 #endif
 
 typedef double  vd __attribute__((vector_size(8 * VEC), may_alias));
+typedef double  vd_loose __attribute__((vector_size(8 * VEC), may_alias, aligned(8)));
 typedef int64_t vl __attribute__((vector_size(8 * VEC), may_alias));
+typedef int64_t vl_loose __attribute__((vector_size(8 * VEC), may_alias, aligned(8)));
+typedef int32_t vi __attribute__((vector_size(4 * VEC), may_alias));
+typedef int32_t vi_loose __attribute__((vector_size(4 * VEC), may_alias, aligned(4)));
 
 static inline vd vd_set(double x) { return x - (vd){0}; }
 
 /* The lanes base[index[0]], base[index[1]], ... */
-static inline vd vd_gather(const double *base, const int32_t *index)
+static inline vd vd_gather(const double *base, vi index)
 {
 #if defined(__AVX512F__)
-    return (vd)_mm512_i32gather_pd(_mm256_loadu_si256((const __m256i *)index), base, 8);
+    return (vd)_mm512_i32gather_pd((__m256i)index, base, 8);
 #elif defined(__AVX2__)
-    return (vd)_mm256_i32gather_pd(base, _mm_loadu_si128((const __m128i *)index), 8);
+    return (vd)_mm256_i32gather_pd(base, (__m128i)index, 8);
 #else
     return (vd){base[index[0]], base[index[1]]};
+#endif
+}
+
+static inline vi vi_gather(const int32_t *base, vi index)
+{
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    return (vi)_mm_i32gather_epi32(base, (__m128i)index, 4);
+#elif defined(__AVX512F__)
+    return (vi)_mm256_i32gather_epi32(base, (__m256i)index, 4);
+#else
+    return (vi){base[index[0]], base[index[1]]};
 #endif
 }
 
@@ -70,9 +85,29 @@ static inline vd vd_min(vd a, vd b)
 #endif
 }
 
-static inline vd vd_select(vl mask, vd yes, vd no)
+/* Lane by lane: yes where x > limit, else no. */
+static inline vd vd_if_above(vd x, double limit, vd yes, vd no)
 {
-    return (vd)((mask & (vl)yes) | (~mask & (vl)no));
+#if defined(__AVX512F__)
+    const __mmask8 m = _mm512_cmp_pd_mask((__m512d)x, _mm512_set1_pd(limit), _CMP_GT_OQ);
+    return (vd)_mm512_mask_blend_pd(m, (__m512d)no, (__m512d)yes);
+#elif defined(__AVX2__)
+    const __m256d m = _mm256_cmp_pd((__m256d)x, _mm256_set1_pd(limit), _CMP_GT_OQ);
+    return (vd)_mm256_blendv_pd((__m256d)no, (__m256d)yes, m);
+#else
+    return (vd){x[0] > limit ? yes[0] : no[0], x[1] > limit ? yes[1] : no[1]};
+#endif
+}
+
+static inline int vd_any_above(vd x, double limit)
+{
+#if defined(__AVX512F__)
+    return _mm512_cmp_pd_mask((__m512d)x, _mm512_set1_pd(limit), _CMP_GT_OQ) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_pd(_mm256_cmp_pd((__m256d)x, _mm256_set1_pd(limit), _CMP_GT_OQ)) != 0;
+#else
+    return x[0] > limit || x[1] > limit;
+#endif
 }
 
 static inline double vd_sum(vd x) /* in a fixed order */
@@ -82,15 +117,59 @@ static inline double vd_sum(vd x) /* in a fixed order */
     return s;
 }
 
-/* Below this x, two nearest integers of VEC lanes as 32-bit numbers; 0 <= x < 2^31 */
-static inline void vd_floor_index(int32_t *index, vd x)
+/* Integer part of 0 <= x < 2^31. */
+static inline vi vi_of(vd x)
 {
 #if defined(__AVX512F__)
-    _mm256_storeu_si256((__m256i *)index, _mm512_cvttpd_epi32((__m512d)x));
+    return (vi)_mm512_cvttpd_epi32((__m512d)x);
 #elif defined(__AVX2__)
-    _mm_storeu_si128((__m128i *)index, _mm256_cvttpd_epi32((__m256d)x));
+    return (vi)_mm256_cvttpd_epi32((__m256d)x);
 #else
-    for (int k = 0; k < VEC; k++) index[k] = (int32_t)x[k];
+    return (vi){(int32_t)x[0], (int32_t)x[1]};
+#endif
+}
+
+static inline vd vd_of(vi x)
+{
+#if defined(__AVX512F__)
+    return (vd)_mm512_cvtepi32_pd((__m256i)x);
+#elif defined(__AVX2__)
+    return (vd)_mm256_cvtepi32_pd((__m128i)x);
+#else
+    return (vd){x[0], x[1]};
+#endif
+}
+
+/* x[row][column] of VEC vectors becomes x[column][row]. */
+static inline __attribute__((always_inline)) void vd_transpose(vd x[VEC])
+{
+#if defined(__AVX512F__)
+    __m512d *r = (__m512d *)x, a[8], b[8];
+    for (int k = 0; k < 8; k += 2) {
+        a[k]     = _mm512_unpacklo_pd(r[k], r[k + 1]);
+        a[k + 1] = _mm512_unpackhi_pd(r[k], r[k + 1]);
+    }
+    for (int k = 0; k < 8; k += 4)
+        for (int h = 0; h < 2; h++) {
+            b[k + h]     = _mm512_shuffle_f64x2(a[k + h], a[k + 2 + h], 0x88);
+            b[k + 2 + h] = _mm512_shuffle_f64x2(a[k + h], a[k + 2 + h], 0xdd);
+        }
+    for (int k = 0; k < 4; k++) {
+        r[k]     = _mm512_shuffle_f64x2(b[k], b[k + 4], 0x88);
+        r[k + 4] = _mm512_shuffle_f64x2(b[k], b[k + 4], 0xdd);
+    }
+#elif defined(__AVX2__)
+    __m256d      *r = (__m256d *)x;
+    const __m256d a = _mm256_unpacklo_pd(r[0], r[1]), b = _mm256_unpackhi_pd(r[0], r[1]);
+    const __m256d c = _mm256_unpacklo_pd(r[2], r[3]), d = _mm256_unpackhi_pd(r[2], r[3]);
+    r[0] = _mm256_permute2f128_pd(a, c, 0x20);
+    r[1] = _mm256_permute2f128_pd(b, d, 0x20);
+    r[2] = _mm256_permute2f128_pd(a, c, 0x31);
+    r[3] = _mm256_permute2f128_pd(b, d, 0x31);
+#else
+    const vd a = {x[0][0], x[1][0]}, b = {x[0][1], x[1][1]};
+    x[0] = a;
+    x[1] = b;
 #endif
 }
 

@@ -8,6 +8,7 @@
 #include <xc.h>
 
 #include "chem/xc/functional_internal.h"
+#include "chem/xc/functional_pw91.h"
 
 enum { PART_MAX = 48 };
 
@@ -203,5 +204,7 @@ void fm_functional_eval(const fm_functional *f, int n, const fm_functional_point
         else
             xc_gga_exc_vxc(&f->part[i], (size_t)n, p->rho, p->sigma, r.e, r.v_rho, r.v_sigma);
         accumulate(f, i, n, p, &r);
+        if (f->part[i].info->number == XC_GGA_C_PW91)
+            fm__pw91_refine(f->factor[i], f->n_spin, n, p);
     }
 }

@@ -86,12 +86,15 @@ static int fill_shell(fm_grid *g, const grid_plan *p, const fm_molecule *m, int 
     const double          *c = m->atom[s->atom].xyz;
     const int              n = fm_lebedev_points(s->set);
     double                *x = g->x + p->first[i], *y = g->y + p->first[i], *z = g->z + p->first[i],
-           *w = g->w + p->first[i];
+           *w                      = g->w + p->first[i];
+    static const double none[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    const double(*const t)[3]      = m->grid_turn ? m->grid_turn[s->atom] : none;
     for (int q = 0; q < n; q++) {
-        x[q] = c[0] + s->radius * u[q].xyz[0];
-        y[q] = c[1] + s->radius * u[q].xyz[1];
-        z[q] = c[2] + s->radius * u[q].xyz[2];
-        w[q] = u[q].weight * s->weight;
+        const double *v = u[q].xyz;
+        x[q]            = c[0] + s->radius * (t[0][0] * v[0] + t[0][1] * v[1] + t[0][2] * v[2]);
+        y[q]            = c[1] + s->radius * (t[1][0] * v[0] + t[1][1] * v[1] + t[1][2] * v[2]);
+        z[q]            = c[2] + s->radius * (t[2][0] * v[0] + t[2][1] * v[1] + t[2][2] * v[2]);
+        w[q]            = u[q].weight * s->weight;
     }
     if (!fm__partition_shell(&p->partition, s, n, x, y, z, w)) return n;
     int kept = 0;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chem/input/principal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One Jacobi rotation by at most 45 degrees in the plane (p, q); V collects them. */
+static void rotate(double A[3][3], double V[3][3], int p, int q)
+{
+    const double half = 0.5 * (A[q][q] - A[p][p]), a = A[p][q];
+    const double t = a / (fabs(half) + sqrt(half * half + a * a)) * (half < 0 ? -1 : 1);
+    const double c = 1 / sqrt(1 + t * t), s = t * c;
+    for (int k = 0; k < 3; k++) {
+        const double u = A[k][p], v = A[k][q];
+        A[k][p] = c * u - s * v;
+        A[k][q] = s * u + c * v;
+    }
+    for (int k = 0; k < 3; k++) {
+        const double u = A[p][k], v = A[q][k];
+        A[p][k] = c * u - s * v;
+        A[q][k] = s * u + c * v;
+    }
+    for (int k = 0; k < 3; k++) {
+        const double u = V[k][p], v = V[k][q];
+        V[k][p] = c * u - s * v;
+        V[k][q] = s * u + c * v;
+    }
+}
+
+static void diagonalise(double A[3][3], double V[3][3])
+{
+    for (int sweep = 0; sweep < 60; sweep++)
+        for (int k = 0; k < 3; k++) {
+            const int p = k == 0 ? 1 : 0, q = k == 2 ? 1 : 2; /* planes yz, xz, xy */
+            if (A[p][q] != 0) rotate(A, V, p, q);
+        }
+}
+
+static void swap_columns(double V[3][3], double value[3], int i, int j)
+{
+    const double x = value[i];
+    value[i]       = value[j];
+    value[j]       = x;
+    for (int k = 0; k < 3; k++) {
+        const double v = V[k][i];
+        V[k][i]        = V[k][j];
+        V[k][j]        = v;
+    }
+}
+
+void fm__principal_axes(const double A[3][3], double axes[3][3], double value[3])
+{
+    double D[3][3], V[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    memcpy(D, A, sizeof D);
+    diagonalise(D, V);
+    for (int i = 0; i < 3; i++) value[i] = D[i][i];
+    for (int pass = 2; pass > 0; pass--)
+        for (int i = 0; i < pass; i++)
+            if (value[i] < value[i + 1] - 1e-9) swap_columns(V, value, i, i + 1);
+    for (int i = 0; i < 9; i++) axes[i / 3][i % 3] = V[i % 3][i / 3];
+}
