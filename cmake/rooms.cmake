@@ -15,7 +15,7 @@ endif()
 # The file name says which instructions the file may use.
 set(FM_ISA_avx2   -mavx2 -mfma -mf16c)
 set(FM_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma)
-set(FM_ISA_amx    ${FM_ISA_avx512} -mamx-tile -mamx-bf16)
+set(FM_ISA_amx    ${FM_ISA_avx512} -mavx512vbmi -mavx512vbmi2 -mgfni -mamx-tile -mamx-bf16)
 
 function(fm_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;USES" ${ARGN})
