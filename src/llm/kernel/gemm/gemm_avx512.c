@@ -235,12 +235,10 @@ void fm__gemm_f32_avx512(float *restrict c, const void *const *restrict x, const
     run_tiles(F32, c, (operands){.x = x, .w = w, .k = k}, m);
 }
 
-void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k)
+static void widen_fp8(char *out, const char *w, int k)
 {
-    char       *out = to;
-    const char *in  = w;
-    for (int p = 0; p < k; p += 2, out += 128, in += 64) {
-        const pair_row r = load_fp8(in);
+    for (int p = 0; p < k; p += 2, out += 128, w += 64) {
+        const pair_row r = load_fp8(w);
         _mm512_storeu_si512(out, (__m512i)r.half[0]);
         _mm512_storeu_si512(out + 64, (__m512i)r.half[1]);
     }
@@ -262,7 +260,7 @@ void fm__gemm_fp8_avx512(float *restrict c, const void *const *restrict x, const
         o.at   = (size_t)p * 2;
         o.k    = fm__least(FM__SCALE_K, k - p);
         o.soon = (const char *)w + (size_t)p * FM_PANEL + AHEAD;
-        fm__widen_fp8_avx512(wide, (const char *)w + (size_t)p * FM_PANEL, o.k);
+        widen_fp8(wide, (const char *)w + (size_t)p * FM_PANEL, o.k);
         run_tiles(FP8_SLICE, c, o, m);
     }
 }

@@ -35,9 +35,7 @@ static inline size_t fm__at_f32(int j, int k)
     return (size_t)(k * FM_PANEL + j);
 }
 
-/* FP8 panel to BF16 panel, times 2^8, which its scale takes back. */
-void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k);
-
+/* FP8 becomes BF16 times 2^8, which its scale takes back. */
 static inline float fm__scale_of_wide(float scale)
 {
     return scale * 0x1p-8f;
