@@ -21,6 +21,10 @@ fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
 fm_gemm_fn fm__gemm_int4_ref, fm__gemm_int4_avx2, fm__gemm_int4_avx512, fm__gemm_int4_amx;
 fm_gemm_telling_fn fm__gemm_telling_amx;
 
+enum { FM__INT4_FEW = 4 }; /* rows, at most, of the following */
+void fm__gemm_int4_few_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
+                           int m, int k);
+
 fm_pack_fn fm__across_bf16_ref, fm__across_fp8_ref, fm__across_f32_ref;
 fm_pack_fn fm__across_bf16_avx512, fm__across_fp8_avx512, fm__across_f32_avx512;
 fm_pack_fn fm__along_bf16_ref, fm__along_f32_ref, fm__along_bf16_avx512, fm__along_f32_avx512;

@@ -159,5 +159,6 @@ void fm__gemm_fp8_amx(float *restrict c, const void *const *restrict x, const vo
 void fm__gemm_int4_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    multiply(FM_INT4, c, x, w, scale, m, k);
+    if (m <= FM__INT4_FEW) fm__gemm_int4_few_amx(c, x, w, m, k);
+    else multiply(FM_INT4, c, x, w, scale, m, k);
 }
