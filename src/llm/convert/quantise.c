@@ -17,7 +17,7 @@ static float largest(const float *v, int64_t n)
 static int code_of(float v, float scale)
 {
     const float q = rintf(v / scale);
-    return q < -8 ? -8 : q > 7 ? 7 : (int)q;
+    return q > 7 ? 7 : q >= -8 ? (int)q : -8;
 }
 
 static double error_of_group(const float *v, float scale)

@@ -227,14 +227,26 @@ static void change_row(matrix *m, action a, int64_t row0, int64_t i)
         ((fm_bf16 *)m->out)[i * k + c] = fm_bf16_of_f32(row[c]);
 }
 
+static int is_finite(const float *row, int64_t k)
+{
+    float sum = 0; /* stays 0 unless one is not */
+    for (int64_t c = 0; c < k; c++) sum += row[c] * 0;
+    return sum == 0;
+}
+
 static fm_status change_rows(shard *s, matrix *m, action a, int64_t row0, int64_t n)
 {
-    const int64_t k = m->t.cols;
-#pragma omp parallel for
+    const int64_t k   = m->t.cols;
+    int           bad = 0;
+#pragma omp parallel for reduction(| : bad)
     for (int64_t i = 0; i < n; i++) {
         read_row(s->c->source, m, row0, i);
+        bad |= !is_finite(m->rows + i * k, k);
         change_row(m, a, row0, i);
     }
+    if (bad)
+        return fm_fail(FM_E_FORMAT, "%s: tensor %s has a value that is not finite", s->in->path,
+                       m->t.name);
     if (a == TO_FP8)
         fm_quantise_fp8((fm_fp8 *)m->out, (float *)m->scale + row0 / ROWS * blocks(k), m->rows,
                         (int)n, k);
