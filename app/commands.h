@@ -10,6 +10,7 @@
 enum { FM_EXIT_OK, FM_EXIT_FAILED, FM_EXIT_INPUT };
 
 int fm_cmd_bench(int argc, char **argv);
+int fm_cmd_convert(int argc, char **argv);
 int fm_cmd_eval(int argc, char **argv);
 int fm_cmd_run(int argc, char **argv);
 int fm_cmd_scf(int argc, char **argv);

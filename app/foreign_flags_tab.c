@@ -49,7 +49,7 @@ const fm_foreign_flag fm_foreign_flags[] = {
     ONLY ("revision", "main", "the newest snapshot in the cache is used"),
     ONLY ("tokenizer-mode", "auto|slow|fast|deepseek_v3", "there is one tokenizer, as exact as the reference"),
     VALUE("tokenizer-worker-num", "ignored, tokenising is not the bottleneck"),
-    ONLY ("quantization", "fp8|none", "the checkpoint's own types are computed with"),
+    ONLY ("quantization", "fp8|compressed-tensors|none", "the checkpoint's own types are computed with"),
     ONLY ("quantization-param-path", "", "KV scales are not applied"),
     NEVER("torchao-config", VALUE, "the checkpoint's own types are computed with"),
     NEVER("lora-paths", MANY, "adapters are not supported"),

@@ -23,6 +23,7 @@ static const struct {
     {"serve", fm_cmd_serve, "answer over HTTP: OpenAI's API, SGLang's, and a page to chat on"},
     {"eval", fm_cmd_eval, "ask a set of questions and count the right answers"},
     {"run", fm_cmd_run, "answer one prompt, or chat in the terminal"},
+    {"convert", fm_cmd_convert, "write a checkpoint with 4-bit or 8-bit weights"},
     {"verify", fm_cmd_verify, "compare a model or a tokenizer with golden data"},
     {"scf", fm_cmd_scf, "Hartree-Fock and DFT energies from an NWChem deck"},
 };

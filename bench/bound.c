@@ -124,9 +124,21 @@ static int is_fp8(const step *a)
     return a->c->fp8 && a->l->fp8 > 0;
 }
 
+double fm_weight_bytes(const fm_model_config *c)
+{
+    if (c->int4) return 0.5 + 2.0 / 32;
+    return c->fp8 ? 1 + 2 * 4.0 / (32 * 128) : BF16;
+}
+
+/* A GPU keeps rows instead of panels, a scale for each 128 x 128. */
+static double weight_bytes(const step *a)
+{
+    return is_fp8(a) ? 1 : fm_weight_bytes(a->c);
+}
+
 static void add_linear(step *a, fm_op op, double n, double k, int times)
 {
-    const fm_cost c = product(a->l, a->T, n, k, is_fp8(a) ? 1 : BF16);
+    const fm_cost c = product(a->l, a->T, n, k, weight_bytes(a));
     add(a, op, c, is_fp8(a) ? a->l->fp8 : a->l->bf16, times);
 }
 
@@ -144,7 +156,7 @@ static void add_experts(step *a, int n_moe)
 {
     const fm_model_config *c = a->c;
     add(a, FM_OP_LINEAR, fm_cost_product(a->l, a->T, c->n_expert, c->hidden), a->l->bf16, n_moe);
-    add(a, FM_OP_EXPERTS, experts(a->l, c, a->T, is_fp8(a) ? 1 : BF16),
+    add(a, FM_OP_EXPERTS, experts(a->l, c, a->T, weight_bytes(a)),
         is_fp8(a) ? a->l->fp8 : a->l->bf16, n_moe);
     if (c->n_shared) add_linear(a, FM_OP_MLP, 3.0 * c->n_shared * c->moe_inter, c->hidden, n_moe);
 }

@@ -34,6 +34,10 @@ fm_cost fm_cost_product(const fm_roof *l, double rows, double n, double k);
 fm_cost fm_cost_attention(const fm_roof *l, const fm_model_config *c, const fm_shape *s);
 fm_cost fm_cost_experts(const fm_roof *l, const fm_model_config *c, int rows);
 
+/* Bytes of a weight of linear layers in panels, its share of the scales included: BF16 2, FP8 1
+ * and two floats for each 32 x 128, INT4 1/2 and a BF16 for each 32. */
+double fm_weight_bytes(const fm_model_config *c);
+
 /* Distinct experts that `rows` tokens choose when all are equally likely. */
 double fm_experts_met(const fm_model_config *c, int rows);
 

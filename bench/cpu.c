@@ -15,7 +15,7 @@
 enum { MAX_ROWS = 2048, MAX_KEYS = 65536 };
 
 typedef struct {
-    const char *model, *json, *svg, *markdown, *commit, *only, *bind;
+    const char *model, *json, *svg, *markdown, *commit, *only, *bind, *weights;
     int         threads, quick;
 } arguments;
 
@@ -25,11 +25,25 @@ static const struct argp_option options[] = {
     {"cpu-bind", 'b', "HOW", 0, "auto, none, or a list of CPUs (auto)", 0},
     {"quick", 'q', NULL, 0, "fewer shapes, shorter measurements", 0},
     {"only", 'o', "GROUPS", 0, "of gemm,experts,attention,parts,model,context,offline", 0},
+    {"weights", 'w', "TYPES", 0, "of bf16,fp8,int4 (all); most groups are of the first", 0},
     {"json", 'j', "FILE", 0, "everything as JSON", 0},
     {"svg", 's', "FILE", 0, "a plot", 0},
     {"markdown", 'd', "FILE", 0, "tables as in docs/performance.md", 0},
     {"commit", 'c', "ID", 0, "what to call this build in the results", 0},
     {0},
+};
+
+const fm_weights_kind fm_weights_kinds[FM_N_WEIGHTS] = {
+    {"bf16", NULL, "prefill", "decode", "experts"},
+    {"fp8",
+     "{\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}}",
+     "prefill, FP8", "decode, FP8", "experts, FP8"},
+    {"int4",
+     "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"all\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}}}",
+     "prefill, INT4", "decode, INT4", "experts, INT4"},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -41,6 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'b': a->bind = arg; return 0;
     case 'q': a->quick = 1; return 0;
     case 'o': a->only = arg; return 0;
+    case 'w': a->weights = arg; return 0;
     case 'j': a->json = arg; return 0;
     case 's': a->svg = arg; return 0;
     case 'd': a->markdown = arg; return 0;
@@ -49,22 +64,37 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static fm_status measure_parts_of_model(const fm_measuring *m)
+/* Products, attention and parts of the first type; experts of every type. */
+static fm_status measure_on_stand(const fm_measuring *m, const fm_weights_kind *kind, int is_first)
 {
-    static const char *const group[] = {"gemm", "experts", "attention", "parts"};
+    static const char *const group[] = {"experts", "gemm", "attention", "parts"};
     fm_stand                 s       = {0};
     int                      any     = 0;
-    for (int i = 0; i < 4; i++) any |= fm_wanted(m, group[i]);
+    for (int i = 0; i < (is_first ? 4 : 1); i++) any |= fm_wanted(m, group[i]);
     if (!any) return FM_OK;
-    FM_TRY(fm_stand_open(&s, m->model, MAX_ROWS, MAX_KEYS, m->report->limits.n_thread));
-    const fm_status rc = fm_measure_gemm(m, &s);
+    FM_TRY(fm_stand_open(&s, m->model, kind->overrides, MAX_ROWS, MAX_KEYS,
+                         m->report->limits.n_thread));
+    fm_status rc = is_first ? fm_measure_gemm(m, &s) : FM_OK;
     if (rc == FM_OK) {
-        fm_measure_experts(m, &s);
-        fm_measure_attention(m, &s);
-        fm_measure_parts(m, &s);
+        fm_measure_experts(m, &s, kind->experts);
+        if (is_first) {
+            fm_measure_attention(m, &s);
+            fm_measure_parts(m, &s);
+        }
     }
     fm_stand_close(&s);
     return rc;
+}
+
+static fm_status measure_parts_of_model(const fm_measuring *m)
+{
+    int is_first = 1;
+    for (int t = 0; t < FM_N_WEIGHTS; t++) {
+        if (!m->wanted[t]) continue;
+        FM_TRY(measure_on_stand(m, &fm_weights_kinds[t], is_first));
+        is_first = 0;
+    }
+    return FM_OK;
 }
 
 static fm_status write_text(const char *path, const fm_str *text)
@@ -79,7 +109,7 @@ static fm_status write_text(const char *path, const fm_str *text)
 static fm_status write_files(const fm_report *r, const arguments *a)
 {
     fm_str    svg = {0}, tables = {0};
-    fm_status rc  = FM_OK;
+    fm_status rc = FM_OK;
     fm_plot_report(r, &svg);
     fm_report_markdown(r, &tables);
     if (a->json) FM_GO(fm_report_json(r, a->json));
@@ -96,6 +126,8 @@ static fm_status measure_all(const arguments *a)
     fm_threads  *team   = NULL;
     fm_report    report = {.commit = a->commit, .model = a->model};
     fm_measuring m = {.report = &report, .model = a->model, .only = a->only, .quick = a->quick};
+    for (int t = 0; t < FM_N_WEIGHTS; t++)
+        m.wanted[t] = strstr(a->weights, fm_weights_kinds[t].name) != NULL;
     FM_TRY(fm_threads_create(&team, a->bind, a->threads));
     const int n_thread = fm_threads_count(team);
     fm_status rc       = FM_OK;
@@ -117,10 +149,11 @@ out:
 
 int main(int argc, char **argv)
 {
-    static const struct argp syntax = {options, parse, NULL,
-                                       "Measures the CPU engine against this machine's limits.",
-                                       NULL, NULL, NULL};
-    arguments a = {.model = "r1-mini", .commit = "unknown", .bind = "auto"};
+    static const struct argp syntax = {
+        options, parse, NULL, "Measures the CPU engine against this machine's limits.",
+        NULL,    NULL,  NULL};
+    arguments a = {
+        .model = "r1-mini", .commit = "unknown", .bind = "auto", .weights = "bf16,fp8,int4"};
     argp_parse(&syntax, argc, argv, 0, NULL, &a);
     if (measure_all(&a) == FM_OK) return 0;
     fprintf(stderr, "bench_cpu: %s\n", fm_why());

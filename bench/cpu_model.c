@@ -9,16 +9,19 @@
 #include "bench/cpu_measure.h"
 #include "bench/median.h"
 #include "llm/engine.h"
+#include "llm/load/config_read.h"
+#include "llm/load/model_path.h"
 
 enum { MAX_CONTEXT = 16384, MAX_STEPS = 4096, CROWD = 64, CROWD_IN = 128, CROWD_OUT = 32 };
 
 typedef struct {
-    const fm_measuring *m;
-    fm_engine          *e;
-    int32_t            *token; /* [CROWD * MAX_CONTEXT] random */
-    double              step[MAX_STEPS]; /* seconds of steps in which everybody decoded */
-    int                 n_step;
-    double              first, total; /* seconds until all prompts were read, until the end */
+    const fm_measuring    *m;
+    const fm_weights_kind *kind;
+    fm_engine             *e;
+    const int32_t         *token;           /* [CROWD * MAX_CONTEXT] random */
+    double                 step[MAX_STEPS]; /* seconds of steps in which everybody decoded */
+    int                    n_step;
+    double                 first, total; /* seconds until all prompts were read, until the end */
 } trial;
 
 static fm_status submit(trial *t, int n_seq, int n_in, int n_out)
@@ -47,8 +50,8 @@ static int drain(fm_engine *e)
 static fm_status run(trial *t, int n_seq, int n_in, int n_out)
 {
     const double began = fm_now();
-    t->n_step = 0;
-    t->first  = 0;
+    t->n_step          = 0;
+    t->first           = 0;
     FM_TRY(submit(t, n_seq, n_in, n_out));
     while (fm_engine_busy(t->e)) {
         const int64_t read = fm_engine_get_info(t->e).sched.n_prefill_row;
@@ -56,17 +59,16 @@ static fm_status run(trial *t, int n_seq, int n_in, int n_out)
         FM_TRY(fm_engine_step(t->e));
         const int    n    = drain(t->e);
         const double took = fm_now() - from;
-        if (fm_engine_get_info(t->e).sched.n_prefill_row != read) t->first = fm_now() - began;
-        else if (n == n_seq && t->n_step < MAX_STEPS) t->step[t->n_step++] = took;
+        if (fm_engine_get_info(t->e).sched.n_prefill_row != read)
+            t->first = fm_now() - began;
+        else if (n == n_seq && t->n_step < MAX_STEPS)
+            t->step[t->n_step++] = took;
     }
     t->total = fm_now() - began;
     return FM_OK;
 }
 
-static double median_step(trial *t)
-{
-    return t->n_step ? fm_median(t->step, t->n_step) : 0;
-}
+static double median_step(trial *t) { return t->n_step ? fm_median(t->step, t->n_step) : 0; }
 
 static void report(const trial *t, const char *group, const char *name, double seconds,
                    const fm_shape *shape)
@@ -79,34 +81,72 @@ static void report(const trial *t, const char *group, const char *name, double s
     if (seconds > 0) fm_report_add(r, &x);
 }
 
-static fm_status measure_prefill(trial *t)
+/* Engines take turns, so that what a neighbour takes from this machine meets all of them; the best
+ * of a few rounds counts. */
+typedef struct {
+    trial *of[FM_N_WEIGHTS];
+    int    n;
+} contest;
+
+static void compare(const contest *all, const char *what, const double *seconds)
 {
-    const fm_shape shape = {.n_seq = 1, .n_row = 2048, .n_out = 1};
-    double         best  = 0;
-    for (int i = 0; i < (t->m->quick ? 2 : 4); i++) { /* the first one warms up */
-        fm_engine_flush_cache(t->e);
-        FM_TRY(run(t, 1, shape.n_row, 1));
-        if (i == 1 || (i > 1 && t->first < best)) best = t->first;
+    for (int i = 1; i < all->n; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s, %s against %s", what, all->of[i]->kind->name,
+                 all->of[0]->kind->name);
+        fm_report_fact(all->of[0]->m->report, name, seconds[0] / seconds[i], "x");
     }
-    report(t, "prefill", "2048 tokens", best, &shape);
+}
+
+static fm_status measure_prefill(const contest *all)
+{
+    const fm_shape shape              = {.n_seq = 1, .n_row = 2048, .n_out = 1};
+    double         best[FM_N_WEIGHTS] = {0};
+    for (int round = 0; round < (all->of[0]->m->quick ? 2 : 4); round++) /* the first warms up */
+        for (int i = 0; i < all->n; i++) {
+            trial *t = all->of[i];
+            fm_engine_flush_cache(t->e);
+            FM_TRY(run(t, 1, shape.n_row, 1));
+            if (round == 1 || (round > 1 && t->first < best[i])) best[i] = t->first;
+        }
+    for (int i = 0; i < all->n; i++)
+        report(all->of[i], all->of[i]->kind->prefill, "2048 tokens", best[i], &shape);
+    trial       *t = all->of[0];
     const double flops =
         fm_bound_step(fm_engine_config(t->e), &shape, &t->m->roof).cost.flops;
     fm_report_fact(t->m->report, "prefill 2048, share of bf16 peak",
-                   100 * flops / best / t->m->report->limits.peak, "%");
+                   100 * flops / best[0] / t->m->report->limits.peak, "%");
+    compare(all, "prefill 2048", best);
     return FM_OK;
 }
 
-static fm_status measure_decode(trial *t)
+static fm_status measure_decode(const contest *all)
 {
-    static const int batch[] = {1, 8, 32, 64};
-    for (int i = 0; i < 4; i++) {
-        const fm_shape shape = {.n_seq = batch[i], .n_row = 1, .pos0 = 128, .generated = 1,
-                                .n_out = batch[i]};
-        char           name[32];
-        fm_engine_flush_cache(t->e);
-        FM_TRY(run(t, batch[i], 112, t->m->quick ? 12 : 33));
-        snprintf(name, sizeof name, "batch %d", batch[i]);
-        report(t, "decode", name, median_step(t), &shape);
+    enum { N_BATCH = 4 };
+    static const int batch[N_BATCH] = {1, 8, 32, 64};
+    double           best[N_BATCH][FM_N_WEIGHTS];
+    const int        quick = all->of[0]->m->quick;
+    for (int b = 0; b < N_BATCH; b++)
+        for (int round = 0; round < (quick ? 2 : 4); round++)
+            for (int i = 0; i < all->n; i++) {
+                trial *t = all->of[i];
+                fm_engine_flush_cache(t->e);
+                FM_TRY(run(t, batch[b], 112, quick ? 12 : 33));
+                const double step = median_step(t);
+                if (round == 0 || step < best[b][i]) best[b][i] = step;
+            }
+    for (int i = 0; i < all->n; i++)
+        for (int b = 0; b < N_BATCH; b++) {
+            const fm_shape shape = {
+                .n_seq = batch[b], .n_row = 1, .pos0 = 128, .generated = 1, .n_out = batch[b]};
+            char name[32];
+            snprintf(name, sizeof name, "batch %d", batch[b]);
+            report(all->of[i], all->of[i]->kind->decode, name, best[b][i], &shape);
+        }
+    for (int b = 0; b < N_BATCH; b++) {
+        char name[32];
+        snprintf(name, sizeof name, "decode %d", batch[b]);
+        compare(all, name, best[b]);
     }
     return FM_OK;
 }
@@ -120,9 +160,9 @@ static fm_status measure_context(trial *t)
     fm_engine_flush_cache(t->e);
     for (int context = 1024; context <= most; context *= 2) {
         const int      n     = context + n_new < MAX_CONTEXT ? context : MAX_CONTEXT - n_new - 1;
-        const fm_shape shape = {.n_seq = 1, .n_row = 1, .pos0 = n + n_new / 2, .generated = 1,
-                                .n_out = 1};
-        char           name[32];
+        const fm_shape shape = {
+            .n_seq = 1, .n_row = 1, .pos0 = n + n_new / 2, .generated = 1, .n_out = 1};
+        char name[32];
         FM_TRY(run(t, 1, n, n_new));
         last  = median_step(t);
         first = first > 0 ? first : last;
@@ -158,17 +198,22 @@ static fm_status measure_offline(trial *t)
     return FM_OK;
 }
 
-static fm_status open_engine(const fm_measuring *m, fm_engine **e)
+static fm_status open_engine(const fm_measuring *m, const fm_weights_kind *kind, fm_engine **e)
 {
     fm_options *o = NULL;
     char        threads[16];
     snprintf(threads, sizeof threads, "%d", m->report->limits.n_thread);
     FM_TRY(fm_options_create(&o));
-    const char *const set[][2] = {{"model-path", m->model},     {"threads", threads},
-                                  {"max-total-tokens", "65536"}, {"max-running-requests", "64"},
-                                  {"context-length", "16384"},   {"cpu-bind", "auto"},
-                                  {"quiet", "1"}};
-    fm_status         rc       = FM_OK;
+    const char *const set[][2] = {
+        {"model-path", m->model},
+        {"threads", threads},
+        {"max-total-tokens", "65536"},
+        {"max-running-requests", "64"},
+        {"context-length", "16384"},
+        {"cpu-bind", "auto"},
+        {"json-model-override-args", kind->overrides ? kind->overrides : ""},
+        {"quiet", "1"}};
+    fm_status rc = FM_OK;
     for (size_t i = 0; rc == FM_OK && i < sizeof set / sizeof set[0]; i++)
         rc = fm_options_set(o, set[i][0], set[i][1]);
     if (rc == FM_OK) rc = fm_engine_open(e, o);
@@ -176,35 +221,52 @@ static fm_status open_engine(const fm_measuring *m, fm_engine **e)
     return rc;
 }
 
-static fm_status run_trials(trial *t)
+static fm_status run_trials(const contest *all)
 {
-    const uint32_t vocab = (uint32_t)fm_engine_config(t->e)->vocab;
-    for (size_t i = 0; i < (size_t)CROWD * MAX_CONTEXT; i++)
-        t->token[i] = (int32_t)(fm_rng_u32(7, i) % vocab);
-    if (fm_wanted(t->m, "model")) {
-        FM_TRY(measure_prefill(t));
-        FM_TRY(measure_decode(t));
+    if (fm_wanted(all->of[0]->m, "model")) {
+        FM_TRY(measure_prefill(all));
+        FM_TRY(measure_decode(all));
     }
-    FM_TRY(measure_context(t));
-    return measure_offline(t);
+    FM_TRY(measure_context(all->of[0]));
+    return measure_offline(all->of[0]);
+}
+
+static fm_status add_trial(contest *all, const fm_measuring *m, const fm_weights_kind *kind,
+                           const int32_t *token)
+{
+    trial *t = calloc(1, sizeof *t);
+    if (!t) return fm_fail(FM_E_OOM, "trial");
+    *t                = (trial){.m = m, .kind = kind, .token = token};
+    all->of[all->n++] = t;
+    return open_engine(m, kind, &t->e);
+}
+
+static fm_status draw_tokens(int32_t **token, const fm_measuring *m)
+{
+    fm_model_config c;
+    const size_t    n    = (size_t)CROWD * MAX_CONTEXT;
+    const char     *text = fm_builtin_config(m->model);
+    if (!text) return fm_fail(FM_E_ARG, "\"%s\" is no built-in shape", m->model);
+    FM_TRY(fm_config_parse(&c, text, strlen(text), m->model, NULL));
+    if (!(*token = malloc(n * sizeof **token))) return fm_fail(FM_E_OOM, "tokens");
+    for (size_t i = 0; i < n; i++) (*token)[i] = (int32_t)(fm_rng_u32(7, i) % (uint32_t)c.vocab);
+    return FM_OK;
 }
 
 fm_status fm_measure_model(const fm_measuring *m)
 {
     if (!fm_wanted(m, "model") && !fm_wanted(m, "context") && !fm_wanted(m, "offline"))
         return FM_OK;
-    trial    *t  = calloc(1, sizeof *t);
-    fm_status rc = t ? FM_OK : fm_fail(FM_E_OOM, "trial");
-    if (rc == FM_OK) {
-        t->m     = m;
-        t->token = malloc((size_t)CROWD * MAX_CONTEXT * sizeof *t->token);
-        rc       = t->token ? open_engine(m, &t->e) : fm_fail(FM_E_OOM, "tokens");
+    contest   all   = {0};
+    int32_t  *token = NULL;
+    fm_status rc    = draw_tokens(&token, m);
+    for (int t = 0; rc == FM_OK && t < FM_N_WEIGHTS; t++)
+        if (m->wanted[t]) rc = add_trial(&all, m, &fm_weights_kinds[t], token);
+    if (rc == FM_OK && all.n) rc = run_trials(&all);
+    for (int i = 0; i < all.n; i++) {
+        fm_engine_close(all.of[i]->e);
+        free(all.of[i]);
     }
-    if (rc == FM_OK) rc = run_trials(t);
-    if (t) {
-        fm_engine_close(t->e);
-        free(t->token);
-    }
-    free(t);
+    free(token);
     return rc;
 }

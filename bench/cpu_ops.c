@@ -135,7 +135,7 @@ static void run_experts(void *ctx)
                j->s->weights.layer[next_layer(j, 1)].ffn.expert);
 }
 
-void fm_measure_experts(const fm_measuring *m, fm_stand *s)
+void fm_measure_experts(const fm_measuring *m, fm_stand *s, const char *heading)
 {
     static const int rows[] = {1, 8, 32, 64, 256, 2048};
     if (!fm_wanted(m, "experts") || !s->config.n_expert) return;
@@ -145,7 +145,7 @@ void fm_measure_experts(const fm_measuring *m, fm_stand *s)
         const fm_shape shape = {.n_seq = rows[i], .n_row = 1, .generated = 1};
         const fm_cost  cost  = fm_cost_experts(&m->roof, &s->config, rows[i]);
         layer_job      j     = {s, 0};
-        fm_result      x     = {.group = "experts", .unit = "GFLOP/s", .work = cost.flops * 1e-9};
+        fm_result      x     = {.group = heading, .unit = "GFLOP/s", .work = cost.flops * 1e-9};
         fm_stand_shape(s, &shape);
         draw_experts(s, rows[i]);
         snprintf(x.name, sizeof x.name, "%d tokens", rows[i]);

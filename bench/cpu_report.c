@@ -101,7 +101,7 @@ void fm_report_markdown(const fm_report *r, fm_str *out)
 {
     describe(r, out);
     fm_str_printf(
-        out, "; %s, BF16, dummy weights.\nMeasured limits: read %.1f GB/s, peak %.0f GFLOP/s.\n",
+        out, "; %s, dummy weights, BF16 where no other type is named.\nMeasured limits: read %.1f GB/s, peak %.0f GFLOP/s.\n",
         r->model, r->limits.read * 1e-9, r->limits.peak * 1e-9);
     for (int i = 0; i < r->n; i++) {
         const fm_result *x = &r->result[i];

@@ -14,16 +14,10 @@
 
 enum { PAGE = 16 };
 
-static fm_dtype all_bf16(void *ctx, const char *tensor)
-{
-    (void)ctx;
-    (void)tensor;
-    return FM_BF16;
-}
-
 static fm_status load(fm_stand *s, fm_source *src)
 {
-    const fm_weights_want want    = {.act = FM_BF16, .dtype_of = all_bf16};
+    fm_source_types       types   = {src, FM_BF16};
+    const fm_weights_want want    = {.act = FM_BF16, .dtype_of = fm_source_dtype_of, .ctx = &types};
     fm_slab               measure = {0};
     FM_TRY(fm_weights_layout(&s->weights, &s->config, &want, &measure));
     fm_weights_fini(&s->weights);
@@ -34,11 +28,11 @@ static fm_status load(fm_stand *s, fm_source *src)
     return fm_weights_fill(&s->weights, src, s->limits.n_thread, 0);
 }
 
-static fm_status read_shape(fm_stand *s, const char *model)
+static fm_status read_shape(fm_stand *s, const char *model, const char *overrides)
 {
     const char *text = fm_builtin_config(model);
     if (!text) return fm_fail(FM_E_ARG, "\"%s\" is no built-in shape", model);
-    return fm_config_parse(&s->config, text, strlen(text), model, NULL);
+    return fm_config_parse(&s->config, text, strlen(text), model, overrides);
 }
 
 static fm_status make_batch(fm_stand *s)
@@ -57,10 +51,11 @@ static fm_status make_batch(fm_stand *s)
     return FM_OK;
 }
 
-static fm_status open_all(fm_stand *s, const char *model, int max_rows, int max_keys, int n_thread)
+static fm_status open_all(fm_stand *s, const char *model, const char *overrides, int max_rows,
+                          int max_keys, int n_thread)
 {
     fm_source *src = NULL;
-    FM_TRY(read_shape(s, model));
+    FM_TRY(read_shape(s, model, overrides));
     s->limits = (fm_run_limits){.max_rows    = max_rows,
                                 .max_out     = 256,
                                 .max_context = max_keys,
@@ -78,10 +73,11 @@ static fm_status open_all(fm_stand *s, const char *model, int max_rows, int max_
     return fm_run_create_cpu(&s->run, &s->weights, &s->limits, fm_ranks_self(&s->world));
 }
 
-fm_status fm_stand_open(fm_stand *s, const char *model, int max_rows, int max_keys, int n_thread)
+fm_status fm_stand_open(fm_stand *s, const char *model, const char *overrides, int max_rows,
+                        int max_keys, int n_thread)
 {
     *s                 = (fm_stand){0};
-    const fm_status rc = open_all(s, model, max_rows, max_keys, n_thread);
+    const fm_status rc = open_all(s, model, overrides, max_rows, max_keys, n_thread);
     if (rc != FM_OK) fm_stand_close(s);
     return rc;
 }
@@ -125,12 +121,11 @@ void fm_stand_fill(fm_stand *s, int n_seq, int n_key)
     fm_run      *r     = s->run;
     const size_t n     = (size_t)s->limits.max_rows * (size_t)r->act.ckv.width;
     const int    n_all = n_seq * n_key; /* pages are consecutive: one long text */
-    for (size_t i = 0; i < n; i++)
-        r->act.ckv.data[i] = (float)fm_rng_u32(4, i) * 0x1p-31f - 1.0f;
+    for (size_t i = 0; i < n; i++) r->act.ckv.data[i] = (float)fm_rng_u32(4, i) * 0x1p-31f - 1.0f;
     for (int at = 0; at < n_all; at += s->limits.max_rows) {
         const int      left  = n_all - at;
-        const fm_shape shape = {.n_seq = 1, .pos0 = at,
-                                .n_row = left < s->limits.max_rows ? left : s->limits.max_rows};
+        const fm_shape shape = {
+            .n_seq = 1, .pos0 = at, .n_row = left < s->limits.max_rows ? left : s->limits.max_rows};
         fm_stand_shape(s, &shape);
         for (int l = 0; l < s->config.n_layer; l++)
             fm_store_kv(r, l, r->act.ckv, s->weights.layer[l].attn.kv_norm);

@@ -22,8 +22,10 @@ typedef struct {
     int32_t        *page; /* [n_page] their own numbers */
 } fm_stand;
 
-/* Dummy weights of a built-in shape.  The pool holds max_keys tokens. */
-fm_status fm_stand_open(fm_stand *s, const char *model, int max_rows, int max_keys, int n_thread);
+/* Dummy weights of a built-in shape, with some of its config replaced (NULL: nothing).  The pool
+ * holds max_keys tokens. */
+fm_status fm_stand_open(fm_stand *s, const char *model, const char *overrides, int max_rows,
+                        int max_keys, int n_thread);
 void      fm_stand_close(fm_stand *s); /* {0} is fine */
 
 /* The next pass has this shape.  The cache below pos0 holds something after

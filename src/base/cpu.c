@@ -35,7 +35,9 @@ static fm_isa detect(void)
         return FM_ISA_AVX2;
     unsigned eax = 7, ebx, ecx = 0, edx;
     __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-    const int has_amx = (edx >> 22 & 1) && (edx >> 24 & 1); /* amx-bf16, amx-tile */
+    const int has_amx = (edx >> 22 & 1) && (edx >> 24 & 1) && /* amx-bf16, amx-tile */
+                        __builtin_cpu_supports("avx512vbmi") &&
+                        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni");
     return has_amx && amx_permitted() ? FM_ISA_AMX : FM_ISA_AVX512;
 }
 #else

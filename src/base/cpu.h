@@ -8,7 +8,7 @@ typedef enum {
     FM_ISA_REF,    /* plain C */
     FM_ISA_AVX2,   /* + fma, f16c */
     FM_ISA_AVX512, /* f bw vl dq bf16 vnni */
-    FM_ISA_AMX,    /* + tile, bf16 */
+    FM_ISA_AMX,    /* + tile, bf16, and vbmi, vbmi2, gfni, which every CPU with AMX has */
 } fm_isa;
 
 fm_isa      fm_cpu_isa(void);            /* the best this process may use */

@@ -14,11 +14,22 @@ typedef uint16_t fm_bf16; /* 1-8-7 */
 typedef uint16_t fm_f16;  /* IEEE half */
 typedef uint8_t  fm_fp8;  /* e4m3fn: no inf, NaN = 0x7F and 0xFF, largest 448 */
 
-typedef enum { FM_F32, FM_BF16, FM_F16, FM_FP8, FM_E8M0 } fm_dtype;
+/* FM_INT4: -8 ... 7 times a scale for each FM_INT4_GROUP of a row; two to a byte, each plus 8,
+ * the first in the lower four bits. */
+typedef enum { FM_F32, FM_BF16, FM_F16, FM_FP8, FM_INT4, FM_E8M0 } fm_dtype;
 
+enum { FM_INT4_GROUP = 32 };
+
+/* Not for INT4, of which a byte has two. */
 FM_HD static inline size_t fm_dtype_bytes(fm_dtype t)
 {
     return t == FM_F32 ? 4 : t == FM_BF16 || t == FM_F16 ? 2 : 1;
+}
+
+/* Bytes of n values side by side; of INT4, n is even. */
+FM_HD static inline size_t fm_dtype_row_bytes(fm_dtype t, size_t n)
+{
+    return t == FM_INT4 ? n / 2 : n * fm_dtype_bytes(t);
 }
 
 FM_HD static inline float fm_f32_from_bits(uint32_t u)

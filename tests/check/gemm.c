@@ -33,6 +33,7 @@ static struct {
     char        w_stored[FM_PANEL][MAX_K * 4];
     const void *row[MAX_M];
     float       scale[MAX_K / 128 * 2];
+    fm_bf16     group_scale[FM_PANEL][MAX_K / 32];
     _Alignas(64) char panel[FM_PANEL * MAX_K * 4];
 } p;
 
@@ -75,11 +76,27 @@ static fm_fp8 random_fp8(uint64_t i)
     return (b & 0x7f) == 0x7f ? 0 : b; /* no NaN */
 }
 
+/* Values -8 ... 7 in w, with a factor for each 32 of a row in group_scale. */
+static void pack_int4(void)
+{
+    const uint8_t *row[FM_PANEL];
+    const fm_bf16 *scale[FM_PANEL];
+    for (int j = 0; j < FM_PANEL; j++) {
+        uint8_t *to = (uint8_t *)p.w_stored[j];
+        row[j]      = to;
+        scale[j]    = p.group_scale[j];
+        for (int q = 0; q < p.k; q += 2)
+            to[q / 2] = (uint8_t)((int)p.w[j][q] + 8 + ((int)p.w[j][q + 1] + 8) * 16);
+    }
+    fm_pack_int4(p.panel, row, scale, p.k);
+}
+
 static void pack(void)
 {
     const void *row[FM_PANEL];
     for (int j = 0; j < FM_PANEL; j++) row[j] = p.w_stored[j];
-    fm_pack_panel(p.panel, row, p.type, p.k);
+    if (p.type == FM_INT4) pack_int4();
+    else fm_pack_panel(p.panel, row, p.type, p.k);
 }
 
 static void fill(fm_dtype type, int k)
@@ -95,10 +112,15 @@ static void fill(fm_dtype type, int k)
                 const fm_fp8 b   = random_fp8((uint64_t)(j * k + q));
                 p.w_stored[j][q] = (char)b;
                 p.w[j][q]        = fm_f32_of_fp8(b);
+            } else if (type == FM_INT4) {
+                p.w[j][q] = (float)((int)(fm_rng_u32(5, (uint64_t)(j * k + q)) % 16) - 8);
             } else {
                 p.w[j][q] = number(2, (uint64_t)(j * k + q));
                 store(p.w_stored[j] + (size_t)q * fm_dtype_bytes(type), &p.w[j][q], type);
             }
+    for (int j = 0; j < FM_PANEL; j++)
+        for (int g = 0; g < k / 32; g++)
+            p.group_scale[j][g] = fm_bf16_of_f32(number(6, (uint64_t)(j * k + g)));
     for (int s = 0; s < fm_panel_scales(k); s++) p.scale[s] = fabsf(number(4, (uint64_t)s)) + 0.01f;
     pack();
 }
@@ -114,7 +136,9 @@ static double exact(int i, int j, double *magnitude)
     double sum = 0;
     *magnitude = 0;
     for (int q = 0; q < p.k; q++) {
-        const double s    = p.type == FM_FP8 ? p.scale[q / 128 * 2 + j / 16] : 1;
+        const double s    = p.type == FM_FP8    ? p.scale[q / 128 * 2 + j / 16]
+                            : p.type == FM_INT4 ? fm_f32_of_bf16(p.group_scale[j][q / 32])
+                                                : 1;
         const double term = (double)p.x[i][q] * (double)p.w[j][q] * s;
         sum += term;
         *magnitude += fabs(term);
@@ -230,6 +254,35 @@ static void fp8_obeys_contract(void **state)
     check_type(state, FM_FP8);
 }
 
+static void int4_obeys_contract(void **state)
+{
+    check_type(state, FM_INT4);
+}
+
+/* Rows that pick one k each read every value back, with the factor of its output and group. */
+static void int4_reads_every_value(void **state)
+{
+    enum { K = 96 };
+    const fm_gemm *v = variant(state);
+    static float   c[MAX_M * FM_PANEL];
+    fill(FM_INT4, K);
+    for (int j = 0; j < FM_PANEL; j++)
+        for (int q = 0; q < K; q++) p.w[j][q] = (float)((q + j) % 16 - 8);
+    pack();
+    for (int i = 0; i < K; i++)
+        for (int q = 0; q < K; q++) p.x[i][q] = q == i;
+    place_rows(1);
+    for (int m = 1; m <= K; m += 19) {
+        run(v, c, p.row + K - m, m);
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < FM_PANEL; j++) {
+                const int   q    = K - m + i;
+                const float want = fm_f32_of_bf16(p.group_scale[j][q / 32]) * p.w[j][q];
+                assert_true(c[i * FM_PANEL + j] == want);
+            }
+    }
+}
+
 static void f32_obeys_contract(void **state)
 {
     check_type(state, FM_F32);
@@ -292,7 +345,8 @@ int main(void)
     static const struct CMUnitTest each[] = {
         cmocka_unit_test(bf16_obeys_contract),    cmocka_unit_test(fp8_obeys_contract),
         cmocka_unit_test(f32_obeys_contract),     cmocka_unit_test(fp8_reads_every_byte),
-        cmocka_unit_test(fp8_survives_nan_bytes),
+        cmocka_unit_test(fp8_survives_nan_bytes), cmocka_unit_test(int4_obeys_contract),
+        cmocka_unit_test(int4_reads_every_value),
     };
     static char       name[VARIANTS * LENGTH(each)][64];
     struct CMUnitTest tests[VARIANTS * LENGTH(each) + 1];

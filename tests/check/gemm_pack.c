@@ -60,6 +60,33 @@ static void panel_has_the_drawn_layout(void **state)
         }
 }
 
+/* The two values of a byte, by the drawing in gemm.h; the scales behind each 32 k. */
+static void int4_panel_has_the_drawn_layout(void **state)
+{
+    (void)state;
+    enum { K = 64, GROUP = 32 * 16 + 64 };
+    const uint8_t *bytes[FM_PANEL];
+    const fm_bf16 *scale[FM_PANEL];
+    for (int j = 0; j < FM_PANEL; j++) {
+        bytes[j] = j == 9 ? NULL : row[j];
+        scale[j] = (const fm_bf16 *)row[j] + 40;
+    }
+    memset(got, GUARD, sizeof got);
+    fm_pack_int4(got, bytes, scale, K);
+    for (int j = 0; j < FM_PANEL; j++)
+        for (int k = 0; k < K; k++) {
+            const unsigned char *group = got + k / 32 * GROUP;
+            const int at   = ((k % 32 / 4 * 16 + j % 16) * 2 + k % 2) * 2 + j / 16;
+            const int code = bytes[j] ? bytes[j][k / 2] >> k % 2 * 4 & 15 : 8;
+            assert_int_equal(group[at] >> (k % 4 > 1 ? 4 : 0) & 15, (code + 8) & 15);
+            fm_bf16 factor;
+            memcpy(&factor, group + 32 * 16 + j * 2, 2);
+            assert_int_equal(factor, bytes[j] ? scale[j][k / 32] : 0);
+        }
+    assert_int_equal(fm_panel_bytes(FM_INT4, K), 2 * GROUP);
+    assert_int_equal(got[2 * GROUP], GUARD);
+}
+
 /* The definition of `across` and `along`, by value. */
 static void ref_places_every_value(void **state)
 {
@@ -129,6 +156,7 @@ int main(void)
     const fm_pack          *all     = fm_pack_all(&count);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(panel_has_the_drawn_layout),
+        cmocka_unit_test(int4_panel_has_the_drawn_layout),
         cmocka_unit_test(ref_places_every_value),
         cmocka_unit_test_prestate(equals_ref, (void *)all),
     };

@@ -55,6 +55,29 @@ FM_TEST(fp8_checkpoint)
     compare({dir.c_str(), NULL, NULL, 64, 1, 0, 17});
 }
 
+/* Read from packed tensors, multiplied out and rounded to BF16 when they are loaded. */
+FM_TEST(int4_checkpoint)
+{
+    const std::string dir = data("v3-int4");
+    compare({dir.c_str(), NULL, NULL, 16, 1, 0, 1});
+}
+
+FM_TEST(dummy_int4)
+{
+    compare({NULL, "r1-mini",
+             "{\"num_hidden_layers\": 2, \"first_k_dense_replace\": 1, \"hidden_size\": 160, "
+             "\"intermediate_size\": 288, \"moe_intermediate_size\": 160, \"n_routed_experts\": 8, "
+             "\"num_experts_per_tok\": 3, \"n_group\": 2, \"topk_group\": 1, "
+             "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, \"q_lora_rank\": 96, "
+             "\"kv_lora_rank\": 128, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 32, "
+             "\"v_head_dim\": 32, \"vocab_size\": 320, \"quantization_config\": {\"quant_method\": "
+             "\"compressed-tensors\", \"format\": \"pack-quantized\", \"config_groups\": {\"g\": "
+             "{\"targets\": [\"Linear\"], \"weights\": {\"num_bits\": 4, \"type\": \"int\", "
+             "\"symmetric\": true, \"strategy\": \"group\", \"group_size\": 32}}}, \"ignore\": "
+             "[\"lm_head\", \"re:.*self_attn.*\"]}}",
+             16, 0, 0, 17});
+}
+
 /* Dummy weights are made on the device; no q_lora, no groups, no shared expert. */
 FM_TEST(dummy_bf16)
 {

@@ -30,11 +30,19 @@ struct fm_both {
     fm_span         span[TEXTS];
 };
 
+/* INT4 becomes BF16 where weights are rows.  Here it does on both sides: where two experts nearly
+ * tie, that rounding would decide. */
+static fm_dtype as_the_gpu_has_it(void *types, const char *tensor)
+{
+    const fm_dtype t = fm_source_dtype_of(types, tensor);
+    return t == FM_INT4 ? FM_BF16 : t;
+}
+
 static fm_status place_weights(fm_both *b, fm_weights *w, fm_packing packing, void **memory)
 {
     fm_source_types       types = {b->source, FM_BF16};
     const fm_weights_want want  = {
-         .packing = packing, .act = FM_BF16, .dtype_of = fm_source_dtype_of, .ctx = &types};
+         .packing = packing, .act = FM_BF16, .dtype_of = as_the_gpu_has_it, .ctx = &types};
     fm_slab s = {0};
     FM_TRY(fm_weights_layout(w, &b->config, &want, &s));
     fm_weights_fini(w);

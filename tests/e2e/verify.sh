@@ -27,6 +27,11 @@ exact v3 golden-ungrouped.json '{"n_group":1,"topk_group":1,"routed_scaling_fact
     "rms_norm_eps":1e-5,"rope_parameters":{"rope_type":"default","rope_theta":50000.0}}'
 run 2 "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/golden-ungrouped.json"
 
+# INT4, against a reference that multiplies values and scales out.
+run 0 "$fathom" verify --quiet --model-path "$data/v3-int4" --golden "$data/v3-int4/golden.json" \
+    --dtype float32
+[ "$(grep -c ' 24/24 *24/24  ok$' "$work/out")" -eq 4 ] || fail "INT4: FP32 tokens differ"
+
 # A wrong answer is seen: one golden token changed, one logit changed.
 sed 's/"greedy": *\[\([0-9]*\)/"greedy": [5\1/' "$data/v2lite/golden.json" |
     sed 's/\[5\([0-9]\)[0-9]*/[5\1/' >"$work/token.json"

@@ -36,6 +36,7 @@ static const model models[] = {
     {"v3", FM_TEST_DATA "/v3", "{}"},
     {"v2lite", FM_TEST_DATA "/v2lite", "{}"},
     {"v3wide-fp8", FM_TEST_DATA "/v3wide-fp8", "{}"},
+    {"v3-int4", FM_TEST_DATA "/v3-int4", "{}"},
     {"dummy", "r1-mini",
      "{\"num_hidden_layers\":3,\"hidden_size\":256,\"intermediate_size\":512,\"vocab_size\":1000,"
      "\"n_routed_experts\":32,\"moe_intermediate_size\":64}"},

@@ -41,20 +41,38 @@ static void a_token_reads_the_active_parameters(void **state)
     (void)state;
     static const char *const name[] = {"r1-mini", "v2-lite", "r1"};
     for (int i = 0; i < 3; i++) {
-        const fm_model_config c     = shape_of(name[i]);
-        const fm_shape        s     = decode(1, 999);
-        const double          cache = 1000.0 * (c.kv_lora + c.rope) * 2 * c.n_layer;
-        const fm_bound        b     = fm_bound_step(&c, &s, &xeon);
+        fm_model_config c     = shape_of(name[i]);
+        const fm_shape  s     = decode(1, 999);
+        const double    cache = 1000.0 * (c.kv_lora + c.rope) * 2 * c.n_layer;
+        c.fp8                 = 0; /* R1's are: as if they were BF16 */
+        const fm_bound b      = fm_bound_step(&c, &s, &xeon);
         /* norms and router biases are no matrices */
         assert_close(b.cost.bytes - cache, 2.0 * (double)fm_param_active(&c), 1e-3);
     }
 }
 
+/* 8 and 4 bits change what linear layers take, not head, routers, k_up and v_up. */
+static void quantised_weights_are_fewer_bytes(void **state)
+{
+    (void)state;
+    fm_model_config c       = shape_of("r1-mini");
+    const fm_shape  s       = decode(1, 999);
+    const double    bf16    = fm_bound_step(&c, &s, &xeon).cost.bytes;
+    const double    up      = (double)c.n_head * (c.nope + c.v_dim) * c.kv_lora * c.n_layer;
+    const double    routers = (double)c.n_expert * c.hidden * (c.n_layer - c.n_dense);
+    const double    cache   = 1000.0 * (c.kv_lora + c.rope) * c.n_layer;
+    const double    rest    = 2 * (up + routers + cache + (double)c.vocab * c.hidden);
+    c.fp8                   = 1;
+    assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, rest + (bf16 - rest) / 2, 2e-3);
+    c.fp8 = 0, c.int4 = 1;
+    assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, rest + (bf16 - rest) * 4.5 / 16, 1e-6);
+}
+
 static void r1_mini_is_as_fast_as_worked_out_by_hand(void **state)
 {
     (void)state;
-    const fm_model_config c    = shape_of("r1-mini");
-    const fm_shape        one  = decode(1, 128), many = decode(64, 128);
+    const fm_model_config c   = shape_of("r1-mini");
+    const fm_shape        one = decode(1, 128), many = decode(64, 128);
     const fm_shape        text = {.n_seq = 1, .n_row = 2048, .n_out = 1};
     assert_close(1 / fm_bound_step(&c, &one, &xeon).seconds, 48.3, 0.01);
     assert_close(64 / fm_bound_step(&c, &many, &xeon).seconds, 662, 0.01);
@@ -85,8 +103,8 @@ static void a_step_is_no_faster_than_either_roof(void **state)
     const fm_model_config c    = shape_of("r1-mini");
     double                rate = 0;
     for (int n = 1; n <= 256; n *= 2) {
-        const fm_shape s = decode(n, 500);
-        const fm_bound b = fm_bound_step(&c, &s, &xeon);
+        const fm_shape s   = decode(n, 500);
+        const fm_bound b   = fm_bound_step(&c, &s, &xeon);
         double         sum = 0;
         for (int i = 0; i < FM_N_OP; i++) sum += b.op[i];
         assert_close(sum, b.seconds, 1e-12);
@@ -101,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_reads_the_active_parameters),
+        cmocka_unit_test(quantised_weights_are_fewer_bytes),
         cmocka_unit_test(r1_mini_is_as_fast_as_worked_out_by_hand),
         cmocka_unit_test(experts_fill_up),
         cmocka_unit_test(a_step_is_no_faster_than_either_roof),

@@ -80,6 +80,25 @@ static void overrides_replace_and_merge(void **state)
 }
 
 /* transformers 5 puts everything about RoPE elsewhere; the numbers agree. */
+/* Kimi-K2's list: attention, shared experts, dense layers and the head keep their type. */
+static void int4_spares_what_the_config_ignores(void **state)
+{
+    (void)state;
+    const fm_model_config c = builtin(
+        "r1-mini",
+        "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+        "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+        "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+        "\"group_size\": 32}}}, \"ignore\": [\"lm_head\", \"re:.*self_attn.*\", "
+        "\"re:.*shared_experts.*\", \"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]}}");
+    assert_true(c.int4 && !c.fp8 && c.n_int4_ignore == 4);
+    assert_true(fm_config_keeps_int4(&c, "model.layers.3.mlp.experts.7.down_proj.weight"));
+    assert_false(fm_config_keeps_int4(&c, "lm_head.weight"));
+    assert_false(fm_config_keeps_int4(&c, "model.layers.3.self_attn.o_proj.weight"));
+    assert_false(fm_config_keeps_int4(&c, "model.layers.3.mlp.shared_experts.up_proj.weight"));
+    assert_false(fm_config_keeps_int4(&c, "model.layers.0.mlp.down_proj.weight"));
+}
+
 static void both_spellings_agree(void **state)
 {
     (void)state;
@@ -242,8 +261,60 @@ static const fault faults[] = {
     {"{\"eos_token_id\": {}}", "eos_token_id", FM_E_FORMAT},
     {"{\"quantization_config\": true}", "quantization_config", FM_E_FORMAT},
     {"{\"quantization_config\": {}}", "quantization_config.quant_method", FM_E_FORMAT},
-    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\"}}", "compressed-tensors",
-     FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"awq\"}}", "awq", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\"}}",
+     "quantization_config.format", FM_E_FORMAT},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"float-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}}}",
+     "quantization_config.format float-quantized", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 8, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}}}",
+     "num_bits 8", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": false, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}}}",
+     "symmetric false", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"channel\", "
+     "\"group_size\": 32}}}}}",
+     "strategy channel", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 128}}}}}",
+     "group_size 128", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}, \"input_activations\": {\"num_bits\": 8}}}}}",
+     "input_activations", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Embedding\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}}}",
+     "targets Embedding", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}, \"h\": {\"targets\": [\"Linear\"], \"weights\": {\"num_bits\": 4, "
+     "\"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", \"group_size\": 32}}}}}",
+     "2 groups", FM_E_NOSUP},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}, \"ignore\": [3]}}",
+     "ignore", FM_E_FORMAT},
+    {"{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
+     "\"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], \"weights\": "
+     "{\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", "
+     "\"group_size\": 32}}}, \"ignore\": [\"re:(\"]}}",
+     "ignore", FM_E_NOSUP},
     {"{\"quantization_config\": {\"quant_method\": \"fp8\", \"fmt\": \"e5m2\"}}",
      "quantization_config.fmt", FM_E_NOSUP},
     {"{\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [64, 64]}}",
@@ -294,6 +365,7 @@ int main(void)
         cmocka_unit_test(r1),
         cmocka_unit_test(r1_mini),
         cmocka_unit_test(overrides_replace_and_merge),
+        cmocka_unit_test(int4_spares_what_the_config_ignores),
         cmocka_unit_test(both_spellings_agree),
         cmocka_unit_test(family_defaults),
         cmocka_unit_test(reference_checkpoints),

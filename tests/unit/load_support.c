@@ -115,12 +115,10 @@ st_tensor st_find(const st_reader *r, const char *name)
 
 static fm_dtype type_of(const char *name)
 {
-    static const char *const names[] = {[FM_F32]  = "F32",
-                                        [FM_BF16] = "BF16",
-                                        [FM_F16]  = "F16",
-                                        [FM_FP8]  = "F8_E4M3",
-                                        [FM_E8M0] = "F8_E8M0"};
-    int                      i       = 0;
+    static const char *const names[] = {
+        [FM_F32] = "F32",     [FM_BF16] = "BF16", [FM_F16] = "F16",
+        [FM_FP8] = "F8_E4M3", [FM_INT4] = "I32",  [FM_E8M0] = "F8_E8M0"};
+    int i = 0;
     while (strcmp(names[i], name) != 0) assert_true(++i <= FM_E8M0);
     return (fm_dtype)i;
 }
@@ -145,19 +143,29 @@ static float element(const struct st_recent *x, int64_t row, int64_t col)
     case FM_BF16: return memcpy(&half, x->data + 2 * i, 2), fm_f32_of_bf16(half);
     case FM_F16: return memcpy(&half, x->data + 2 * i, 2), fm_f32_of_f16(half);
     case FM_FP8: return fm_f32_of_fp8((uint8_t)x->data[i]);
+    case FM_INT4:
+        return (float)(((uint8_t)x->data[4 * (row * x->cols) + col / 2] >> col % 2 * 4 & 15) - 8);
     case FM_E8M0: return fm_f32_of_e8m0((uint8_t)x->data[i]);
     }
     return 0;
 }
 
+/* "X.weight", or "X.weight_packed" where that is what the file has. */
+static void look_up_weight(st_reader *r, const char *name)
+{
+    char packed[176], scale[176];
+    snprintf(packed, sizeof packed, "%s_packed", name);
+    const int int4 = json_object_get(r->header, packed) != NULL;
+    look_up(&r->recent, r, int4 ? packed : name);
+    snprintf(r->recent.name, sizeof r->recent.name, "%s", name);
+    snprintf(scale, sizeof scale, "%s_scale%s", name, int4 ? "" : "_inv");
+    if (int4 || r->recent.dtype == FM_FP8) look_up(&r->scale, r, scale);
+}
+
 float st_value(st_reader *r, const char *name, int64_t row, int64_t col)
 {
-    if (strcmp(r->recent.name, name) != 0) {
-        look_up(&r->recent, r, name);
-        char scale[176];
-        snprintf(scale, sizeof scale, "%s_scale_inv", name);
-        if (r->recent.dtype == FM_FP8) look_up(&r->scale, r, scale);
-    }
+    if (strcmp(r->recent.name, name) != 0) look_up_weight(r, name);
     const float v = element(&r->recent, row, col);
+    if (r->recent.dtype == FM_INT4) return v * element(&r->scale, row, col / 32);
     return r->recent.dtype == FM_FP8 ? v * element(&r->scale, row / 128, col / 128) : v;
 }

@@ -88,10 +88,9 @@ static float *expand_rows(const fm_matrix *m, int pair)
     const int n_block = (m->k + 127) / 128, n_gate = (m->n / 2 + 127) / 128 * n_block;
     float    *w = calloc((size_t)(m->n + 31) / 32 * 32 * (size_t)m->k, sizeof *w);
     for (int j = 0; j < m->n; j++) {
-        const int    row   = pair ? j / 32 * 16 + j % 16 : j;
-        const float *scale = m->scale ? m->scale + (pair && j % 32 >= 16 ? n_gate : 0) +
-                                            row / 128 * n_block
-                                      : NULL;
+        const int    row = pair ? j / 32 * 16 + j % 16 : j;
+        const float *scale =
+            m->scale ? m->scale + (pair && j % 32 >= 16 ? n_gate : 0) + row / 128 * n_block : NULL;
         for (int c = 0; c < m->k; c++) {
             const size_t i = (size_t)j * (size_t)m->k + (size_t)c;
             w[i]           = stored(m, i) * (scale ? scale[c / 128] : 1);
@@ -277,6 +276,32 @@ static void checkpoint_fp8(void **state)
 {
     (void)state;
     check_checkpoint("v3wide-fp8");
+}
+
+static void checkpoint_int4(void **state)
+{
+    (void)state;
+    check_checkpoint("v3-int4");
+}
+
+/* INT4 in panels; rows, which the GPU wants, become BF16. */
+static void int4_stays_int4_in_panels(void **state)
+{
+    (void)state;
+    for (fm_packing packing = FM_PACK_PANELS; packing <= FM_PACK_ROWS; packing++) {
+        model m;
+        read_config(&m, FM_TEST_DATA "/v3-int4");
+        m.packing = packing;
+        assert_int_equal(fm_source_open_files(&m.source, FM_TEST_DATA "/v3-int4"), FM_OK);
+        assert_int_equal(load(&m, FM_BF16, 1), FM_OK);
+        const fm_layer_weights *l    = &m.w.layer[1];
+        const fm_dtype          want = packing == FM_PACK_PANELS ? FM_INT4 : FM_BF16;
+        assert_int_equal(l->attn.q_down.dtype, want);
+        assert_int_equal(l->ffn.expert[0].gate_up.dtype, want);
+        assert_int_equal(l->attn.k_up[0].dtype, FM_BF16);
+        assert_int_equal(l->ffn.router.dtype, FM_BF16);
+        unload(&m);
+    }
 }
 
 static void types_follow_the_source(void **state)
@@ -601,6 +626,8 @@ int main(void)
         cmocka_unit_test(checkpoint_v3),
         cmocka_unit_test(checkpoint_v2lite),
         cmocka_unit_test(checkpoint_fp8),
+        cmocka_unit_test(checkpoint_int4),
+        cmocka_unit_test(int4_stays_int4_in_panels),
         cmocka_unit_test(types_follow_the_source),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(f32_source),

@@ -4,7 +4,7 @@
 
     make_golden.py CHECKPOINT_DIR OUT.json [--override JSON] [--steps 24] [--lengths 1,7,33,150]
 
-The checkpoint is a small DeepSeek V2/V3 one in a single BF16 model.safetensors; --override
+The checkpoint is a small DeepSeek V2/V3 one in a single model.safetensors, BF16 or INT4; --override
 replaces config fields, so that one set of weights serves several routing methods and RoPE
 settings.  Every step is a full forward over everything before it.
 
@@ -28,6 +28,8 @@ class Checkpoint:
         self.base = 8 + size
 
     def __call__(self, name):
+        if name not in self.header and name + "_packed" in self.header:
+            return self.int4(name)
         t = self.header[name]
         lo, hi = t["data_offsets"]
         data = self.raw[self.base + lo : self.base + hi]
@@ -36,6 +38,17 @@ class Checkpoint:
             return wide.view(np.float32).astype(np.float64).reshape(t["shape"])
         assert t["dtype"] == "F32", t["dtype"]
         return np.frombuffer(data, np.float32).astype(np.float64).reshape(t["shape"])
+
+
+    def int4(self, name):
+        """Eight values to an int32, the first in the lowest four bits, each plus 8; groups of 32."""
+        t, scale = self.header[name + "_packed"], self(name + "_scale")
+        assert t["dtype"] == "I32", t["dtype"]
+        lo, hi = t["data_offsets"]
+        packed = np.frombuffer(self.raw[self.base + lo : self.base + hi], np.int32)
+        value = (packed[:, None] >> np.arange(0, 32, 4)) & 15
+        value = value.reshape(t["shape"][0], -1).astype(np.float64) - 8
+        return value * np.repeat(scale, 32, axis=1)
 
 
 class Rope:

@@ -127,42 +127,6 @@ static fm_status check_size(const fm_model_config *c, fm_json_at at)
     return FM_OK;
 }
 
-/* --- quantisation --------------------------------------------------------- */
-
-static int is_block_128(const json_t *v)
-{
-    return json_array_size(v) == 2 && json_integer_value(json_array_get(v, 0)) == FM_FP8_BLOCK &&
-           json_integer_value(json_array_get(v, 1)) == FM_FP8_BLOCK;
-}
-
-static fm_status read_quantisation(fm_model_config *c, const json_t *root, const char *file)
-{
-    const fm_json_at at = {file, "quantization_config."};
-    const json_t    *q  = json_object_get(root, "quantization_config");
-    const char      *method, *fmt = "e4m3";
-
-    if (!q || json_is_null(q)) return FM_OK;
-    if (!json_is_object(q))
-        return fm_fail(FM_E_FORMAT, "%s: quantization_config: expected an object, found %s", file,
-                       fm_json_kind(q));
-    FM_TRY(fm_json_string(&method, q, "quant_method", at));
-    FM_TRY(fm_json_opt_string(&fmt, q, "fmt", at));
-    if (strcmp(method, "fp8") != 0)
-        return fm_fail(FM_E_NOSUP,
-                       "%s: quantization_config.quant_method %s is not supported, only fp8", file,
-                       method);
-    if (strcmp(fmt, "e4m3") != 0)
-        return fm_fail(FM_E_NOSUP, "%s: quantization_config.fmt %s is not supported, only e4m3",
-                       file, fmt);
-    if (!is_block_128(json_object_get(q, "weight_block_size")))
-        return fm_fail(FM_E_NOSUP,
-                       "%s: quantization_config.weight_block_size must be [128, 128]; other FP8 "
-                       "layouts are not supported",
-                       file);
-    c->fp8 = 1;
-    return FM_OK;
-}
-
 /* --- ids ------------------------------------------------------------------ */
 
 static fm_status add_eos(fm_model_config *c, const json_t *v, const char *file)
@@ -211,7 +175,7 @@ static fm_status read_root(fm_model_config *out, const json_t *root, const char 
     FM_TRY(read_shape(&c, root, at));
     FM_TRY(fm__config_moe(&c, root, file));
     FM_TRY(fm__config_rope(&c, root, file));
-    FM_TRY(read_quantisation(&c, root, file));
+    FM_TRY(fm__config_quantisation(&c, root, file));
     FM_TRY(read_ids(&c, root, at));
     FM_TRY(check_size(&c, at));
     *out = c;

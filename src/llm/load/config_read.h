@@ -20,4 +20,7 @@ fm_status fm_config_parse(fm_model_config *out, const char *text, size_t len, co
 /* Of a model that was found: its config.json, or the built-in shape. */
 fm_status fm_config_of(fm_model_config *out, const fm_model_path *where, const char *overrides);
 
+/* Whether the config says that this linear weight is INT4: it is not on the ignore list. */
+int fm_config_keeps_int4(const fm_model_config *c, const char *tensor);
+
 #endif

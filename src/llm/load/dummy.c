@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "llm/load/config_read.h"
 #include "llm/load/dummy_internal.h"
 #include "llm/load/source_internal.h"
 #include "llm/model/weights.h"
@@ -33,6 +34,7 @@ static fm__dummy_fn *filler(fm_dtype dtype)
     switch (dtype) {
     case FM_BF16: return wide ? fm__dummy_bf16_avx512 : fm__dummy_bf16_ref;
     case FM_FP8: return wide ? fm__dummy_fp8_avx512 : fm__dummy_fp8_ref;
+    case FM_INT4: return fm__dummy_int4_ref;
     default: return fm__dummy_f32_ref;
     }
 }
@@ -49,7 +51,7 @@ static void read_row(const fm_source *s, const fm_tensor *t, int64_t row, int64_
         const uint32_t n       = (uint32_t)(left < to_edge ? left : to_edge);
         fill(out,
              &(fm__dummy_run){fm__dummy_stream(e->key, i), (uint32_t)i, n, e->centre, e->step});
-        out += n * fm_dtype_bytes(e->dtype);
+        out += fm_dtype_row_bytes(e->dtype, n);
         i += n;
         left -= n;
     }
@@ -114,16 +116,30 @@ static fm_status add(dummy *d, const char *name, entry e)
     return FM_OK;
 }
 
-static float step_for(double std)
+static float step_for(double std) { return (float)(sqrt(3) * std * 0x1p-23); }
+
+/* "X.weight" as "X.weight_packed" and "X.weight_scale". */
+static fm_status add_int4(dummy *d, const char *name, entry e, double std)
 {
-    return (float)(sqrt(3) * std * 0x1p-23);
+    const double mean_square = (1 + 4 + 9 + 16 + 25 + 36 + 49) * 2 / 15.0;
+    char         full[160];
+    const entry  scale = {.dtype  = FM_BF16,
+                          .rows   = e.rows,
+                          .cols   = e.cols / FM_INT4_GROUP,
+                          .centre = (float)(std / sqrt(mean_square))};
+    e.dtype            = FM_INT4;
+    snprintf(full, sizeof full, "%s_packed", name);
+    FM_TRY(add(d, full, e));
+    snprintf(full, sizeof full, "%s_scale", name);
+    return add(d, full, scale);
 }
 
-static fm_status add_linear(dummy *d, const char *name, int64_t rows, int64_t cols, int fp8)
+static fm_status add_linear(dummy *d, const char *name, int64_t rows, int64_t cols, fm_dtype type)
 {
     const double std = 1 / sqrt((double)cols);
     entry        e   = {.dtype = FM_BF16, .rows = rows, .cols = cols, .step = step_for(std)};
-    if (!fp8) return add(d, name, e);
+    if (type == FM_INT4) return add_int4(d, name, e, std);
+    if (type != FM_FP8) return add(d, name, e);
 
     char scale_name[160];
     e.dtype = FM_FP8;
@@ -147,6 +163,12 @@ static fm_status add_vector(dummy *d, const char *name, int64_t n)
                        .step   = step_for(1.0 / 32)});
 }
 
+static fm_dtype quantised(void *ctx, const char *tensor)
+{
+    const fm_model_config *c = ctx;
+    return c->fp8 ? FM_FP8 : fm_config_keeps_int4(c, tensor) ? FM_INT4 : FM_BF16;
+}
+
 static fm_status add_piece(dummy *d, const fm_piece *p, const fm_model_config *c)
 {
     switch (p->kind) {
@@ -155,20 +177,14 @@ static fm_status add_piece(dummy *d, const fm_piece *p, const fm_model_config *c
         return add(
             d, p->tensor,
             (entry){.dtype = FM_BF16, .rows = p->rows, .cols = p->cols, .step = step_for(1)});
-    case FM_PIECE_MATRIX:
-        return add_linear(d, p->tensor, p->rows, p->cols, p->matrix->dtype == FM_FP8);
+    case FM_PIECE_MATRIX: return add_linear(d, p->tensor, p->rows, p->cols, p->matrix->dtype);
     case FM_PIECE_GATE_UP:
-        FM_TRY(add_linear(d, p->tensor, p->rows, p->cols, p->matrix->dtype == FM_FP8));
-        return add_linear(d, p->tensor2, p->rows, p->cols, p->matrix->dtype == FM_FP8);
-    case FM_PIECE_KV_B: return add_linear(d, p->tensor, p->rows, p->cols, c->fp8);
+        FM_TRY(add_linear(d, p->tensor, p->rows, p->cols, p->matrix->dtype));
+        return add_linear(d, p->tensor2, p->rows, p->cols, p->matrix->dtype);
+    case FM_PIECE_KV_B:
+        return add_linear(d, p->tensor, p->rows, p->cols, quantised((void *)c, p->tensor));
     }
     return FM_OK;
-}
-
-static fm_dtype quantised(void *ctx, const char *tensor)
-{
-    (void)tensor;
-    return ((const fm_model_config *)ctx)->fp8 ? FM_FP8 : FM_BF16;
 }
 
 /* The tensors are those that a model of this shape asks for. */

@@ -15,6 +15,7 @@
  *     norms                      1       1/32               BF16
  *     e_score_correction_bias    0       1/32               F32
  *
+ * INT4 values are uniform in -7 ... 7, with one scale in BF16 for all groups.
  * s * step is uniform within +-sqrt(3) std.  FP8 bytes are e4m3 of an integer
  * that is uniform in -448 … 448, cut to 4 significant bits; one scale for all
  * blocks of a tensor brings them to the same std. */
@@ -35,6 +36,12 @@ FM_HD static inline fm_fp8 fm_dummy_fp8(uint32_t u)
     const uint32_t m    = (u >> 17) * 449 >> 15;
     const uint32_t code = (fm_bits_of_f32((float)m) >> 20) - (120u << 3); /* m = 2^e * 1.xxx, cut */
     return (fm_fp8)((u & 1) << 7 | (m ? code : 0));
+}
+
+/* Bits 17..31 choose; as it is stored, 8 more than it means. */
+FM_HD static inline uint8_t fm_dummy_int4(uint32_t u)
+{
+    return (uint8_t)(((u >> 17) * 15 >> 15) + 1);
 }
 
 #endif

@@ -26,6 +26,7 @@ static inline uint32_t fm__dummy_u32(uint32_t stream, uint32_t i)
 
 typedef void fm__dummy_fn(void *restrict dst, const fm__dummy_run *run);
 fm__dummy_fn fm__dummy_f32_ref, fm__dummy_bf16_ref, fm__dummy_fp8_ref;
+fm__dummy_fn fm__dummy_int4_ref; /* i and n are even */
 fm__dummy_fn fm__dummy_bf16_avx512, fm__dummy_fp8_avx512;
 
 #endif

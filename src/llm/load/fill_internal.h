@@ -13,11 +13,11 @@ typedef struct {
     const fm_weights *w;
     const fm_source  *source;
     /* Scratch, sized for the largest piece. */
-    void  *rows;   /* rows in the stored type */
-    float *wide;   /* one row in f32 */
-    float *scale;  /* one row of block scales */
-    void  *turned; /* a head's keys, transposed */
-    void  *staged; /* 32 rows side by side, before they go to their place */
+    void  *rows;                 /* rows in the stored type */
+    float *wide;                 /* one row in f32 */
+    void  *scale;                /* one row of block scales in f32; or 32 of group scales in bf16 */
+    void  *turned;               /* a head's keys, transposed */
+    void  *staged;               /* 32 rows side by side, before they go to their place */
     const fm_weights_sink *sink; /* NULL: the weights are in this process's memory */
     int                    thread;
 } fm__fill;
@@ -34,8 +34,8 @@ void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end);
 
 void fm__prefetch(const fm__fill *f, const char *tensor, int64_t row0, int64_t row1);
 
-/* "X.weight" -> "X.weight_scale_inv". */
+/* FP8: "X.weight" -> "X.weight_scale_inv"; INT4: "X.weight_packed" -> "X.weight_scale". */
 enum { FM__SCALE_NAME = 128 };
-void fm__scale_name(char out[FM__SCALE_NAME], const char *tensor);
+void fm__scale_name(char out[FM__SCALE_NAME], const fm_tensor *t);
 
 #endif

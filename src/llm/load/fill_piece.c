@@ -10,9 +10,13 @@ typedef struct {
     int       scaled;
 } operand;
 
-void fm__scale_name(char out[FM__SCALE_NAME], const char *tensor)
+void fm__scale_name(char out[FM__SCALE_NAME], const fm_tensor *t)
 {
-    snprintf(out, FM__SCALE_NAME, "%s_scale_inv", tensor);
+    const int packed = (int)strlen(t->name) - (int)strlen("_packed");
+    if (t->dtype == FM_INT4)
+        snprintf(out, FM__SCALE_NAME, "%.*s_scale", packed, t->name);
+    else
+        snprintf(out, FM__SCALE_NAME, "%s_scale_inv", t->name);
 }
 
 /* Everything was found once by fm_weights_check. */
@@ -20,10 +24,10 @@ static operand find(const fm__fill *f, const char *tensor)
 {
     operand x = {0};
     FM_BUG_UNLESS(fm_source_find(f->source, tensor, &x.t) == FM_OK);
-    x.scaled = x.t.dtype == FM_FP8;
+    x.scaled = x.t.dtype == FM_FP8 || x.t.dtype == FM_INT4;
     if (x.scaled) {
         char name[FM__SCALE_NAME];
-        fm__scale_name(name, tensor);
+        fm__scale_name(name, &x.t);
         FM_BUG_UNLESS(fm_source_find(f->source, name, &x.scale) == FM_OK);
     }
     return x;
@@ -40,13 +44,16 @@ void fm__prefetch(const fm__fill *f, const char *tensor, int64_t row0, int64_t r
 
 static void apply_scales(const fm__fill *f, const operand *x, int64_t row, int64_t col0, int64_t k)
 {
-    const int64_t b0 = col0 / FM_FP8_BLOCK, b1 = (col0 + k - 1) / FM_FP8_BLOCK + 1;
-    fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1, b0, b1 - b0, FM_F32, f->scale);
-    for (int64_t i = 0; i < k; i++) f->wide[i] *= f->scale[(col0 + i) / FM_FP8_BLOCK - b0];
+    const int     fp8  = x->t.dtype == FM_FP8;
+    const int64_t each = fp8 ? FM_FP8_BLOCK : FM_INT4_GROUP;
+    const int64_t b0 = col0 / each, b1 = (col0 + k - 1) / each + 1;
+    float        *s = f->scale;
+    fm_source_read(f->source, &x->scale, fp8 ? row / each : row, 1, b0, b1 - b0, FM_F32, s);
+    for (int64_t i = 0; i < k; i++) f->wide[i] *= s[(col0 + i) / each - b0];
 }
 
 /* One row's part as `kept` wants it: bytes where the types agree, otherwise
- * through f32, where FP8 meets its scale. */
+ * through f32, where FP8 and INT4 meet their scales. */
 static void read_row(const fm__fill *f, const operand *x, int64_t row, int64_t col0, int64_t k,
                      fm_dtype kept, void *dst)
 {
@@ -67,18 +74,31 @@ static void read_row(const fm__fill *f, const operand *x, int64_t row, int64_t c
 static void gather(const fm__fill *f, const operand *x, int64_t row0, int n, int64_t col0,
                    int64_t k, fm_dtype kept, int at, const void **row)
 {
-    const size_t size = fm_dtype_bytes(kept);
-    const char  *data = x->t.dtype == kept ? fm_source_data(f->source, &x->t) : NULL;
+    const char *data = x->t.dtype == kept ? fm_source_data(f->source, &x->t) : NULL;
     for (int i = 0; i < n; i++) {
-        char *mine = (char *)f->rows + (size_t)(at + i) * (size_t)k * size;
+        char *mine = (char *)f->rows + fm_dtype_row_bytes(kept, (size_t)((at + i) * k));
         if (!data) read_row(f, x, row0 + i, col0, k, kept, mine);
-        row[i] = data ? data + (size_t)((row0 + i) * x->t.cols + col0) * size : mine;
+        row[i] =
+            data ? data + fm_dtype_row_bytes(kept, (size_t)((row0 + i) * x->t.cols + col0)) : mine;
     }
 }
 
-static int at_most(int64_t n, int most)
+static int at_most(int64_t n, int most) { return n < 0 ? 0 : n < most ? (int)n : most; }
+
+/* --- INT4 scales of rows --------------------------------------------------- */
+
+/* To scratch from its row `at` on. */
+static void gather_scales(const fm__fill *f, const operand *x, int64_t row0, int n,
+                          const fm_piece *p, int at, const fm_bf16 **scale)
 {
-    return n < 0 ? 0 : n < most ? (int)n : most;
+    const int64_t each = p->k / FM_INT4_GROUP;
+    FM_BUG_UNLESS(p->col0 % FM_INT4_GROUP == 0 && p->k % FM_INT4_GROUP == 0);
+    for (int i = 0; i < n; i++) {
+        fm_bf16 *mine = (fm_bf16 *)f->scale + (at + i) * each;
+        fm_source_read(f->source, &x->scale, row0 + i, 1, p->col0 / FM_INT4_GROUP, each, FM_BF16,
+                       mine);
+        scale[i] = mine;
+    }
 }
 
 /* --- FP8 scales of a panel ------------------------------------------------ */
@@ -91,9 +111,10 @@ static void half_scales(const fm__fill *f, const operand *x, int64_t row, const 
     /* So that a half never straddles two blocks. */
     FM_BUG_UNLESS(row % (FM_PANEL / 2) == 0 && p->col0 % FM_FP8_BLOCK == 0);
     if (row >= x->t.rows) row = x->t.rows - 1; /* a half that is only padding */
+    float *s = f->scale;
     fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1, p->col0 / FM_FP8_BLOCK, n_block,
-                   FM_F32, f->scale);
-    for (int64_t b = 0; b < n_block; b++) panel_scale[2 * b + half] = f->scale[b];
+                   FM_F32, s);
+    for (int64_t b = 0; b < n_block; b++) panel_scale[2 * b + half] = s[b];
 }
 
 static float *panel_scale(const fm_matrix *m, int panel)
@@ -110,8 +131,10 @@ static void *panel_at(const fm_matrix *m, int panel)
 
 static void put(const fm__fill *f, void *dst, const void *src, size_t bytes)
 {
-    if (f->sink) f->sink->put(f->sink->ctx, f->thread, dst, src, bytes);
-    else memcpy(dst, src, bytes);
+    if (f->sink)
+        f->sink->put(f->sink->ctx, f->thread, dst, src, bytes);
+    else
+        memcpy(dst, src, bytes);
 }
 
 /* The 32 rows that would be panel i. */
@@ -119,7 +142,8 @@ static void put_rows(const fm__fill *f, const fm_matrix *m, int i, const void *c
 {
     const size_t bytes = (size_t)m->k * fm_dtype_bytes(m->dtype);
     int          n     = 0;
-    for (; n < FM_PANEL && row[n]; n++) memcpy((char *)f->staged + (size_t)n * bytes, row[n], bytes);
+    for (; n < FM_PANEL && row[n]; n++)
+        memcpy((char *)f->staged + (size_t)n * bytes, row[n], bytes);
     put(f, panel_at(m, i), f->staged, (size_t)n * bytes);
 }
 
@@ -133,15 +157,13 @@ static void put_scales(const fm__fill *f, const operand *x, const fm_piece *p, f
 {
     const int64_t n_col = (p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
     for (int64_t r = 0; p->n && r < scale_rows(p); r++) {
-        fm_source_read(f->source, &x->scale, p->row0 / FM_FP8_BLOCK + r, 1, 0, n_col, FM_F32, f->scale);
-        put(f, to + r * n_col, f->scale, (size_t)n_col * sizeof *f->scale);
+        fm_source_read(f->source, &x->scale, p->row0 / FM_FP8_BLOCK + r, 1, 0, n_col, FM_F32,
+                       f->scale);
+        put(f, to + r * n_col, f->scale, (size_t)n_col * sizeof *to);
     }
 }
 
-static int is_rows(const fm__fill *f)
-{
-    return f->w->packing == FM_PACK_ROWS;
-}
+static int is_rows(const fm__fill *f) { return f->w->packing == FM_PACK_ROWS; }
 
 /* --- pieces --------------------------------------------------------------- */
 
@@ -176,6 +198,12 @@ void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end)
             put_rows(f, m, i, row);
             continue;
         }
+        if (m->dtype == FM_INT4) {
+            const fm_bf16 *scale[FM_PANEL] = {0};
+            gather_scales(f, &x, first, n, p, 0, scale);
+            fm_pack_int4(panel_at(m, i), (const uint8_t *const *)row, scale, m->k);
+            continue;
+        }
         fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
         for (int half = 0; m->scale && half < 2; half++)
             half_scales(f, &x, first + half * (FM_PANEL / 2), p, panel_scale(m, i), half);
@@ -185,22 +213,29 @@ void fm__fill_matrix(fm__fill *f, const fm_piece *p, int begin, int end)
 void fm__fill_gate_up(fm__fill *f, const fm_piece *p, int begin, int end)
 {
     enum { HALF = FM_PANEL / 2 };
-    const fm_matrix *m      = p->matrix;
-    const operand    x[2]   = {find(f, p->tensor), find(f, p->tensor2)};
-    const int        panels = !is_rows(f);
+    const fm_matrix *m       = p->matrix;
+    const operand    x[2]    = {find(f, p->tensor), find(f, p->tensor2)};
+    const int        panels  = !is_rows(f);
     const int64_t    n_scale = scale_rows(p) * ((p->k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK);
     for (int half = 0; !panels && m->scale && begin == 0 && half < 2; half++)
         put_scales(f, &x[half], p, m->scale + half * n_scale);
     for (int i = begin; i < end; i++) {
-        const void   *row[FM_PANEL] = {0};
-        const int64_t first         = p->row0 + (int64_t)i * HALF;
-        const int     n             = at_most(p->row0 + p->n - first, HALF);
+        const void    *row[FM_PANEL]   = {0};
+        const fm_bf16 *scale[FM_PANEL] = {0};
+        const int64_t  first           = p->row0 + (int64_t)i * HALF;
+        const int      n               = at_most(p->row0 + p->n - first, HALF);
         for (int half = 0; half < 2; half++) {
             gather(f, &x[half], first, n, p->col0, p->k, m->dtype, half * HALF, row + half * HALF);
+            if (m->dtype == FM_INT4)
+                gather_scales(f, &x[half], first, n, p, half * HALF, scale + half * HALF);
             if (panels && m->scale) half_scales(f, &x[half], first, p, panel_scale(m, i), half);
         }
-        if (panels) fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
-        else put_rows(f, m, i, row);
+        if (m->dtype == FM_INT4)
+            fm_pack_int4(panel_at(m, i), (const uint8_t *const *)row, scale, m->k);
+        else if (panels)
+            fm_pack_panel(panel_at(m, i), row, m->dtype, m->k);
+        else
+            put_rows(f, m, i, row);
     }
 }
 
@@ -263,7 +298,7 @@ fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *sourc
     *f        = (fm__fill){.w = w, .source = source};
     f->rows   = malloc(rows * sizeof(float));
     f->wide   = malloc(cols * sizeof(float));
-    f->scale  = malloc((cols / FM_FP8_BLOCK + 2) * sizeof(float));
+    f->scale  = malloc((cols + 2) * sizeof(float)); /* 32 rows of cols/32 in bf16, or one in f32 */
     f->turned = malloc((size_t)c->nope * (size_t)c->kv_lora * sizeof(float));
     f->staged = malloc(FM_PANEL * cols * sizeof(float));
     if (f->rows && f->wide && f->scale && f->turned && f->staged) return FM_OK;

@@ -26,6 +26,12 @@ typedef struct {
     int32_t cap_tensor;
 } files;
 
+static int has_suffix(const char *name, const char *suffix)
+{
+    const size_t n = strlen(name), k = strlen(suffix);
+    return n > k && !strcmp(name + n - k, suffix);
+}
+
 static const fm_safetensors_entry *entry_of(const fm_source *s, int32_t i)
 {
     const files *f = (const files *)s;
@@ -38,12 +44,58 @@ static const char *where(const fm_source *s, int32_t i)
     return f->file[f->tensor[i].file]->path;
 }
 
+/* Eight INT4 in an I32, of a row side by side. */
+static int is_packed(const fm_safetensors_entry *e)
+{
+    return has_suffix(e->name, ".weight_packed") && !strcmp(e->dtype_name, "I32");
+}
+
+/* The two numbers of X.weight_shape, or 0. */
+static int read_shape(const fm_safetensors_entry *e, int64_t shape[2])
+{
+    const size_t each = !strcmp(e->dtype_name, "I64") ? 8 : !strcmp(e->dtype_name, "I32") ? 4 : 0;
+    if (!each || e->end - e->begin != 2 * each) return 0;
+    for (int d = 0; d < 2; d++) {
+        int32_t narrow;
+        if (each == 8)
+            memcpy(&shape[d], (const char *)e->data + d * 8, 8);
+        else
+            memcpy(&narrow, (const char *)e->data + d * 4, 4), shape[d] = narrow;
+    }
+    return 1;
+}
+
+static fm_status describe_packed(const fm_source *s, int32_t i, fm_tensor *out)
+{
+    const fm_safetensors_entry *e = entry_of(s, i);
+    char                        name[200];
+    int64_t                     shape[2] = {e->rows, e->cols * 8};
+    const int     n  = snprintf(name, sizeof name, "%.*sshape", (int)strlen(e->name) - 6, e->name);
+    const int32_t at = n < (int)sizeof name ? fm_name_table_find(&s->names, name) : -1;
+    *out             = (fm_tensor){.name  = out->name,
+                                   .index = out->index,
+                                   .dtype = FM_INT4,
+                                   .rows  = e->rows,
+                                   .cols  = e->cols * 8};
+    if (at >= 0 && !read_shape(entry_of(s, at), shape))
+        return fm_fail(FM_E_FORMAT, "%s: tensor %s: expected two integers", where(s, at), name);
+    if (shape[0] != out->rows || shape[1] != out->cols || out->cols % FM_INT4_GROUP)
+        return fm_fail(
+            FM_E_FORMAT,
+            "%s: tensor %s holds [%lld, %lld] values, its shape is [%lld, %lld]; columns "
+            "must be a multiple of %d",
+            where(s, i), e->name, (long long)out->rows, (long long)out->cols, (long long)shape[0],
+            (long long)shape[1], FM_INT4_GROUP);
+    return FM_OK;
+}
+
 static fm_status describe(const fm_source *s, int32_t i, fm_tensor *out)
 {
     const fm_safetensors_entry *e = entry_of(s, i);
     if (e->n_dim > 2)
         return fm_fail(FM_E_NOSUP, "%s: tensor %s has %d dimensions, at most 2 are supported",
                        where(s, i), out->name, e->n_dim);
+    if (is_packed(e)) return describe_packed(s, i, out);
     if (!e->readable)
         return fm_fail(FM_E_NOSUP, "%s: tensor %s has dtype %s, which is not supported",
                        where(s, i), out->name, e->dtype_name);
@@ -61,9 +113,9 @@ static const void *data(const fm_source *s, const fm_tensor *t)
 static void read_row(const fm_source *s, const fm_tensor *t, int64_t row, int64_t col0,
                      int64_t n_col, void *dst)
 {
-    const size_t size = fm_dtype_bytes(t->dtype);
-    const char  *from = data(s, t);
-    memcpy(dst, from + (size_t)(row * t->cols + col0) * size, (size_t)n_col * size);
+    const char *from = data(s, t);
+    memcpy(dst, from + fm_dtype_row_bytes(t->dtype, (size_t)(row * t->cols + col0)),
+           fm_dtype_row_bytes(t->dtype, (size_t)n_col));
 }
 
 static void close_files(fm_source *s)
@@ -128,12 +180,6 @@ static fm_status add_file(files *f, const char *name)
 /* --- which files ---------------------------------------------------------- */
 
 static const char index_name[] = "model.safetensors.index.json";
-
-static int has_suffix(const char *name, const char *suffix)
-{
-    const size_t n = strlen(name), k = strlen(suffix);
-    return n > k && !strcmp(name + n - k, suffix);
-}
 
 static int by_name(const void *a, const void *b)
 {

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "llm/load/source.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,14 +13,21 @@ void fm_source_close(fm_source *s)
     if (s) s->kind->close(s);
 }
 
-int fm_source_has(const fm_source *s, const char *name)
+/* "X.weight" is also what lies packed as "X.weight_packed". */
+static int32_t index_of(const fm_source *s, const char *name)
 {
-    return fm_name_table_find(&s->names, name) >= 0;
+    char          packed[200];
+    const int32_t i = fm_name_table_find(&s->names, name);
+    if (i >= 0) return i;
+    const int n = snprintf(packed, sizeof packed, "%s_packed", name);
+    return n < (int)sizeof packed ? fm_name_table_find(&s->names, packed) : -1;
 }
+
+int fm_source_has(const fm_source *s, const char *name) { return index_of(s, name) >= 0; }
 
 fm_status fm_source_find(const fm_source *s, const char *name, fm_tensor *out)
 {
-    const int32_t i = fm_name_table_find(&s->names, name);
+    const int32_t i = index_of(s, name);
     if (i < 0) return fm_fail(FM_E_FORMAT, "%s: tensor %s is missing", s->place, name);
     fm_tensor t = {.name = fm_name_table_name(&s->names, i), .index = i};
     FM_TRY(s->kind->describe(s, i, &t));
@@ -42,7 +50,7 @@ void fm_source_prefetch(const fm_source *s, const fm_tensor *t, int64_t row0, in
 {
     const char *data = s->kind->data(s, t);
     if (!data) return;
-    const size_t    row_bytes = (size_t)t->cols * fm_dtype_bytes(t->dtype);
+    const size_t    row_bytes = fm_dtype_row_bytes(t->dtype, (size_t)t->cols);
     const uintptr_t page      = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin     = ((uintptr_t)data + (size_t)row0 * row_bytes) / page * page;
     const uintptr_t end       = (uintptr_t)data + (size_t)(row0 + n_row) * row_bytes;
@@ -66,6 +74,7 @@ static void widen(float *dst, const unsigned char *src, fm_dtype from, int64_t n
             break;
         case FM_FP8: dst[i] = fm_f32_of_fp8(src[i]); break;
         case FM_E8M0: dst[i] = fm_f32_of_e8m0(src[i]); break;
+        case FM_INT4: dst[i] = (float)((src[i / 2] >> i % 2 * 4 & 15) - 8); break;
         }
     }
 }
@@ -91,7 +100,7 @@ void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_
     FM_BUG_UNLESS(want == t->dtype || want == FM_F32);
 
     char        *out       = dst;
-    const size_t row_bytes = (size_t)n_col * fm_dtype_bytes(want);
+    const size_t row_bytes = fm_dtype_row_bytes(want, (size_t)n_col);
     for (int64_t r = row0; r < row0 + n_row; r++, out += row_bytes) {
         if (want == t->dtype)
             s->kind->read_row(s, t, r, col0, n_col, out);

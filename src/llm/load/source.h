@@ -34,13 +34,15 @@ fm_status fm_source_open_dummy(fm_source **out, const fm_model_config *config, u
 
 void fm_source_close(fm_source *s); /* NULL is fine */
 
-/* FM_E_FORMAT, with the name, if there is none. */
+/* FM_E_FORMAT, with the name, if there is none.  A weight "X.weight" that lies packed as
+ * "X.weight_packed" is found as INT4 under either name. */
 fm_status fm_source_find(const fm_source *s, const char *name, fm_tensor *out);
 int       fm_source_has(const fm_source *s, const char *name);
 
 /* Values [row0, row0+n_row) x [col0, col0+n_col) into dst, row-major without
  * gaps.  `want` is the tensor's own dtype (bytes are copied) or FM_F32
- * (converted exactly; FP8 stays unscaled).  The range must lie inside. */
+ * (converted exactly; FP8 and INT4 stay unscaled).  The range must lie inside; of INT4, col0 and
+ * n_col are even. */
 void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row,
                     int64_t col0, int64_t n_col, fm_dtype want, void *dst);
 

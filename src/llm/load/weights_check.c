@@ -12,7 +12,7 @@ fm_dtype fm_source_dtype_of(void *ctx, const char *tensor)
     /* What is missing or unreadable is reported by fm_weights_check. */
     if (!fm_source_has(x->source, tensor) || fm_source_find(x->source, tensor, &t) != FM_OK)
         return FM_BF16;
-    return t.dtype == FM_FP8 ? FM_FP8 : FM_BF16;
+    return t.dtype == FM_FP8 || t.dtype == FM_INT4 ? t.dtype : FM_BF16;
 }
 
 static fm_status check_shape(const fm_source *s, const fm_tensor *t, int64_t rows, int64_t cols)
@@ -24,11 +24,23 @@ static fm_status check_shape(const fm_source *s, const fm_tensor *t, int64_t row
                    (long long)rows, (long long)cols);
 }
 
-static fm_status check_scale(const fm_source *s, const fm_tensor *t)
+static fm_status check_group_scale(const fm_source *s, const fm_tensor *t)
 {
     char      name[FM__SCALE_NAME];
     fm_tensor scale;
-    fm__scale_name(name, t->name);
+    fm__scale_name(name, t);
+    FM_TRY(fm_source_find(s, name, &scale));
+    if (scale.dtype != FM_BF16)
+        return fm_fail(FM_E_NOSUP, "%s: tensor %s: scales of INT4 must be BF16",
+                       fm_source_where(s, &scale), name);
+    return check_shape(s, &scale, t->rows, t->cols / FM_INT4_GROUP);
+}
+
+static fm_status check_block_scale(const fm_source *s, const fm_tensor *t)
+{
+    char      name[FM__SCALE_NAME];
+    fm_tensor scale;
+    fm__scale_name(name, t);
     FM_TRY(fm_source_find(s, name, &scale));
     if (scale.dtype != FM_F32 && scale.dtype != FM_E8M0)
         return fm_fail(FM_E_NOSUP, "%s: tensor %s: scales must be F32 or F8_E8M0",
@@ -42,10 +54,11 @@ static fm_status check_tensor(fm_tensor *t, const fm_source *s, const char *name
     const int linear = p->kind != FM_PIECE_VECTOR && p->kind != FM_PIECE_TABLE;
     FM_TRY(fm_source_find(s, name, t));
     FM_TRY(check_shape(s, t, p->rows, p->cols));
-    if (t->dtype == FM_E8M0 || (t->dtype == FM_FP8 && !linear))
-        return fm_fail(FM_E_NOSUP, "%s: tensor %s: an 8-bit type is not supported there",
+    if (t->dtype == FM_E8M0 || ((t->dtype == FM_FP8 || t->dtype == FM_INT4) && !linear))
+        return fm_fail(FM_E_NOSUP, "%s: tensor %s: a type of 4 or 8 bits is not supported there",
                        fm_source_where(s, t), name);
-    return t->dtype == FM_FP8 ? check_scale(s, t) : FM_OK;
+    if (t->dtype == FM_INT4) return check_group_scale(s, t);
+    return t->dtype == FM_FP8 ? check_block_scale(s, t) : FM_OK;
 }
 
 static fm_status check_piece(const fm_source *s, const fm_piece *p)
@@ -54,9 +67,11 @@ static fm_status check_piece(const fm_source *s, const fm_piece *p)
     FM_TRY(check_tensor(&t, s, p->tensor, p));
     if (p->kind == FM_PIECE_GATE_UP) {
         FM_TRY(check_tensor(&t2, s, p->tensor2, p));
-        if (p->matrix->dtype == FM_FP8 && t2.dtype != FM_FP8)
-            return fm_fail(FM_E_NOSUP, "%s: tensor %s is not FP8, but %s is",
-                           fm_source_where(s, &t2), t2.name, t.name);
+        const fm_dtype kept = p->matrix->dtype;
+        if ((kept == FM_FP8 || kept == FM_INT4) && t2.dtype != kept)
+            return fm_fail(FM_E_NOSUP, "%s: tensor %s is not %s, but %s is",
+                           fm_source_where(s, &t2), t2.name, kept == FM_FP8 ? "FP8" : "INT4",
+                           t.name);
     }
     return FM_OK;
 }

@@ -14,7 +14,7 @@ typedef enum {
 
 typedef enum { FM_SCORE_SOFTMAX, FM_SCORE_SIGMOID } fm_score_func;
 
-enum { FM_MAX_EOS = 8, FM_MAX_TOP_K = 64 };
+enum { FM_MAX_EOS = 8, FM_MAX_TOP_K = 64, FM_MAX_IGNORE = 16 };
 
 typedef struct {
     char model_type[32];    /* deepseek_v2, deepseek_v3, kimi_k2 */
@@ -60,7 +60,11 @@ typedef struct {
     int eos[FM_MAX_EOS];
     int n_eos;
 
-    int fp8;              /* quantization_config: e4m3 with 128x128 blocks */
+    /* quantization_config; what a tensor really is, its file says */
+    int  fp8;  /* e4m3 with 128x128 blocks */
+    int  int4; /* groups of 32, for linear layers but those named here */
+    char int4_ignore[FM_MAX_IGNORE][96]; /* names of layers, or "re:" and an expression */
+    int  n_int4_ignore;
 } fm_model_config;
 
 enum { FM_FP8_BLOCK = 128 };

@@ -20,7 +20,8 @@ typedef struct {
 
 static fm_dtype dtype_of(const layout *l, const char *tensor)
 {
-    return l->want->dtype_of(l->want->ctx, tensor);
+    const fm_dtype t = l->want->dtype_of(l->want->ctx, tensor);
+    return t == FM_INT4 && l->want->packing == FM_PACK_ROWS ? FM_BF16 : t; /* no kernel for it */
 }
 
 static void *heap(layout *l, size_t n, size_t size)
@@ -101,7 +102,7 @@ static void carve(layout *l, fm_matrix *m, int n, int k, fm_dtype dtype)
     place(l, m, 0);
 }
 
-/* A matrix kept in the type of the activations: never FP8. */
+/* A matrix kept in the type of the activations: never FP8 or INT4. */
 static void plain(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
 {
     carve(l, m, fm_range_len(part), k, l->w->act);

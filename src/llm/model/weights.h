@@ -25,7 +25,7 @@ typedef enum { FM_PACK_PANELS, FM_PACK_ROWS } fm_packing;
 /* y[T,n] = x[T,k] w[n,k]^T */
 typedef struct {
     int      n, k;
-    fm_dtype dtype;  /* BF16, FP8, or F32 in the reference arithmetic */
+    fm_dtype dtype;  /* BF16, FP8, INT4 (panels only), or F32 in the reference arithmetic */
     void    *panels; /* [ceil(n/32)] panels, or rows */
     float   *scale;  /* FP8, else NULL.  Panels: [ceil(n/32)][ceil(k/128)][2].  Rows:
                       * [ceil((scale_row0+n)/128)][ceil(k/128)]; of gate_up, those of gate, then

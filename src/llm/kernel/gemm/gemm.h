@@ -12,18 +12,22 @@
  *     BF16  [k/2][32][2]      k pair, output, which of the pair
  *     FP8   [k/2][16][2][2]   k pair, output of a half, which of the pair, which half;
  *                             scale[k/128 rounded up][2]: a factor for each half
+ *     INT4  for each 32 k: [8][16][2][2] bytes: four k, output of a half, which of a pair of
+ *           k, which half; the lower four bits are the first pair, two's complement; then
+ *           [32] BF16: a factor for each output
  *     F32   [k][32]
  *
  * A pair's row of BF16 is two zmm of 16 outputs x 2 k, and 16 such rows are
  * the two AMX tiles of 32 k; a pair's row of FP8 is one zmm whose even bytes
- * are the first half and whose odd bytes the second.  Whatever the variant,
+ * are the first half and whose odd bytes the second; INT4 has two pairs in
+ * each byte.  Whatever the variant,
  * a panel streams through memory in one sequence.
  *
  * The contract every variant obeys and tests/check/gemm.c checks:
  *   m     any >= 1; k a multiple of 32; x and c aligned for their type
  *   row   the bits of c[i,:] depend on x[i,:] and w alone, not on m or i
- *   err   |c - ref| <= k * 2^-23 * sum_k |x*w|   (FP8: of the scaled values);
- *         BF16 and FP8 may treat numbers below 2^-126 as zeros
+ *   err   |c - ref| <= k * 2^-23 * sum_k |x*w|   (FP8, INT4: of the scaled values);
+ *         BF16, FP8 and INT4 may treat numbers below 2^-126 as zeros
  * No variant allocates, locks, logs or reads the environment. */
 #ifndef FM_LLM_KERNEL_GEMM_H
 #define FM_LLM_KERNEL_GEMM_H
@@ -37,14 +41,15 @@ enum { FM_PANEL = 32 }; /* outputs of a panel */
 
 static inline size_t fm_panel_bytes(fm_dtype w, int k)
 {
-    return (size_t)FM_PANEL * (size_t)k * fm_dtype_bytes(w);
+    const size_t scales = w == FM_INT4 ? (size_t)FM_PANEL * (size_t)(k / FM_INT4_GROUP) * 2 : 0;
+    return FM_PANEL * fm_dtype_row_bytes(w, (size_t)k) + scales;
 }
 static inline int fm_panel_scales(int k) /* floats per FP8 panel */
 {
     return (k + 127) / 128 * 2;
 }
 
-/* x rows are bf16 for BF16 and FP8 weights, f32 for F32 weights. */
+/* x rows are bf16 for BF16, FP8 and INT4 weights, f32 for F32 weights. */
 typedef void fm_gemm_fn(float *restrict c, const void *const *restrict x, const void *restrict w,
                         const float *restrict scale, int m, int k);
 
@@ -56,7 +61,7 @@ typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x
 
 typedef struct {
     fm_isa              isa; /* the least the CPU must have */
-    fm_gemm_fn         *bf16, *fp8, *f32;
+    fm_gemm_fn         *bf16, *fp8, *int4, *f32;
     fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are final together */
 } fm_gemm;
 
@@ -65,7 +70,7 @@ const fm_gemm *fm_gemm_pick(void);         /* the best this process may run */
 
 static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)
 {
-    return w == FM_BF16 ? g->bf16 : w == FM_FP8 ? g->fp8 : g->f32;
+    return w == FM_BF16 ? g->bf16 : w == FM_FP8 ? g->fp8 : w == FM_INT4 ? g->int4 : g->f32;
 }
 
 static inline int fm_gemm_tells(const fm_gemm *g, fm_dtype w)
@@ -89,6 +94,12 @@ static inline void fm_gemm_told(const fm_gemm *g, fm_dtype type, float *c, const
 /* Writes one panel from 32 rows of k values of type `w`; a NULL row is zeros,
  * and so are the values from k to the next multiple of 32. */
 void fm_pack_panel(void *restrict dst, const void *const row[FM_PANEL], fm_dtype w, int k);
+
+/* An INT4 panel from 32 rows of k values, k a multiple of 32: two values to a byte, the first in
+ * the lower four bits, each 8 more than it means; and a factor for each 32 of them.  A NULL row
+ * is zeros. */
+void fm_pack_int4(void *restrict dst, const uint8_t *const row[FM_PANEL],
+                  const fm_bf16 *const scale[FM_PANEL], int k);
 
 /* Panels made on the fly in attention from m rows (bf16 or f32):
  *   across  the rows are the outputs, w[j,k] = rows[j][k]: one panel, m <= 32

@@ -39,7 +39,7 @@ typedef struct {
     {                                                                                              \
         x, x, x, x, x, x, x, x                                                                     \
     }
-static const constants known = {EIGHT(0xffff0000u), EIGHT(0x87f087f0u)};
+static const constants known = {EIGHT(0xffff0000u), EIGHT(0x87f00000u)};
 
 /* The same address, but the compiler does not know, so it reads there again
  * what it would rather keep, and there is no register left but those of sums.
@@ -50,10 +50,7 @@ INLINE const void *again(const void *at, source from)
     return at;
 }
 
-INLINE __m256i load(const void *from)
-{
-    return _mm256_loadu_si256((const __m256i *)from);
-}
+INLINE __m256i load(const void *from) { return _mm256_loadu_si256((const __m256i *)from); }
 
 /* A lane is an output's pair: even k below, odd k above. */
 INLINE __m256 f32_of_bf16(__m256i pairs, int odd, const constants *t)
@@ -67,8 +64,9 @@ INLINE __m256 f32_of_bf16(__m256i pairs, int odd, const constants *t)
  * normal, and the factor of a sum takes the rest. */
 INLINE __m256 f32_of_fp8(__m256i pairs, int half, int odd, const constants *t)
 {
-    const __m256i top = half ? pairs : _mm256_slli_epi16(pairs, 8);
-    return f32_of_bf16(_mm256_and_si256(_mm256_srai_epi16(top, 4), load(t->e4m3)), odd, t);
+    const int     up  = 24 - 16 * odd - 8 * half; /* to the top of the lane */
+    const __m256i top = up ? _mm256_slli_epi32(pairs, up) : pairs;
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_srai_epi32(top, 4), load(t->e4m3)));
 }
 
 static const float x_beside_fp8 = 0x1p64f, sum_of_fp8 = 0x1p56f;
@@ -162,8 +160,10 @@ INLINE void run_scaled(float *c, const operands *o, const float *scale, shape s)
 
 INLINE void run_shape(float *c, const operands *o, const float *scale, shape s)
 {
-    if (scale) run_scaled(c, o, scale, s);
-    else run_sum(c, o, s);
+    if (scale)
+        run_scaled(c, o, scale, s);
+    else
+        run_sum(c, o, s);
 }
 
 INLINE void run_at_once(float *c, const operands *o, const float *scale, source from, int rows)

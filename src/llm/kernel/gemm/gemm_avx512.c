@@ -7,6 +7,7 @@
  *           row, one broadcast of its pair
  *     fp8   the same on weights expanded to bf16; each 128 k are summed by
  *           themselves, then c += scale * part
+ *     int4  the same on groups of 32 k, with a scale for each output
  *     f32   fma on single k                                                  */
 #include <immintrin.h>
 
@@ -148,7 +149,7 @@ INLINE void add_singles(__m512 sum[ROWS][2], const operands *o, int rows)
 }
 
 /* What one function does for a tile; all but a slice go over the whole of k. */
-typedef enum { BF16, FP8, FP8_SLICE, F32 } kind;
+typedef enum { BF16, FP8, FP8_SLICE, INT4, F32 } kind;
 
 INLINE void run_sum(float *c, const operands *o, int rows, kind w)
 {
@@ -184,9 +185,71 @@ INLINE void run_fp8(float *c, const operands *whole, int rows)
     }
 }
 
+/* int4 in the lower four bits of each word to bf16; the lookup reads five bits, so the 16 entries
+ * stand there twice. */
+INLINE __m512bh bf16_of_int4(__m512i words)
+{
+    const __m512i value = _mm512_broadcast_i64x4(_mm256_setr_epi16(
+        0, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, (short)0xc100, (short)0xc0e0,
+        (short)0xc0c0, (short)0xc0a0, (short)0xc080, (short)0xc040, (short)0xc000, (short)0xbf80));
+    return (__m512bh)_mm512_permutexvar_epi16(words, value);
+}
+
+INLINE pair_row pair_of_int4(__m512i b)
+{
+    return (pair_row){{bf16_of_int4(b), bf16_of_int4(_mm512_srli_epi16(b, 8))}};
+}
+
+INLINE void add_pair(__m512 sum[ROWS][2], const operands *o, int rows, size_t at, pair_row r)
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        const __m512bh a = broadcast_pair(o->x[i], at);
+        sum[i][0]        = _mm512_dpbf16_ps(sum[i][0], r.half[0], a);
+        sum[i][1]        = _mm512_dpbf16_ps(sum[i][1], r.half[1], a);
+    }
+}
+
+INLINE __m512 factors_of_group(const char *group, int half)
+{
+    const fm_bf16 *s = fm__group_scales(group) + half * FM__HALF;
+    const __m512i  a = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)s));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(a, 16));
+}
+
+/* c[rows, 32] += factors of the group's outputs * part */
+INLINE void add_group(float *c, __m512 part[ROWS][2], const char *group, int rows)
+{
+    const __m512 s0 = factors_of_group(group, 0), s1 = factors_of_group(group, 1);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++, c += FM_PANEL) {
+        _mm512_storeu_ps(c, _mm512_fmadd_ps(s0, part[i][0], _mm512_loadu_ps(c)));
+        _mm512_storeu_ps(c + FM__HALF,
+                         _mm512_fmadd_ps(s1, part[i][1], _mm512_loadu_ps(c + FM__HALF)));
+    }
+}
+
+INLINE void run_int4(float *c, const operands *o, int rows)
+{
+    for (int p = 0; p < o->k; p += FM__GROUP_K) {
+        const char *group = fm__group_at(o->w, p);
+        __m512      part[ROWS][2];
+        clear(part, rows);
+        for (int q = 0; q < FM__GROUP_K; q += 4) {
+            const __m512i b  = _mm512_loadu_si512(group + q * 16);
+            const size_t  at = (size_t)(p + q) * 2;
+            _mm_prefetch(group + q * 16 + AHEAD, _MM_HINT_T0);
+            add_pair(part, o, rows, at, pair_of_int4(b));
+            add_pair(part, o, rows, at + 4, pair_of_int4(_mm512_srli_epi16(b, 4)));
+        }
+        add_group(c, part, group, rows);
+    }
+}
+
 INLINE void run_tile(float *c, const operands *o, int rows, kind w)
 {
     if (w == FP8) run_fp8(c, o, rows);
+    else if (w == INT4) run_int4(c, o, rows);
     else if (w == FP8_SLICE) run_slice(c, o, rows);
     else run_sum(c, o, rows, w);
 }
@@ -197,11 +260,12 @@ INLINE void run_tile(float *c, const operands *o, int rows, kind w)
     static void bf16_##rows(float *c, const operands *o) { run_tile(c, o, rows, BF16); }          \
     static void fp8_##rows(float *c, const operands *o) { run_tile(c, o, rows, FP8); }            \
     static void fp8_slice_##rows(float *c, const operands *o) { run_tile(c, o, rows, FP8_SLICE); } \
+    static void int4_##rows(float *c, const operands *o) { run_tile(c, o, rows, INT4); }          \
     static void f32_##rows(float *c, const operands *o) { run_tile(c, o, rows, F32); }
-#define ALL_KINDS(rows) {bf16_##rows, fp8_##rows, fp8_slice_##rows, f32_##rows},
+#define ALL_KINDS(rows) {bf16_##rows, fp8_##rows, fp8_slice_##rows, int4_##rows, f32_##rows},
 TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6) TILES(7) TILES(8)
 
-static tile_fn *const tile[ROWS + 1][4] = {
+static tile_fn *const tile[ROWS + 1][5] = {
     {0},
     ALL_KINDS(1) ALL_KINDS(2) ALL_KINDS(3) ALL_KINDS(4)
     ALL_KINDS(5) ALL_KINDS(6) ALL_KINDS(7) ALL_KINDS(8)
@@ -228,6 +292,14 @@ void fm__gemm_bf16_avx512(float *restrict c, const void *const *restrict x, cons
     run_tiles(BF16, c, (operands){.x = x, .w = w, .soon = soon, .k = k}, m);
 }
 
+void fm__gemm_int4_avx512(float *restrict c, const void *const *restrict x, const void *restrict w,
+                          const float *restrict scale, int m, int k)
+{
+    (void)scale;
+    memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
+    run_tiles(INT4, c, (operands){.x = x, .w = w, .k = k}, m);
+}
+
 void fm__gemm_f32_avx512(float *restrict c, const void *const *restrict x, const void *restrict w,
                          const float *restrict scale, int m, int k)
 {
@@ -235,12 +307,10 @@ void fm__gemm_f32_avx512(float *restrict c, const void *const *restrict x, const
     run_tiles(F32, c, (operands){.x = x, .w = w, .k = k}, m);
 }
 
-void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k)
+static void widen_fp8(char *out, const char *w, int k)
 {
-    char       *out = to;
-    const char *in  = w;
-    for (int p = 0; p < k; p += 2, out += 128, in += 64) {
-        const pair_row r = load_fp8(in);
+    for (int p = 0; p < k; p += 2, out += 128, w += 64) {
+        const pair_row r = load_fp8(w);
         _mm512_storeu_si512(out, (__m512i)r.half[0]);
         _mm512_storeu_si512(out + 64, (__m512i)r.half[1]);
     }
@@ -262,7 +332,7 @@ void fm__gemm_fp8_avx512(float *restrict c, const void *const *restrict x, const
         o.at   = (size_t)p * 2;
         o.k    = fm__least(FM__SCALE_K, k - p);
         o.soon = (const char *)w + (size_t)p * FM_PANEL + AHEAD;
-        fm__widen_fp8_avx512(wide, (const char *)w + (size_t)p * FM_PANEL, o.k);
+        widen_fp8(wide, (const char *)w + (size_t)p * FM_PANEL, o.k);
         run_tiles(FP8_SLICE, c, o, m);
     }
 }

@@ -9,13 +9,21 @@ enum {
     FM__HALF    = FM_PANEL / 2, /* outputs that share a zmm or a tile */
     FM__BLOCK   = 32,           /* k comes in multiples of this */
     FM__SCALE_K = 128,          /* k under one FP8 scale */
+
+    FM__GROUP_K     = FM_INT4_GROUP, /* k under one INT4 scale */
+    FM__GROUP_BYTES = FM__GROUP_K * FM_PANEL / 2 + FM_PANEL * 2,
 };
 
 fm_gemm_fn fm__gemm_bf16_ref, fm__gemm_fp8_ref, fm__gemm_f32_ref;
 fm_gemm_fn fm__gemm_bf16_avx2, fm__gemm_fp8_avx2, fm__gemm_f32_avx2;
 fm_gemm_fn fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512;
 fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
+fm_gemm_fn fm__gemm_int4_ref, fm__gemm_int4_avx2, fm__gemm_int4_avx512, fm__gemm_int4_amx;
 fm_gemm_telling_fn fm__gemm_telling_amx;
+
+enum { FM__INT4_FEW = 4 }; /* rows, at most, of the following */
+void fm__gemm_int4_few_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
+                           int m, int k);
 
 fm_pack_fn fm__across_bf16_ref, fm__across_fp8_ref, fm__across_f32_ref;
 fm_pack_fn fm__across_bf16_avx512, fm__across_fp8_avx512, fm__across_f32_avx512;
@@ -30,14 +38,25 @@ static inline size_t fm__at_fp8(int j, int k)
 {
     return (size_t)(k / 2 * 64 + j % FM__HALF * 4 + k % 2 * 2 + j / FM__HALF);
 }
+/* Byte of w[j, k] in a group of INT4; the upper four bits where k % 4 > 1. */
+static inline size_t fm__at_int4(int j, int k)
+{
+    return (size_t)(k % FM__GROUP_K / 4 * 64 + j % FM__HALF * 4 + k % 2 * 2 + j / FM__HALF);
+}
+static inline const char *fm__group_at(const void *panel, int k)
+{
+    return (const char *)panel + (size_t)(k / FM__GROUP_K) * FM__GROUP_BYTES;
+}
+static inline const fm_bf16 *fm__group_scales(const char *group)
+{
+    return (const fm_bf16 *)(group + FM__GROUP_BYTES - FM_PANEL * 2);
+}
 static inline size_t fm__at_f32(int j, int k)
 {
     return (size_t)(k * FM_PANEL + j);
 }
 
-/* FP8 panel to BF16 panel, times 2^8, which its scale takes back. */
-void fm__widen_fp8_avx512(void *restrict to, const void *restrict w, int k);
-
+/* FP8 becomes BF16 times 2^8, which its scale takes back. */
 static inline float fm__scale_of_wide(float scale)
 {
     return scale * 0x1p-8f;

@@ -51,6 +51,32 @@ void fm__gemm_fp8_ref(float *restrict c, const void *const *restrict x, const vo
     }
 }
 
+static float int4_at(const char *group, int j, int k)
+{
+    const int code = (unsigned char)group[fm__at_int4(j, k)] >> (k % 4 > 1 ? 4 : 0) & 15;
+    return (float)(code < 8 ? code : code - 16);
+}
+
+/* The same with groups of 32 k and a scale for each output. */
+void fm__gemm_int4_ref(float *restrict c, const void *const *restrict x, const void *restrict w,
+                       const float *restrict scale, int m, int k)
+{
+    slice wide;
+    (void)scale;
+    memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
+    for (int from = 0; from < k; from += FM__GROUP_K) {
+        const char    *group  = fm__group_at(w, from);
+        const fm_bf16 *factor = fm__group_scales(group);
+        for (int p = 0; p < FM__GROUP_K; p++)
+            for (int j = 0; j < FM_PANEL; j++) wide[p][j] = int4_at(group, j, p);
+        for (int i = 0; i < m; i++) {
+            float part[FM_PANEL] = {0}, *sum = c + (size_t)i * FM_PANEL;
+            add(part, (const fm_bf16 *)x[i] + from, wide, FM__GROUP_K);
+            for (int j = 0; j < FM_PANEL; j++) sum[j] += fm_f32_of_bf16(factor[j]) * part[j];
+        }
+    }
+}
+
 void fm__gemm_f32_ref(float *restrict c, const void *const *restrict x, const void *restrict w,
                       const float *restrict scale, int m, int k)
 {
