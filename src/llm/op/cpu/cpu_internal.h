@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     int32_t row;   /* of the pass */
     int32_t place; /* among the pairs of this rank's experts, by row and slot */
-    int32_t group; /* of ranks that wants the answer */
+    int32_t group; /* of ranks that owns the row */
 } fm_pair;
 
 /* A block of rows of one expert. */
@@ -68,7 +68,7 @@ typedef struct {
 
     void            *mlp_middle; /* FFN: [FM_PASS_ROWS, widest inter] act */
     void            *middle;     /* experts: [pairs of a pass, inter and maybe a line] act */
-    float           *pair_out;   /* [pairs of a pass, own columns] answers before the sum */
+    float           *pair_out;   /* [pairs of a pass, own columns] experts' outputs, before the sum over slots */
     fm_pair         *pair;       /* [pairs of a pass] by expert */
     int32_t         *count;      /* [own experts + 1] */
     fm_expert_block *block;

@@ -37,10 +37,10 @@ typedef struct {
 
     int32_t *word_at; /* [max_rows] where the gathered embedding of a row lies */
 
-    fm_answers    way;
+    fm_combine    way;
     fm_pieces     middle;
     char         *middle_room; /* [pairs, inter] act, as pieces */
-    float        *row_answer;  /* AS_ROWS: [pass rows, own columns] sums, by destination */
+    float        *row_sum;  /* AS_ROWS: [pass rows, own columns] sums, by destination */
     float        *received;    /* [own rows of a pass, k or 1, columns of y] by source */
     size_t       *send_bytes, *recv_bytes; /* [ranks of the stage] */
     size_t       *from;       /* [ranks of the stage] floats before its part of `received` */
