@@ -59,7 +59,7 @@ typedef struct {
 typedef struct {
     void *data;
     int   width;
-    int   apart; /* elements from row to row: the width or more */
+    int   stride; /* elements from row to row: the width, or more where rows are padded */
 } fm_act; /* type weights->act */
 typedef struct {
     float *data;

@@ -39,10 +39,10 @@ static void carve_combine(fm_cpu_exchange *x, const fm_model_config *c, const fm
 }
 
 /* Bytes between rows of the middle.  Ranks that divide its channels gather it without gaps. */
-static size_t middle_apart(const fm_cpu *b, const fm_shard *s, int inter)
+static size_t middle_stride(const fm_cpu *b, const fm_shard *s, int inter)
 {
     const int gaps = fm__moves_rows(b) && s->channel.n == 1;
-    return gaps ? fm__row_apart(b, inter) : (size_t)inter * b->act_bytes;
+    return gaps ? fm__row_stride(b, inter) : (size_t)inter * b->act_bytes;
 }
 
 void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
@@ -56,7 +56,7 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
     const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
     const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const fm_columns channel  = fm__channels_by(shard->channel, c->moe_inter);
-    const size_t     middle   = pairs * middle_apart(b, shard, c->moe_inter);
+    const size_t     middle   = pairs * middle_stride(b, shard, c->moe_inter);
     const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
 
     x->way         = fm__combine_of(shard);
@@ -147,7 +147,7 @@ static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, cons
         x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
         if (!move) continue;
         x[i] = memcpy(to, x[i], bytes);
-        to += fm__row_apart(b, p->h.width);
+        to += fm__row_stride(b, p->h.width);
     }
 }
 
@@ -170,16 +170,16 @@ static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_r
 {
     const fm_cpu         *b = p->b;
     const fm_mlp_weights *w = &p->expert[k->expert];
-    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->gate_up.n / 2);
+    const size_t          stride = middle_stride(b, &p->r->weights->shard, w->gate_up.n / 2);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void           *x[FM_TILE_ROWS];
     expert_unit           u;
-    u.b = b, u.ld = apart / b->act_bytes;
+    u.b = b, u.ld = stride / b->act_bytes;
     u.out.bytes = FM_PANEL / 2 * b->act_bytes, u.out.m = k->n, u.out.far = 0;
     collect_rows(p, k, x);
     for (int i = panel.begin; i < panel.end; i++) {
-        char *to = out + (size_t)k->pair0 * apart + (size_t)i * u.out.bytes;
-        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * apart;
+        char *to = out + (size_t)k->pair0 * stride + (size_t)i * u.out.bytes;
+        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * stride;
         fm__panel_to(b, &u.out, tile, x, &w->gate_up, i, gate_rows, &u);
     }
 }
@@ -206,13 +206,13 @@ static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int pan
     const fm_range        seg   = home_of(p, panel);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
-    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->inter);
+    const size_t          stride = middle_stride(b, &p->r->weights->shard, w->inter);
     const void           *x[FM_TILE_ROWS];
     fm_outlet             o;
     o.bytes = FM_PANEL * sizeof(float), o.m = k->n, o.far = fm__is_far(b, all);
     for (int i = 0; i < k->n; i++) {
         const fm_pair q = b->pair[k->pair0 + i];
-        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * apart;
+        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * stride;
         o.to[i] = fm__item_at(b->pair_out, fm_range_len(p->col), first[q.group],
                                 first[q.group + 1] - first[q.group], seg, q.place) +
                   panel * FM_PANEL - seg.begin;

@@ -296,7 +296,7 @@ void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_con
     x->o          = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
     x->y          = fm__cuda_pieces(out, sizeof(float), fm_slab_take(s, y), me.index, T);
     a->o.data     = x->o.own;
-    a->o.width = a->o.apart = fm_range_len(fm__part(head, me.index));
+    a->o.width = a->o.stride = fm_range_len(fm__part(head, me.index));
     a->y          = (fm_f32s){(float *)x->y.own, fm_range_len(fm__part(out, me.index))};
     a->o_all      = a->o;
     x->most_bytes = fm__cuda_most((size_t)shard->group.n * y, o > y ? o : y);

@@ -107,7 +107,7 @@ FM_DEVICE void store_tokens(const tile_args &a, const token_box &box, int row0,
     }
 }
 
-/* Lanes of a quad change about: word i of lane q becomes word q of lane i. */
+/* 4 x 4 transpose among the lanes of a quad: word i of lane q becomes word q of lane i. */
 FM_DEVICE void transpose_quad(uint32_t (&w)[4])
 {
 #pragma unroll
