@@ -11,7 +11,8 @@ typedef struct {
     int n_part, n, unit, width;
 } fm_columns;
 
-/* Outputs of a product (or words), heads, and channels of an FFN, divided among the ranks of `by`. */
+/* Outputs of a product (or words), heads, and channels of an FFN, divided among the ranks of `by`.
+ */
 static inline fm_columns fm__outputs_by(fm_share by, int n)
 {
     return (fm_columns){by.n, n, FM_SHARD_OUTPUTS, 1};
@@ -83,7 +84,8 @@ static inline fm_combine fm__combine_of(const fm_shard *s)
     return s->group.n > 1 ? FM_COMBINE_ROWS : FM_COMBINE_HERE;
 }
 
-/* Columns of the experts' outputs that rank `channel` of a set computes and rank `attn` of a group wants. */
+/* Columns of the experts' outputs that rank `channel` of a set computes and rank `attn` of a group
+ * wants. */
 static inline fm_range fm__combine_columns(const fm_shard *s, int hidden, int channel, int attn)
 {
     return fm__overlap(fm__part(fm__outputs_by(s->channel, hidden), channel),
@@ -91,8 +93,8 @@ static inline fm_range fm__combine_columns(const fm_shard *s, int hidden, int ch
 }
 
 enum {
-    FM_LOGIT_LANES = 2, /* passes whose logits are on their way to rank 0 at once, at most */
-    FM_TAG_LOGITS  = 2, /* of messages between stages */
+    FM_LOGITS_IN_FLIGHT = 2, /* passes whose logits are on their way to rank 0 at once, at most */
+    FM_TAG_LOGITS       = 2, /* of messages between stages */
 };
 
 /* Logits of a pass from the ranks of the last stage, in order: rows [outs of all groups, V].  `own`

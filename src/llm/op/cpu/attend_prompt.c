@@ -126,7 +126,7 @@ static void add_weighed(void *ctx, int from, int n)
                       w->tile + from * FM_PANEL, n);
 }
 
-/* Queries [row, row+m) of the unit meet one block of n keys. */
+/* Queries [row, row+m) of the unit against one block of n keys. */
 static void meet(const unit *u, int row, int m, int key0, int n)
 {
     const fm_cpu *b     = u->b;

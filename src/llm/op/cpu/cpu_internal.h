@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU back end: its record (fm_cpu), sizes of tiles and passes, and inline helpers of its ops.
  *
- *     rows of x ──> tiles of up to 512 rows ──> panels of 32 outputs (kernel/gemm) ──> stored by `done` */
+ *     rows of x ──> tiles of up to 512 rows ──> panels of 32 outputs (kernel/gemm) ──> `done` stores */
 #ifndef FM_LLM_OP_CPU_CPU_INTERNAL_H
 #define FM_LLM_OP_CPU_CPU_INTERNAL_H
 
@@ -114,8 +114,8 @@ static inline int fm__even_block(int m, int most)
     return n_block < 2 ? most : (int)fm_round_up((size_t)((m + n_block - 1) / n_block), 16);
 }
 
-/* Bytes from row to row of k values, padded by a cache line so that strides do not map to the same
- * cache sets. */
+/* Bytes from row to row of k values, padded by a cache line so that strides do not map to the
+ * same cache sets. */
 static inline size_t fm__row_stride(const fm_cpu *b, int k)
 {
     return (size_t)k * b->act_bytes + 64;
@@ -137,8 +137,8 @@ static inline char *fm__act_at(const fm_cpu *c, fm_act a, int row)
     return (char *)a.data + (size_t)row * (size_t)a.stride * c->act_bytes;
 }
 
-/* Elements from row to row of n: padded where AMX gains by it and no other rank reads the rows, since
- * ranks exchange rows without padding. */
+/* Elements from row to row of n: padded where AMX gains by it and no other rank reads the rows,
+ * since ranks exchange rows without padding. */
 static inline int fm__act_stride(const fm_cpu *b, int n, int is_own)
 {
     return is_own && fm__moves_rows(b) ? (int)(fm__row_stride(b, n) / b->act_bytes) : n;
@@ -276,7 +276,7 @@ int       fm__finish_gather(fm_run *r, fm_pieces *p, void *rows); /* to rows; 0:
 void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows);
 const void *fm__gather_words(fm_run *r, const void *table);
 void      fm__finish_dispatch(fm_run *r, fm_routing route_all);
-void      fm__await_lane(fm_run *r); /* act.logits may be written */
+void      fm__await_logits(fm_run *r); /* act.logits may be written */
 void      fm__poke(fm_run *r);       /* what is under way to other stages moves on */
 void      fm__cpu_gather_act(fm_run *r, fm_act all, fm_act mine);
 void      fm__cpu_gather_add(fm_run *r, fm_f32s x, fm_f32s y);

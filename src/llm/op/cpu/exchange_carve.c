@@ -57,5 +57,5 @@ void fm__exchange_fini(fm_cpu *b)
     end_job(&x->route_job);
     end_job(&x->rows_job);
     end_job(&x->pass_job);
-    for (int i = 0; i < FM_LOGIT_LANES; i++) end_job(&x->lane_job[i]);
+    for (int i = 0; i < FM_LOGITS_IN_FLIGHT; i++) end_job(&x->logit_job[i]);
 }

@@ -225,7 +225,7 @@ static int meets_few_rows(const fm_expert_pass *p)
     return p->n_pair <= TILE * p->n_block;
 }
 
-/* Panels of a unit: many where rows are moved for them, as long as everybody has
+/* Panels of a unit: many where rows are copied for them, as long as every thread has
  * several units. */
 static int panels_of_unit(const fm_expert_pass *p, const fm_matrix *w)
 {

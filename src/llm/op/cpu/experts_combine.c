@@ -27,7 +27,7 @@ static float *thread_row(const fm_cpu *b)
     return b->scratch[omp_get_thread_num()].row;
 }
 
-/* The sum is complete before it meets what y had. */
+/* The sum over slots is complete before it is added to y: one order, accumulate or not. */
 void fm__sum_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 {
     const size_t k = (size_t)p->r->config->top_k;

@@ -144,7 +144,7 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
     g->n_block = fm_slab_take(s, sizeof(int32_t));
 }
 
-/* --- what meets other ranks ------------------------------------------------ */
+/* --- buffers of exchanges -------------------------------------------------- */
 
 static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                         const fm_run_limits *lim, fm_slab *s)
@@ -195,7 +195,7 @@ static void carve_combine(fm_cuda_run *g, const fm_model_config *c, const fm_sha
     x->where.copy     = fm_slab_take(s, copies(c, shard) * sizeof *x->where.copy);
 }
 
-static size_t lanes(const fm_run_limits *lim)
+static size_t passes(const fm_run_limits *lim)
 {
     return lim->n_lane > 0 ? (size_t)lim->n_lane : 1;
 }
@@ -220,7 +220,7 @@ static void carve_logits(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     x->most_bytes           = fm__cuda_most(x->most_bytes, 2 * outs * sizeof(float));
     if (!is_one_stage(c, shard) || !is_rank0(shard)) return;
     if (ranks > 1) x->pieces = fm_slab_take(s, outs * sizeof(float));
-    if (ranks > 1 || lanes(lim) > 1) x->lane = fm_slab_take(s, lanes(lim) * outs * sizeof(float));
+    if (ranks > 1 || passes(lim) > 1) x->logits_room = fm_slab_take(s, passes(lim) * outs * sizeof(float));
 }
 
 void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
@@ -268,10 +268,10 @@ static void carve_stages(fm_cuda_exchange *x, const fm_model_config *c, const fm
     const size_t part = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
     const size_t most = V / (size_t)shard->attn.n + 2 * FM_SHARD_OUTPUTS;
     if (is_one_stage(c, shard)) return;
-    for (int i = 0; fm_shard_is_last(shard, c) && i < FM_LOGIT_LANES; i++)
-        x->lane_out[i] = fm_slab_take(s, out * part * sizeof(float));
+    for (int i = 0; fm_shard_is_last(shard, c) && i < FM_LOGITS_IN_FLIGHT; i++)
+        x->logits_out[i] = fm_slab_take(s, out * part * sizeof(float));
     if (!is_rank0(shard)) return;
-    x->gathered = fm_slab_take(s, lanes(lim) * out * (size_t)shard->group.n * V * sizeof(float));
+    x->gathered = fm_slab_take(s, passes(lim) * out * (size_t)shard->group.n * V * sizeof(float));
     x->arrived  = fm_slab_take(s, out * most * sizeof(float));
 }
 
@@ -285,7 +285,7 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
     }
     carve_counts(&g->exchange, shard, s);
     carve_stages(&g->exchange, c, shard, lim, s);
-    g->logits  = fm_slab_take(s, lanes(lim) * outs * (size_t)c->vocab * sizeof(float));
+    g->logits  = fm_slab_take(s, passes(lim) * outs * (size_t)c->vocab * sizeof(float));
     g->row_of  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
     g->edit_at = fm_slab_take(s, (size_t)c->vocab * sizeof(int32_t));
 }

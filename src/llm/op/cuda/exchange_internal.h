@@ -43,11 +43,11 @@ typedef struct {
     int32_t           *key_items; /* pinned [n_group * n_set] key_count, read back */
 
     float      *passed; /* [max_rows, columns of y] for the next stage */
-    float      *lane;   /* rank 0: [n_lane][max_out of all groups, V]; NULL: act.logits serves */
+    float      *logits_room;   /* rank 0: [n_lane][max_out of all groups, V]; NULL: act.logits serves */
     float      *pieces; /* rank 0: logits as they come from the ranks of the stage */
     unsigned    n_collected, n_taken;
-    fm_comm_job lane_job[FM_LOGIT_LANES];
-    float      *lane_out[FM_LOGIT_LANES]; /* last of several stages: pinned [max_out, V'] */
+    fm_comm_job logit_job[FM_LOGITS_IN_FLIGHT];
+    float      *logits_out[FM_LOGITS_IN_FLIGHT]; /* last of several stages: pinned [max_out, V'] */
     float      *gathered;                 /* their rank 0: host [n_lane][max_out of all groups, V] */
     float      *arrived;                  /* [max_out, V'] of another rank */
 } fm_cuda_exchange;

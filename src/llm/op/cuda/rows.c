@@ -74,7 +74,7 @@ void fm__cuda_settle(fm_run *r)
     p->sum.x     = NULL;
 }
 
-/* Sums that wait for this norm are taken along. */
+/* A deferred sum x += y, and the deferred sum over experts, are computed by the same kernel. */
 static void norm(fm_run *r, fm_act y, fm_f32s x, const float *w, const int32_t *gather, int n_row)
 {
     fm_cuda_run         *g = fm__gpu(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The expanded form, common to its kernels: which rows, head and keys a thread block has, and the state
- * of its online softmax.
+/* The expanded form, common to its kernels: which rows, head and keys a thread block has, and
+ * the state of its online softmax.
  *
  * The definition both obey, for each row and each block of 64 keys counted from
  * position 0 of the sequence:

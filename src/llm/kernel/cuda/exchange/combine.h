@@ -67,7 +67,7 @@ typedef struct {
 } fm_cuda_combine_pack_args;
 fm_status fm_cuda_combine_pack(const fm_cuda_combine_pack_args *a, fm_stream stream);
 
-/* y[own row] (+)= what has come for it; the sum is complete before it meets y. */
+/* y[own row] (+)= sum over the slots received; the sum is complete before it is added to y. */
 typedef struct {
     fm_cuda_combine_shape shape;
     const float   *in;

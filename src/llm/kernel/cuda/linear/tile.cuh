@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense products of few rows of x: tile shapes, the ring of stages in shared memory, copies and stores.
+/* Dense products of few rows of x: tile shapes, the ring of stages in shared memory, copies and
+ * stores.
  *
  *     thread block = 16 * M16 rows of w  x  NT rows of x  x  all of k
  *
