@@ -19,8 +19,8 @@ typedef struct {
     double   bf16_rel_err; /* of `first`, or of `last` if that is listed and larger, in plain BF16
                             * arithmetic; -1: not listed */
     int      bf16_match;   /* argmax matches in plain BF16 arithmetic */
-    int32_t *route;        /* [n_route_layer][n_prompt+n_greedy-1][n_route] experts of each MoE layer;
-                            * NULL: not listed */
+    int32_t *route;        /* [n_route_layer][n_prompt+n_greedy-1][n_route] experts in each MoE
+                            * layer; NULL: not listed */
     int      n_route_layer, n_route;
 } fm_golden_case;
 

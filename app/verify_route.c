@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routing against golden data.  Where experts or groups nearly tie, rounding decides, and one other
- * choice changes every number behind it: so the golden choice is taken, and the router's own must be
- * one that rounding explains. */
+ * choice changes every number behind it: so the golden choice is taken, and the router's own must
+ * be one that rounding explains. */
 #include "llm/op/route_check.h"
 #include "verify.h"
 
-/* Scores of a router whose input is off by the roundings of BF16 layers; part of the larger score. */
+/* Scores of a router whose input is off by the roundings of BF16 layers; part of the larger score.
+ */
 static const float near = 0x1p-4f;
 
 static int is_same(const int32_t *a, const int32_t *b, int k)
@@ -40,16 +41,17 @@ static int moe_layers_before(const fm_model_config *c, int layer)
 
 static void end_op(fm_op_hook *h, fm_run *r, const fm_op_call *call)
 {
-    const fm_guide        *g = (const fm_guide *)h;
-    const fm_golden_case  *c = g->golden;
-    const fm_model_config *m = r->config;
+    const fm_guide        *g       = (const fm_guide *)h;
+    const fm_golden_case  *c       = g->golden;
+    const fm_model_config *m       = r->config;
     const int              n_token = c->n_prompt + c->n_greedy - 1, k = m->top_k;
     if (call->op != FM_OP_ROUTE || r->fault != FM_OK) return;
     const int32_t *layer = c->route + (size_t)moe_layers_before(m, call->layer) * n_token * k;
     for (int i = 0; i < r->batch->n_row; i++) {
         const int32_t     *want = layer + r->batch->pos[i] * k;
         int32_t           *own  = r->act.route.expert + i * k;
-        const fm_route_row x    = {m, r->act.score.data + (size_t)i * m->n_expert, call->weights, near};
+        const fm_route_row x    = {m, r->act.score.data + (size_t)i * m->n_expert, call->weights,
+                                   near};
         if (is_same(want, own, k)) continue;
         *(fm_route_is_possible(&x, want) ? &g->v->n_tied : &g->v->n_misrouted) += 1;
         take(&x, want, own, r->act.route.weight + i * k);
@@ -63,7 +65,4 @@ void fm_guide_on(fm_guide *g, fm_run *r, const fm_golden_case *c, fm_verify_case
     fm_run_add_hook(r, &g->hook);
 }
 
-void fm_guide_off(fm_guide *g, fm_run *r)
-{
-    fm_run_remove_hook(r, &g->hook);
-}
+void fm_guide_off(fm_guide *g, fm_run *r) { fm_run_remove_hook(r, &g->hook); }

@@ -18,10 +18,7 @@ static double seconds(fm_cost c, const fm_roof *l, double peak)
     return fmax(c.bytes / l->bandwidth, c.flops / peak);
 }
 
-double fm_cost_seconds(fm_cost c, const fm_roof *l)
-{
-    return seconds(c, l, l->bf16);
-}
+double fm_cost_seconds(fm_cost c, const fm_roof *l) { return seconds(c, l, l->bf16); }
 
 /* --- costs ------------------------------------------------------------------- */
 
@@ -52,7 +49,7 @@ double fm_experts_met(const fm_model_config *c, int rows)
 static fm_cost experts(const fm_roof *l, const fm_model_config *c, double rows, double size)
 {
     const double pairs = rows * c->top_k, weights = 3.0 * c->hidden * c->moe_inter;
-    const double each  = (double)c->hidden * (BF16 + F32) + 2.0 * c->moe_inter * BF16;
+    const double each = (double)c->hidden * (BF16 + F32) + 2.0 * c->moe_inter * BF16;
     return (fm_cost){.bytes = fm_experts_met(c, (int)rows) * weights * size +
                               (l->through_memory ? pairs * each : 0),
                      .flops = 2 * pairs * weights};
@@ -63,22 +60,17 @@ fm_cost fm_cost_experts(const fm_roof *l, const fm_model_config *c, int rows)
     return experts(l, c, rows, BF16);
 }
 
-static double rows_of(const fm_shape *s)
-{
-    return (double)s->n_seq * s->n_row;
-}
+static double rows_of(const fm_shape *s) { return (double)s->n_seq * s->n_row; }
 
 /* Keys that all rows see together. */
-static double keys_seen(const fm_shape *s)
-{
-    return rows_of(s) * (s->pos0 + (s->n_row + 1) / 2.0);
-}
+static double keys_seen(const fm_shape *s) { return rows_of(s) * (s->pos0 + (s->n_row + 1) / 2.0); }
 
 /* Products with k_up and v_up.  Absorbed: the query goes into the latent space and the answer
  * comes back.  Expanded: keys and values of every cached token are rebuilt. */
 static fm_cost change_of_space(const fm_roof *l, const fm_model_config *c, const fm_shape *s)
 {
-    const double H = c->n_head, each = c->nope + c->v_dim, up = H * each * c->kv_lora, T = rows_of(s);
+    const double H = c->n_head, each = c->nope + c->v_dim, up = H * each * c->kv_lora,
+                 T      = rows_of(s);
     const double tokens = (double)s->n_seq * (s->pos0 + s->n_row);
     if (!s->generated) {
         fm_cost x = product(l, tokens, H * each, c->kv_lora, BF16);
@@ -119,10 +111,7 @@ static void add(step *a, fm_op op, fm_cost c, double peak, int times)
 }
 
 /* Linear weights of a layer may be FP8; embedding, head, router and kv_b are always bf16. */
-static int is_fp8(const step *a)
-{
-    return a->c->fp8 && a->l->fp8 > 0;
-}
+static int is_fp8(const step *a) { return a->c->fp8 && a->l->fp8 > 0; }
 
 double fm_weight_bytes(const fm_model_config *c)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/cpu_measure.h"
+#include "bench/output.h"
 #include "bench/plot.h"
 #include "device/host_threads.h"
 
@@ -97,15 +98,6 @@ static fm_status measure_parts_of_model(const fm_measuring *m)
     return FM_OK;
 }
 
-static fm_status write_text(const char *path, const fm_str *text)
-{
-    FILE *f = fopen(path, "w");
-    if (!f) return fm_fail(FM_E_IO, "%s cannot be opened for writing", path);
-    const int failed = fwrite(text->text, 1, text->len, f) != text->len;
-    if (fclose(f) || failed) return fm_fail(FM_E_IO, "%s cannot be written", path);
-    return FM_OK;
-}
-
 static fm_status write_files(const fm_report *r, const arguments *a)
 {
     fm_str    svg = {0}, tables = {0};
@@ -113,8 +105,8 @@ static fm_status write_files(const fm_report *r, const arguments *a)
     fm_plot_report(r, &svg);
     fm_report_markdown(r, &tables);
     if (a->json) FM_GO(fm_report_json(r, a->json));
-    if (a->svg) FM_GO(write_text(a->svg, &svg));
-    if (a->markdown) FM_GO(write_text(a->markdown, &tables));
+    if (a->svg) FM_GO(fm_write_text(a->svg, &svg));
+    if (a->markdown) FM_GO(fm_write_text(a->markdown, &tables));
 out:
     fm_str_fini(&svg);
     fm_str_fini(&tables);

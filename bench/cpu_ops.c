@@ -78,7 +78,7 @@ fm_status fm_measure_gemm(const fm_measuring *m, fm_stand *s)
 {
     static const int size[] = {1024, 4096};
     const int        most_m = m->quick ? 1024 : 4096, most_k = 4096;
-    const int        gap   = s->run->act.h.apart - s->run->act.h.width; /* as rows lie in a pass */
+    const int        gap   = s->run->act.h.stride - s->run->act.h.width; /* as rows lie in a pass */
     const size_t     arena = (size_t)512 << 20, x = (size_t)most_m * (size_t)(most_k + gap) * 2;
     const size_t     all = arena + 3 * x; /* y is f32 */
     char            *p   = NULL;
@@ -139,7 +139,7 @@ void fm_measure_experts(const fm_measuring *m, fm_stand *s, const char *heading)
 {
     static const int rows[] = {1, 8, 32, 64, 256, 2048};
     if (!fm_wanted(m, "experts") || !s->config.n_expert) return;
-    fill_bf16(s->run->act.h.data, (size_t)s->limits.max_rows * (size_t)s->run->act.h.apart * 2,
+    fill_bf16(s->run->act.h.data, (size_t)s->limits.max_rows * (size_t)s->run->act.h.stride * 2,
               s->limits.n_thread);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const fm_shape shape = {.n_seq = rows[i], .n_row = 1, .generated = 1};
@@ -194,7 +194,7 @@ void fm_measure_attention(const fm_measuring *m, fm_stand *s)
     };
     if (!fm_wanted(m, "attention")) return;
     fm_stand_fill(s, 64, 1024);
-    fill_bf16(s->run->act.q.data, (size_t)s->limits.max_rows * (size_t)s->run->act.q.apart * 2,
+    fill_bf16(s->run->act.q.data, (size_t)s->limits.max_rows * (size_t)s->run->act.q.stride * 2,
               s->limits.n_thread);
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         if (!m->quick || shape[i].pos0 < 8192) measure_one_attention(m, s, &shape[i]);

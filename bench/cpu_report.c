@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <jansson.h>
+#include "bench/output.h"
 
 static void *room_for_one(void *list, int n, int *cap, size_t each)
 {
@@ -71,17 +70,11 @@ static void cpu_name(char *out, size_t cap)
     if (f) fclose(f);
 }
 
-static void today(char *out, size_t cap)
-{
-    const time_t now = time(NULL);
-    strftime(out, cap, "%Y-%m-%d", gmtime(&now));
-}
-
 static void describe(const fm_report *r, fm_str *out)
 {
     char cpu[128], date[16];
     cpu_name(cpu, sizeof cpu);
-    today(date, sizeof date);
+    fm_today(date);
     fm_str_printf(out, "%s, %d threads%s, %s, %s, commit %s", cpu, r->limits.n_thread,
                   r->pinned ? " on cores of their own" : "", fm_isa_name(r->limits.isa), date,
                   r->commit);
@@ -131,7 +124,7 @@ fm_status fm_report_json(const fm_report *r, const char *path)
     char    cpu[128], date[16];
     json_t *results = json_array(), *facts = json_object();
     cpu_name(cpu, sizeof cpu);
-    today(date, sizeof date);
+    fm_today(date);
     for (int i = 0; i < r->n; i++) json_array_append_new(results, result_json(&r->result[i]));
     for (int i = 0; i < r->n_fact; i++)
         json_object_set_new(facts, r->fact[i].name, json_real(r->fact[i].value));
@@ -140,8 +133,5 @@ fm_status fm_report_json(const fm_report *r, const char *path)
                   "commit", r->commit, "model", r->model, "isa", fm_isa_name(r->limits.isa),
                   "threads", r->limits.n_thread, "read_bytes_per_second", r->limits.read,
                   "peak_flop_per_second", r->limits.peak, "results", results, "facts", facts);
-    FM_BUG_UNLESS(all != NULL);
-    const int failed = json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    json_decref(all);
-    return failed ? fm_fail(FM_E_IO, "%s cannot be written", path) : FM_OK;
+    return fm_write_json(path, all);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's parts on a test stand: weights and a run without scheduler, queue
- * or text, so that single operations and single steps can be timed.
- *
- * Batches are made of sequences that are all alike; sequence i owns pages
- * [i*per, (i+1)*per) of the pool. */
+/* A model on the CPU without scheduler, queue or text, so that single operations and single steps
+ * can be timed: dummy weights, a run, and batches of bench/batch.h. */
 #ifndef FM_BENCH_CPU_STAND_H
 #define FM_BENCH_CPU_STAND_H
 
-#include "bench/bound.h"
+#include "bench/batch.h"
 #include "llm/op/run.h"
 
 typedef struct {
@@ -18,8 +15,7 @@ typedef struct {
     fm_comm         world;
     fm_run_limits   limits;
     fm_run         *run;
-    fm_batch        batch;
-    int32_t        *page; /* [n_page] their own numbers */
+    fm_bench_batch  batch;
 } fm_stand;
 
 /* Dummy weights of a built-in shape, with some of its config replaced (NULL: nothing).  The pool

@@ -90,7 +90,7 @@ static double step_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *out)
 {
     const double from = fm_now();
     stand_need(fm_gpu_stand_pass(s));
-    stand_need(fm_run_sample(s->run, &s->batch, draw, out));
+    stand_need(fm_run_sample(s->run, &s->batch.batch, draw, out));
     return (fm_now() - from) * 1e6;
 }
 
@@ -103,7 +103,7 @@ static double steps_ahead_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *o
     stand_marks_reset();
     for (int i = 0; i <= n; i++) {
         stand_need(fm_gpu_stand_pass(s));
-        stand_need(fm_run_choose(s->run, &s->batch, draw, &ticket[i % 2]));
+        stand_need(fm_run_choose(s->run, &s->batch.batch, draw, &ticket[i % 2]));
         stand_mark(fm_gpu_stream(s->run));
         if (i) stand_need(fm_run_chosen(s->run, ticket[(i - 1) % 2], out));
     }
@@ -117,7 +117,7 @@ static double steps_ahead_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *o
 static double replays_us(fm_gpu_stand *s, int n)
 {
     double         us[MAX_PASSES];
-    const fm_graph graph = fm_gpu_recorded(s->run, s->batch.n_row);
+    const fm_graph graph = fm_gpu_recorded(s->run, s->batch.batch.n_row);
     if (!graph) return 0;
     stand_marks_reset();
     stand_mark(fm_gpu_stream(s->run));

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/cuda/model_stand.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/rng.h"
 #include "device/cuda/device.h"
-#include "llm/load/config_read.h"
-#include "llm/load/model_path.h"
 #include "llm/model/model.h"
 #include "llm/op/cuda/cuda_internal.h" /* its stream, which nobody else has to know */
 #include "llm/op/cuda/weights.h"
@@ -27,50 +21,13 @@ static int pages_of_all(const fm_gpu_stand *s)
     return all > one ? all : one;
 }
 
-static fm_status read_shape(fm_gpu_stand *s, const char *shape, const char *json)
-{
-    const char *text = fm_builtin_config(shape);
-    if (!text) return fm_fail(FM_E_ARG, "\"%s\" is no built-in shape", shape);
-    FM_TRY(fm_config_parse(&s->config, text, strlen(text), shape, json));
-    return fm_source_open_dummy(&s->source, &s->config, 0);
-}
-
 static fm_status make_weights(fm_gpu_stand *s)
 {
     fm_source_types       types = {s->source, FM_BF16};
     const fm_weights_want want  = {
          .packing = FM_PACK_ROWS, .act = FM_BF16, .dtype_of = fm_source_dtype_of, .ctx = &types};
-    fm_slab count = {0};
-    FM_TRY(fm_weights_layout(&s->weights, &s->config, &want, &count));
-    fm_weights_fini(&s->weights);
-    s->weights    = (fm_weights){0};
-    s->slab_bytes = count.used;
-    FM_TRY(fm_cuda_alloc(&s->slab, s->slab_bytes, "weights"));
-    fm_slab place = {.base = s->slab, .size = s->slab_bytes};
-    FM_TRY(fm_weights_layout(&s->weights, &s->config, &want, &place));
+    FM_TRY(fm_bench_lay_out(&s->weights, &s->config, &want, fm_cuda_alloc, &s->slab, &s->slab_bytes));
     return fm_cuda_weights_fill(&s->weights, s->source, N_THREAD, 0);
-}
-
-static fm_status make_batch(fm_gpu_stand *s)
-{
-    const size_t rows = (size_t)s->limits.max_rows, pages = (size_t)s->limits.n_page;
-    s->batch.token = calloc(rows, sizeof(int32_t));
-    s->batch.pos   = calloc(rows, sizeof(int32_t));
-    s->batch.out   = calloc(rows, sizeof(int32_t));
-    s->batch.span  = calloc(rows, sizeof(fm_span));
-    s->page        = calloc(pages, sizeof *s->page);
-    if (!s->batch.token || !s->batch.pos || !s->batch.out || !s->batch.span || !s->page)
-        return fm_fail(FM_E_OOM, "batch");
-    for (size_t i = 0; i < rows; i++)
-        s->batch.token[i] = (int32_t)(fm_rng_u32(3, i) % (uint32_t)s->config.vocab);
-    for (size_t i = 0; i < pages; i++) s->page[i] = (int32_t)i;
-    for (size_t i = pages; i-- > 1;) {
-        const size_t  j    = fm_rng_u32(5, i) % (i + 1);
-        const int32_t that = s->page[i];
-        s->page[i]         = s->page[j];
-        s->page[j]         = that;
-    }
-    return FM_OK;
 }
 
 static fm_status open_all(fm_gpu_stand *s, const char *shape, const char *json,
@@ -79,7 +36,8 @@ static fm_status open_all(fm_gpu_stand *s, const char *shape, const char *json,
     fm_cuda_device gpu;
     s->sizes = *sizes;
     FM_TRY(fm_cuda_open(&gpu, 0));
-    FM_TRY(read_shape(s, shape, json));
+    FM_TRY(fm_bench_read_shape(&s->config, shape, json));
+    FM_TRY(fm_source_open_dummy(&s->source, &s->config, 0));
     s->limits = (fm_run_limits){.max_rows    = sizes->prompt,
                                 .max_out     = sizes->batch,
                                 .max_context = sizes->prompt,
@@ -87,7 +45,7 @@ static fm_status open_all(fm_gpu_stand *s, const char *shape, const char *json,
                                 .n_page      = pages_of_all(s),
                                 .n_thread    = N_THREAD,
                                 .n_lane      = 1};
-    FM_TRY(make_batch(s));
+    FM_TRY(fm_bench_batch_make(&s->batch, &s->limits, s->config.vocab, 1));
     return make_weights(s);
 }
 
@@ -106,40 +64,20 @@ void fm_gpu_stand_close(fm_gpu_stand *s)
     fm_weights_fini(&s->weights);
     fm_source_close(s->source);
     fm_cuda_free(s->slab);
-    free(s->batch.token);
-    free(s->batch.pos);
-    free(s->batch.out);
-    free(s->batch.span);
-    free(s->page);
+    fm_bench_batch_free(&s->batch);
     *s = (fm_gpu_stand){0};
 }
 
 /* --- passes --------------------------------------------------------------- */
 
-/* Sequence `first` of the pool is the batch's first. */
-static void shape_from(fm_gpu_stand *s, const fm_shape *shape, int first)
+void fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape)
 {
-    fm_batch *b   = &s->batch;
-    const int per = pages_of(s, shape->pos0 + shape->n_row), T = shape->n_seq * shape->n_row;
-    FM_BUG_UNLESS(T <= s->limits.max_rows && per * (first + shape->n_seq) <= s->limits.n_page);
-    for (int i = 0; i < T; i++) b->pos[i] = shape->pos0 + i % shape->n_row;
-    for (int i = 0; i < shape->n_seq; i++)
-        b->span[i] = (fm_span){.row0  = i * shape->n_row,
-                               .n_row = shape->n_row,
-                               .pos0  = shape->pos0,
-                               .form  = shape->generated ? FM_FORM_GENERATED : FM_FORM_PROMPT,
-                               .page  = s->page + (first + i) * per};
-    for (int i = 0; i < shape->n_out; i++) b->out[i] = T - shape->n_out + i;
-    b->n_row  = T;
-    b->n_span = shape->n_seq;
-    b->n_out  = shape->n_out;
+    fm_bench_batch_shape(&s->batch, &s->limits, shape, 0);
 }
-
-void fm_gpu_stand_shape(fm_gpu_stand *s, const fm_shape *shape) { shape_from(s, shape, 0); }
 
 fm_status fm_gpu_stand_pass(fm_gpu_stand *s)
 {
-    fm_run_start(s->run, &s->batch);
+    fm_run_start(s->run, &s->batch.batch);
     fm_model_deepseek.forward(s->run);
     return fm_run_finish(s->run);
 }
@@ -149,7 +87,7 @@ fm_status fm_gpu_stand_pass(fm_gpu_stand *s)
 static fm_status fill_pass(fm_gpu_stand *s)
 {
     fm_run *r = s->run;
-    fm_run_start(r, &s->batch);
+    fm_run_start(r, &s->batch.batch);
     fm_embed(r, r->act.x, s->weights.embed);
     for (int l = 0; l < s->weights.n_layer; l++) {
         const fm_attn_weights *w = &s->weights.layer[l].attn;
@@ -168,7 +106,7 @@ static fm_status fill_cache(fm_gpu_stand *s)
     for (int first = 0, n; first < s->sizes.batch; first += n) {
         n                    = s->sizes.batch - first < fit ? s->sizes.batch - first : fit;
         const fm_shape shape = {.n_seq = n, .n_row = each};
-        shape_from(s, &shape, first);
+        fm_bench_batch_shape(&s->batch, &s->limits, &shape, first);
         FM_TRY(fill_pass(s));
     }
     return FM_OK;

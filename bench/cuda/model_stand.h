@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole model on the GPU without scheduler, queue or text: dummy weights, a
- * run, and batches of sequences that are all alike; sequence i owns pages
- * [i*per, (i+1)*per) of the pool. */
+/* A whole model on the GPU without scheduler, queue or text: dummy weights, a run, and batches of
+ * bench/batch.h. */
 #ifndef FM_BENCH_CUDA_MODEL_STAND_H
 #define FM_BENCH_CUDA_MODEL_STAND_H
 
-#include "bench/bound.h"
+#include "bench/batch.h"
 #include "device/cuda/graph.h"
 #include "device/cuda/stream.h"
-#include "llm/load/source.h"
 #include "llm/op/cuda/cuda.h"
 
 typedef struct {
@@ -28,8 +26,7 @@ typedef struct {
     size_t          slab_bytes;
     fm_run_limits   limits;
     fm_run         *run;
-    fm_batch        batch;
-    int32_t        *page; /* [n_page] a pool that has been in use: no order */
+    fm_bench_batch  batch;
 } fm_gpu_stand;
 
 /* Dummy weights of a built-in shape, its config changed by `json` (NULL: not). */

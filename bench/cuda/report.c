@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/cuda/report.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "bench/output.h"
 
 double fm_gpu_percent(const fm_gpu_result *x) { return x->us > 0 ? 100 * x->bound_us / x->us : 0; }
 
@@ -111,78 +111,68 @@ static json_t *result_json(const fm_gpu_result *x)
     return o;
 }
 
-static void today(char *out, size_t cap)
-{
-    const time_t now = time(NULL);
-    strftime(out, cap, "%Y-%m-%d", gmtime(&now));
-}
-
 fm_status fm_gpu_report_json(const fm_gpu_report *r, const char *path)
 {
     json_t *list = json_array();
     char    date[16];
-    today(date, sizeof date);
+    fm_today(date);
     for (int i = 0; i < r->n; i++) json_array_append_new(list, result_json(&r->result[i]));
     json_t *all = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:o}", "gpu", r->gpu, "date", date,
                             "commit", r->commit, "bytes_per_second", r->ceilings.bandwidth,
                             "bf16_flop_per_second", r->ceilings.bf16, "fp8_flop_per_second",
                             r->ceilings.fp8, "fault", r->fault, "results", list);
-    FM_BUG_UNLESS(all != NULL);
-    const int failed = json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    json_decref(all);
-    return failed ? fm_fail(FM_E_IO, "%s cannot be written", path) : FM_OK;
+    return fm_write_json(path, all);
 }
 
 /* --- tables ----------------------------------------------------------------- */
 
-static void write_cell(FILE *f, const char *format, double value)
+static void write_cell(fm_str *out, const char *format, double value)
 {
     if (value > 0)
-        fprintf(f, format, value);
+        fm_str_printf(out, format, value);
     else
-        fprintf(f, " – |");
+        fm_str_puts(out, " – |");
 }
 
-static void write_row(FILE *f, const fm_gpu_result *x)
+static void write_row(fm_str *out, const fm_gpu_result *x)
 {
-    fprintf(f, "| %s | %s |", x->name, x->shape);
+    fm_str_printf(out, "| %s | %s |", x->name, x->shape);
     if (x->unit[0]) {
-        fprintf(f, " | %.6g %s | | | | |\n", x->value, x->unit);
+        fm_str_printf(out, " | %.6g %s | | | | |\n", x->value, x->unit);
         return;
     }
-    write_cell(f, " %.0f |", x->T);
-    write_cell(f, " %.1f |", x->us);
-    write_cell(f, " %.0f |", x->bytes / x->us * 1e-3);
-    write_cell(f, " %.1f |", x->flop / x->us * 1e-6);
-    write_cell(f, " %.0f |", x->tokens / x->us * 1e6);
-    write_cell(f, " %.0f %% |", fm_gpu_percent(x));
-    fprintf(f, "\n");
+    write_cell(out, " %.0f |", x->T);
+    write_cell(out, " %.1f |", x->us);
+    write_cell(out, " %.0f |", x->bytes / x->us * 1e-3);
+    write_cell(out, " %.1f |", x->flop / x->us * 1e-6);
+    write_cell(out, " %.0f |", x->tokens / x->us * 1e6);
+    write_cell(out, " %.0f %% |", fm_gpu_percent(x));
+    fm_str_puts(out, "\n");
 }
 
-static void write_tables(FILE *f, const fm_gpu_report *r)
+static void write_tables(fm_str *out, const fm_gpu_report *r)
 {
     char date[16];
-    today(date, sizeof date);
-    fprintf(f,
-            "%s, %s, commit %s. Measured limits: %.0f GB/s, %.0f TFLOP/s in BF16, %.0f in FP8.\n",
-            r->gpu, date, r->commit, r->ceilings.bandwidth * 1e-9, r->ceilings.bf16 * 1e-12,
-            r->ceilings.fp8 * 1e-12);
+    fm_today(date);
+    fm_str_printf(out,
+                  "%s, %s, commit %s. Measured limits: %.0f GB/s, %.0f TFLOP/s in BF16, %.0f in FP8.\n",
+                  r->gpu, date, r->commit, r->ceilings.bandwidth * 1e-9, r->ceilings.bf16 * 1e-12,
+                  r->ceilings.fp8 * 1e-12);
     for (int i = 0; i < r->n; i++) {
         if (i == 0 || strcmp(r->result[i - 1].section, r->result[i].section) != 0)
-            fprintf(f,
-                    "\n| %s | shape | T | us | GB/s | TFLOP/s | tok/s | of limit |\n"
-                    "|---|---|---:|---:|---:|---:|---:|---:|\n",
-                    r->result[i].section);
-        write_row(f, &r->result[i]);
+            fm_str_printf(out,
+                          "\n| %s | shape | T | us | GB/s | TFLOP/s | tok/s | of limit |\n"
+                          "|---|---|---:|---:|---:|---:|---:|---:|\n",
+                          r->result[i].section);
+        write_row(out, &r->result[i]);
     }
 }
 
 fm_status fm_gpu_report_markdown(const fm_gpu_report *r, const char *path)
 {
-    FILE *f = fopen(path, "w");
-    if (!f) return fm_fail(FM_E_IO, "%s cannot be opened for writing", path);
-    write_tables(f, r);
-    const int failed = ferror(f);
-    if (fclose(f) || failed) return fm_fail(FM_E_IO, "%s cannot be written", path);
-    return FM_OK;
+    fm_str out = {0};
+    write_tables(&out, r);
+    const fm_status rc = fm_write_text(path, &out);
+    fm_str_fini(&out);
+    return rc;
 }

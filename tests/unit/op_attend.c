@@ -141,7 +141,7 @@ static void put_query(stand *s, int row, int text, int pos)
     for (int i = 0; i < q.width; i++) {
         const uint64_t at = (uint64_t)(pos * q.width + i);
         const float    x  = (float)(int32_t)fm_rng_u32(20 + (uint64_t)text, at) * 0x1p-29f;
-        const size_t   to = (size_t)row * (size_t)q.apart + (size_t)i;
+        const size_t   to = (size_t)row * (size_t)q.stride + (size_t)i;
         if (s->weights.act == FM_F32) ((float *)q.data)[to] = x;
         else ((fm_bf16 *)q.data)[to] = fm_bf16_of_f32(x);
     }
@@ -168,7 +168,7 @@ static int attend(stand *s, int first, int n, fm_form form, float *o)
     fm_attend(r, r->act.o, r->act.q, 0, &s->weights.layer[0].attn);
     assert_int_equal(fm_run_finish(r), FM_OK);
     for (int i = 0; i < rows * HEADS * V_DIM; i++) {
-        const int at = i / (HEADS * V_DIM) * r->act.o.apart + i % (HEADS * V_DIM);
+        const int at = i / (HEADS * V_DIM) * r->act.o.stride + i % (HEADS * V_DIM);
         o[i] = s->weights.act == FM_F32 ? ((const float *)r->act.o.data)[at]
                                         : fm_f32_of_bf16(((const fm_bf16 *)r->act.o.data)[at]);
     }

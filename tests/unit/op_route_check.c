@@ -11,12 +11,12 @@
 
 enum { E = 12 };
 
-static const fm_model_config plain   = {.n_expert = E, .top_k = 3, .n_group = 1, .top_group = 1,
-                                        .route = FM_ROUTE_GREEDY};
-static const fm_model_config grouped = {.n_expert = E, .top_k = 3, .n_group = 4, .top_group = 2,
-                                        .route = FM_ROUTE_GROUP_LIMITED};
-static const fm_model_config v3      = {.n_expert = E, .top_k = 3, .n_group = 4, .top_group = 2,
-                                        .route = FM_ROUTE_NOAUX_TC};
+static const fm_model_config plain = {
+    .n_expert = E, .top_k = 3, .n_group = 1, .top_group = 1, .route = FM_ROUTE_GREEDY};
+static const fm_model_config grouped = {
+    .n_expert = E, .top_k = 3, .n_group = 4, .top_group = 2, .route = FM_ROUTE_GROUP_LIMITED};
+static const fm_model_config v3 = {
+    .n_expert = E, .top_k = 3, .n_group = 4, .top_group = 2, .route = FM_ROUTE_NOAUX_TC};
 
 static int possible(const fm_model_config *c, const float *p, int a, int b, int d)
 {
@@ -43,13 +43,13 @@ static void groups_by_their_best(void **state)
     /* groups of 3: best .9 | .6 | .603 | .2 */
     static const float p[E] = {.9f, .1f, .1f, .6f, .5f, .1f, .603f, .1f, .05f, .2f, .2f, .2f};
     (void)state;
-    assert_true(possible(&grouped, p, 0, 6, 7));  /* groups 0 and 2 */
-    assert_true(possible(&grouped, p, 0, 3, 4));  /* groups 0 and 1: they nearly tie with 2 */
-    assert_true(possible(&grouped, p, 0, 6, 1));  /* 1, 2, 7 tie within the groups */
-    assert_false(possible(&grouped, p, 0, 6, 8)); /* 8 is worse than those */
+    assert_true(possible(&grouped, p, 0, 6, 7));   /* groups 0 and 2 */
+    assert_true(possible(&grouped, p, 0, 3, 4));   /* groups 0 and 1: they nearly tie with 2 */
+    assert_true(possible(&grouped, p, 0, 6, 1));   /* 1, 2, 7 tie within the groups */
+    assert_false(possible(&grouped, p, 0, 6, 8));  /* 8 is worse than those */
     assert_false(possible(&grouped, p, 0, 9, 10)); /* group 3 is clearly out */
-    assert_false(possible(&grouped, p, 6, 3, 4)); /* group 0 is clearly in, and its 0 the best */
-    assert_false(possible(&grouped, p, 0, 3, 5)); /* the right groups, but 4 is left out */
+    assert_false(possible(&grouped, p, 6, 3, 4));  /* group 0 is clearly in, and its 0 the best */
+    assert_false(possible(&grouped, p, 0, 3, 5));  /* the right groups, but 4 is left out */
 }
 
 static void groups_by_their_best_two(void **state)

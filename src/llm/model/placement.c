@@ -9,9 +9,9 @@
 /* One block: the record, copies, then the lists of numbers. */
 static fm_placement *allocate(int n_expert, int n_set, int n_all)
 {
-    const size_t all = (size_t)n_all, E = (size_t)n_expert, sets = (size_t)n_set;
-    fm_placement *p = calloc(1, sizeof *p + all * sizeof *p->copy +
-                                    (E + 1 + sets + 1 + all) * sizeof(int32_t));
+    const size_t  all = (size_t)n_all, E = (size_t)n_expert, sets = (size_t)n_set;
+    fm_placement *p =
+        calloc(1, sizeof *p + all * sizeof *p->copy + (E + 1 + sets + 1 + all) * sizeof(int32_t));
     if (!p) return NULL;
     p->n_expert = n_expert;
     p->n_set    = n_set;
@@ -71,8 +71,10 @@ fm_status fm_placement_create(fm_placement **out, int n_expert, int n_set, const
     list_slots(p, n_slot, expert);
     list_copies(p);
     const fm_status rc = check(p);
-    if (rc == FM_OK) *out = p;
-    else free(p);
+    if (rc == FM_OK)
+        *out = p;
+    else
+        free(p);
     return rc;
 }
 
@@ -89,7 +91,4 @@ fm_status fm_placement_create_even(fm_placement **out, int n_expert, int n_set)
     return rc;
 }
 
-void fm_placement_destroy(fm_placement *p)
-{
-    free(p);
-}
+void fm_placement_destroy(fm_placement *p) { free(p); }

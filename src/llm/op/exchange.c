@@ -10,12 +10,9 @@ static int is_place(const fm_comm *group, fm_share s)
 
 /* Rank 0 has the logits of pass p - n_lane when it starts pass p.  It may wait
  * for the next stage to take pass p - 1, that one for the stage behind it to take
- * p - 3, and so on; the last may wait for rank 0 to take logits FM_LOGIT_LANES
+ * p - 3, and so on; the last may wait for rank 0 to take logits FM_LOGITS_IN_FLIGHT
  * passes before.  These must be among those it has. */
-static int most_lanes(int n_stage)
-{
-    return 2 * (n_stage - 1) + FM_LOGIT_LANES;
-}
+static int most_in_flight(int n_stage) { return 2 * (n_stage - 1) + FM_LOGITS_IN_FLIGHT; }
 
 fm_status fm__check_ranks(const fm_run *r)
 {
@@ -29,9 +26,9 @@ fm_status fm__check_ranks(const fm_run *r)
                   k->stage->n_rank == s->expert.n * s->channel.n);
     FM_BUG_UNLESS(k->replica->rank % k->stage->n_rank == k->stage->rank);
     const int n_stage = k->replica->n_rank / k->stage->n_rank;
-    if (r->limits.n_lane > most_lanes(n_stage))
+    if (r->limits.n_lane > most_in_flight(n_stage))
         return fm_fail(FM_E_ARG, "%d passes in flight; %d stages carry at most %d",
-                       r->limits.n_lane, n_stage, most_lanes(n_stage));
+                       r->limits.n_lane, n_stage, most_in_flight(n_stage));
     return FM_OK;
 }
 
@@ -45,7 +42,8 @@ static void put_columns(float *rows, int V, fm_range col, const float *from, int
 }
 
 /* Words `col` of n_row rows from one rank; received in place where they lie in one piece. */
-static fm_status take_words(fm_run *r, float *rows, float *arrived, int n_row, fm_range col, int from)
+static fm_status take_words(fm_run *r, float *rows, float *arrived, int n_row, fm_range col,
+                            int from)
 {
     const int    V = r->config->vocab, n = fm_range_len(col);
     const size_t bytes = (size_t)n_row * (size_t)n * sizeof(float);
@@ -56,7 +54,8 @@ static fm_status take_words(fm_run *r, float *rows, float *arrived, int n_row, f
     return FM_OK;
 }
 
-fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arrived, const float *own)
+fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arrived,
+                          const float *own)
 {
     const fm_shard  *s     = &r->weights->shard;
     const int        V     = r->config->vocab;
@@ -67,8 +66,10 @@ fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arri
         for (int a = 0; a < s->attn.n; a++, from++) {
             const fm_range col = fm__part(words, a);
             if (n == 0 || fm_range_len(col) == 0) continue;
-            if (from == r->ranks.replica->rank) put_columns(rows, V, col, own, n);
-            else FM_TRY(take_words(r, rows, arrived, n, col, from));
+            if (from == r->ranks.replica->rank)
+                put_columns(rows, V, col, own, n);
+            else
+                FM_TRY(take_words(r, rows, arrived, n, col, from));
         }
         rows += (size_t)n * (size_t)V;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a stage exchange, as far as it does not depend on the back end: which columns,
- * words and answers of experts belong to whom, and logits on their way to rank 0. */
+ * words and experts' outputs belong to whom, and logits on their way to rank 0. */
 #ifndef FM_LLM_OP_EXCHANGE_H
 #define FM_LLM_OP_EXCHANGE_H
 
@@ -11,7 +11,8 @@ typedef struct {
     int n_part, n, unit, width;
 } fm_columns;
 
-/* Outputs of a product (or words), heads, and channels of an FFN, divided among the ranks of `by`. */
+/* Outputs of a product (or words), heads, and channels of an FFN, divided among the ranks of `by`.
+ */
 static inline fm_columns fm__outputs_by(fm_share by, int n)
 {
     return (fm_columns){by.n, n, FM_SHARD_OUTPUTS, 1};
@@ -70,29 +71,30 @@ static inline int fm__rows_of_all(const fm_run *r)
     return n;
 }
 
-/* How the experts' answers get to the ranks that have the rows. */
+/* Combine: how the experts' outputs get back to the ranks that own the rows. */
 typedef enum {
-    FM_ANSWERS_STAY,     /* every rank has computed what it needs */
-    FM_ANSWERS_AS_ROWS,  /* all experts are in one set of ranks: sums over the slots are sent */
-    FM_ANSWERS_AS_PAIRS, /* the slots of a row are in several sets: each answer is sent */
-} fm_answers;
+    FM_COMBINE_HERE,  /* every rank has computed what it needs */
+    FM_COMBINE_ROWS,  /* all experts are in one set of ranks: sums over the slots are sent */
+    FM_COMBINE_PAIRS, /* the slots of a row are in several sets: each output is sent */
+} fm_combine;
 
-static inline fm_answers fm__answers_of(const fm_shard *s)
+static inline fm_combine fm__combine_of(const fm_shard *s)
 {
-    if (s->expert.n > 1) return FM_ANSWERS_AS_PAIRS;
-    return s->group.n > 1 ? FM_ANSWERS_AS_ROWS : FM_ANSWERS_STAY;
+    if (s->expert.n > 1) return FM_COMBINE_PAIRS;
+    return s->group.n > 1 ? FM_COMBINE_ROWS : FM_COMBINE_HERE;
 }
 
-/* Columns of the answers that rank `channel` of a set computes and rank `attn` of a group wants. */
-static inline fm_range fm__answer_columns(const fm_shard *s, int hidden, int channel, int attn)
+/* Columns of the experts' outputs that rank `channel` of a set computes and rank `attn` of a group
+ * wants. */
+static inline fm_range fm__combine_columns(const fm_shard *s, int hidden, int channel, int attn)
 {
     return fm__overlap(fm__part(fm__outputs_by(s->channel, hidden), channel),
                        fm__part(fm__outputs_by(s->attn, hidden), attn));
 }
 
 enum {
-    FM_LOGIT_LANES = 2, /* passes whose logits are on their way to rank 0 at once, at most */
-    FM_TAG_LOGITS  = 2, /* of messages between stages */
+    FM_LOGITS_IN_FLIGHT = 2, /* passes whose logits are on their way to rank 0 at once, at most */
+    FM_TAG_LOGITS       = 2, /* of messages between stages */
 };
 
 /* Logits of a pass from the ranks of the last stage, in order: rows [outs of all groups, V].  `own`

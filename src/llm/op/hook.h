@@ -40,7 +40,7 @@ typedef enum {
 #define X(id, name) FM_OP_##id,
     FM_OP_MAP(X)
 #undef X
-    FM_N_OP
+        FM_N_OP
 } fm_op;
 
 const char *fm_op_name(fm_op op);
@@ -58,7 +58,7 @@ typedef struct {
 typedef struct fm_op_hook {
     void (*begin)(struct fm_op_hook *h, struct fm_run *r, const fm_op_call *c); /* or NULL */
     void (*end)(struct fm_op_hook *h, struct fm_run *r, const fm_op_call *c);   /* or NULL */
-    struct fm_op_hook *next; /* the run's */
+    struct fm_op_hook *next;                                                    /* the run's */
 } fm_op_hook;
 
 #endif

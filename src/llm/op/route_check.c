@@ -25,8 +25,10 @@ static float group_score(const fm_route_row *x, int group)
     float     first = -INFINITY, second = -INFINITY;
     for (int e = group * per; e < (group + 1) * per; e++) {
         const float s = fm_route_score(x, e);
-        if (s > first) second = first, first = s;
-        else if (s > second) second = s;
+        if (s > first)
+            second = first, first = s;
+        else if (s > second)
+            second = s;
     }
     return x->config->route == FM_ROUTE_NOAUX_TC ? first + second : first;
 }
@@ -35,7 +37,7 @@ typedef enum { OUT, MAYBE, IN } membership; /* of a group among the top_group be
 
 static membership membership_of(const fm_route_row *x, int group)
 {
-    const float own  = group_score(x, group);
+    const float own      = group_score(x, group);
     int         n_better = 0, n_rival = 0; /* rivals: better, or nearly as good */
     if (n_group(x->config) == 1) return IN;
     for (int g = 0; g < n_group(x->config); g++) {
@@ -62,7 +64,8 @@ static int has_one_of(const int32_t *expert, int n, int group, int per)
 }
 
 /* No expert of this group is left out that is clearly better than the worst one chosen. */
-static int misses_none(const fm_route_row *x, const int32_t *expert, int group, int per, float worst)
+static int misses_none(const fm_route_row *x, const int32_t *expert, int group, int per,
+                       float worst)
 {
     for (int e = group * per; e < (group + 1) * per; e++)
         if (is_clearly_larger(x, fm_route_score(x, e), worst) &&
@@ -73,8 +76,8 @@ static int misses_none(const fm_route_row *x, const int32_t *expert, int group, 
 
 int fm_route_is_possible(const fm_route_row *x, const int32_t *expert)
 {
-    const fm_model_config *c   = x->config;
-    const int              per = c->n_expert / n_group(c);
+    const fm_model_config *c     = x->config;
+    const int              per   = c->n_expert / n_group(c);
     float                  worst = INFINITY;
     for (int i = 0; i < c->top_k; i++) {
         if (expert[i] < 0 || expert[i] >= c->n_expert || contains(expert, i, expert[i])) return 0;

@@ -6,7 +6,7 @@
  * model/.
  *
  * The ranks of a stage run the same ops in the same order, whatever rows they
- * have; an op is where they meet.
+ * have; data is exchanged in ops alone.
  *
  * Two levels of dispatch, no more: fm_ops here (cpu, cuda, shadow), and inside
  * a back end the kernel families.
@@ -61,7 +61,7 @@ typedef struct {
 typedef struct {
     void *data;
     int   width;
-    int   apart; /* elements from row to row: the width or more */
+    int   stride; /* elements from row to row: the width, or more where rows are padded */
 } fm_act; /* type weights->act */
 typedef struct {
     float *data;
@@ -122,7 +122,7 @@ typedef struct {
     void (*experts)(fm_run *r, fm_f32s y, fm_act h, fm_routing route, const fm_mlp_weights *expert,
                     int accumulate);
 
-    /* Ranks meet.  With groups of one, the first three cost nothing. */
+    /* Exchanges with other ranks.  With groups of one, the first three cost nothing. */
     void (*gather_act)(fm_run *r, fm_act all, fm_act mine); /* columns, over the attention group */
     void (*dispatch)(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route);
     void (*pass_on)(fm_run *r, fm_f32s x); /* to the next stage; goes on without waiting */

@@ -71,14 +71,14 @@ static void absorb_head(const wave *v, int head, float *tile)
     const fm_matrix       *up = &v->w->k_up_t[head];
     const size_t           es = b->act_bytes, at = (size_t)(head * (c->nope + c->rope)) * es;
     const size_t           used  = (size_t)(c->kv_lora + c->rope) * es;
-    const size_t           apart = (size_t)v->r->weights->n_head * (size_t)fm_kv_width(c);
+    const size_t           stride = (size_t)v->r->weights->n_head * (size_t)fm_kv_width(c);
     for (int i0 = 0; i0 < v->n; i0 += FM_TILE_ROWS) {
         const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = fm__act_at(b, v->q, v->row[i0 + i]) + at;
         for (int p = 0; p < fm__panels(up); p++) {
             fm__panel(b, tile, x, up, p, m);
-            fm_tile_store(q_latent(v, i0, head) + (size_t)p * FM_PANEL * es, b->act, apart, tile, m,
+            fm_tile_store(q_latent(v, i0, head) + (size_t)p * FM_PANEL * es, b->act, stride, tile, m,
                           FM_PANEL);
         }
         for (int i = 0; i < m; i++) {

@@ -105,7 +105,7 @@ static void gather_queries(const unit *u, const void **q, int row, int m)
     for (int i = 0; i < m; i++) {
         q[i] = fm__act_at(b, u->q, u->row0 + row + i) + (size_t)u->head * width;
         if (wide == width && !fm__moves_rows(b)) continue;
-        char *padded = (char *)u->t->query + (size_t)i * fm__row_apart(b, u->key_w);
+        char *padded = (char *)u->t->query + (size_t)i * fm__row_stride(b, u->key_w);
         memcpy(padded, q[i], width);
         memset(padded + width, 0, wide - width);
         q[i] = padded;
@@ -126,7 +126,7 @@ static void add_weighed(void *ctx, int from, int n)
                       w->tile + from * FM_PANEL, n);
 }
 
-/* Queries [row, row+m) of the unit meet one block of n keys. */
+/* Queries [row, row+m) of the unit against one block of n keys. */
 static void meet(const unit *u, int row, int m, int key0, int n)
 {
     const fm_cpu *b     = u->b;

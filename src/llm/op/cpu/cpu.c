@@ -20,8 +20,8 @@ static fm_routing carve_routing(fm_slab *s, size_t rows, int top_k)
 
 static fm_act carve_act(const fm_cpu *b, size_t rows, int n, int is_own, fm_slab *s)
 {
-    const int apart = fm__apart(b, n, is_own);
-    return (fm_act){fm_slab_take(s, rows * (size_t)apart * b->act_bytes), n, apart};
+    const int stride = fm__act_stride(b, n, is_own);
+    return (fm_act){fm_slab_take(s, rows * (size_t)stride * b->act_bytes), n, stride};
 }
 
 static void carve_acts(const fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
@@ -53,8 +53,8 @@ static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     fm_cpu_exchange     *x       = &b->exchange;
     const fm_columns channel = fm__channels_by(shard->attn, fm_shard_widest_mlp(shard, c));
     const size_t     rows    = (size_t)fm__min(lim->max_rows, FM_PASS_ROWS);
-    const size_t     apart   = (size_t)fm__apart(b, channel.n, shard->attn.n == 1);
-    const size_t     middle  = rows * apart * b->act_bytes;
+    const size_t     stride   = (size_t)fm__act_stride(b, channel.n, shard->attn.n == 1);
+    const size_t     middle  = rows * stride * b->act_bytes;
     x->mlp                   = fm__pieces_of(channel, b->act_bytes, s);
     x->mlp_room              = shard->attn.n > 1 ? fm_slab_take(s, middle) : NULL;
     b->mlp_middle            = fm_slab_take(s, middle);
@@ -88,7 +88,7 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
                    "scores and weights serve both forms");
     _Static_assert(FM_TILE_ROWS >= FM_PROMPT_KEYS, "a tile takes a block of keys");
     t->tile    = fm_slab_take(s, FM_TILE_ROWS * FM_PANEL * sizeof(float));
-    t->query   = fm_slab_take(s, FM_QUERY_TILE * fm__row_apart(b, (int)key_w));
+    t->query   = fm_slab_take(s, FM_QUERY_TILE * fm__row_stride(b, (int)key_w));
     t->key     = fm_slab_take(s, keys * key_w * es);
     t->value   = fm_slab_take(s, keys * value_w * es);
     t->k_panel = fm_slab_take(s, keys * key_w * es);
@@ -100,7 +100,7 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     t->max     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->sum     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->row     = fm_slab_take(s, (size_t)c->hidden * sizeof(float));
-    t->rows    = fm_slab_take(s, rows * fm__row_apart(b, c->hidden));
+    t->rows    = fm_slab_take(s, rows * fm__row_stride(b, c->hidden));
 }
 
 /* Everything but the KV; on a counting slab this is the plan. */

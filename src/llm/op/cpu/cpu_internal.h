@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the CPU back end share. */
+/* The CPU back end: its record (fm_cpu), sizes of tiles and passes, and inline helpers of its ops.
+ *
+ *     rows of x ──> tiles of up to 512 rows ──> panels of 32 outputs (kernel/gemm) ──> `done` stores */
 #ifndef FM_LLM_OP_CPU_CPU_INTERNAL_H
 #define FM_LLM_OP_CPU_CPU_INTERNAL_H
 
@@ -44,7 +46,7 @@ typedef struct {
 typedef struct {
     int32_t row;   /* of the pass */
     int32_t place; /* among the pairs of this rank's experts, by row and slot */
-    int32_t group; /* of ranks that wants the answer */
+    int32_t group; /* of ranks that owns the row */
 } fm_pair;
 
 /* A block of rows of one expert. */
@@ -68,7 +70,7 @@ typedef struct {
 
     void            *mlp_middle; /* FFN: [FM_PASS_ROWS, widest inter] act */
     void            *middle;     /* experts: [pairs of a pass, inter and maybe a line] act */
-    float           *pair_out;   /* [pairs of a pass, own columns] answers before the sum */
+    float           *pair_out;   /* [pairs of a pass, own columns] experts' outputs, before the sum over slots */
     fm_pair         *pair;       /* [pairs of a pass] by expert */
     int32_t         *count;      /* [own experts + 1] */
     fm_expert_block *block;
@@ -112,8 +114,9 @@ static inline int fm__even_block(int m, int most)
     return n_block < 2 ? most : (int)fm_round_up((size_t)((m + n_block - 1) / n_block), 16);
 }
 
-/* A row of k in a place of its own; the line between rows keeps them out of each other's sets. */
-static inline size_t fm__row_apart(const fm_cpu *b, int k)
+/* Bytes from row to row of k values, padded by a cache line so that strides do not map to the
+ * same cache sets. */
+static inline size_t fm__row_stride(const fm_cpu *b, int k)
 {
     return (size_t)k * b->act_bytes + 64;
 }
@@ -131,14 +134,14 @@ static inline fm_cpu *fm__cpu(fm_run *r)
 
 static inline char *fm__act_at(const fm_cpu *c, fm_act a, int row)
 {
-    return (char *)a.data + (size_t)row * (size_t)a.apart * c->act_bytes;
+    return (char *)a.data + (size_t)row * (size_t)a.stride * c->act_bytes;
 }
 
-/* Elements from row to row of n: in places of their own where that helps and nobody but this
- * rank reads them.  Ranks move rows without gaps. */
-static inline int fm__apart(const fm_cpu *b, int n, int is_own)
+/* Elements from row to row of n: padded where AMX gains by it and no other rank reads the rows,
+ * since ranks exchange rows without padding. */
+static inline int fm__act_stride(const fm_cpu *b, int n, int is_own)
 {
-    return is_own && fm__moves_rows(b) ? (int)(fm__row_apart(b, n) / b->act_bytes) : n;
+    return is_own && fm__moves_rows(b) ? (int)(fm__row_stride(b, n) / b->act_bytes) : n;
 }
 
 /* The cached token at position `pos` of a span's sequence. */
@@ -159,16 +162,15 @@ static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_
     return n <= 2 || bytes >= stretch / 2 ? 2 : fm__min(n, (int)(stretch / bytes));
 }
 
-/* Memory that is about to be written.  A tile's rows lie far apart and none of their
- * lines is in a cache: fetched one by one when the tile is stored, they take longer
- * than it takes AMX to compute it. */
+/* Prefetch for writing.  A tile's rows lie far apart and none of their cache lines is present:
+ * fetched one by one when the tile is stored, they take longer than AMX takes to compute it. */
 static inline void fm__expect(const void *p, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch((const char *)p + at, 1);
 }
 
-/* A result this large is out of the caches before anybody reads it.  Elsewhere than on
- * AMX a product takes so long that the way of its result does not matter. */
+/* A result larger than the caches is written by non-temporal stores; only AMX is fast enough for
+ * that to matter. */
 static inline int fm__is_far(const fm_cpu *b, size_t bytes)
 {
     return b->gemm->isa == FM_ISA_AMX && bytes > (size_t)4 << 20;
@@ -192,7 +194,7 @@ static inline void fm__panel(const fm_cpu *c, float *tile, const void *const *x,
                                    w->k);
 }
 
-/* The same; `done` hears of the rows. */
+/* As above; `done` is called for every few rows that are finished. */
 static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *const *x,
                                   const fm_matrix *w, int panel, int m, fm_rows_done *done,
                                   void *ctx)
@@ -273,7 +275,7 @@ int       fm__finish_gather(fm_run *r, fm_pieces *p, void *rows); /* to rows; 0:
 void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows);
 const void *fm__gather_words(fm_run *r, const void *table);
 void      fm__finish_dispatch(fm_run *r, fm_routing route_all);
-void      fm__await_lane(fm_run *r); /* act.logits may be written */
+void      fm__await_logits(fm_run *r); /* act.logits may be written */
 void      fm__poke(fm_run *r);       /* what is under way to other stages moves on */
 void      fm__cpu_gather_act(fm_run *r, fm_act all, fm_act mine);
 void      fm__cpu_gather_add(fm_run *r, fm_f32s x, fm_f32s y);

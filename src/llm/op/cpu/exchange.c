@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the ranks of a stage meet: columns gathered to rows, embeddings of
- * divided words, rows of all groups for the experts. */
+/* Exchanges of the ranks of a stage: all-gather of columns, embeddings of divided vocabularies, and
+ * the dispatch of rows to the ranks that have their experts. */
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/cpu_internal.h"
 

@@ -27,12 +27,12 @@ void fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const f
     fm_cpu_exchange     *x    = &b->exchange;
     const fm_share   me   = shard->attn;
     const size_t     T    = (size_t)lim->max_rows;
-    const int        n_o  = c->n_head * c->v_dim, wide = fm__apart(b, n_o, me.n == 1);
+    const int        n_o  = c->n_head * c->v_dim, wide = fm__act_stride(b, n_o, me.n == 1);
     const fm_columns head = fm__heads_by(me, c);
     const fm_columns out  = fm__outputs_by(me, c->hidden);
     a->o.width = fm_range_len(fm__part(head, me.index));
     a->y.width = fm_range_len(fm__part(out, me.index));
-    a->o.apart = me.n == 1 ? wide : a->o.width;
+    a->o.stride = me.n == 1 ? wide : a->o.width;
     a->o.data  = carve_pieces(&x->o, head, b->act_bytes, me, T, wide, s);
     a->y.data  = carve_pieces(&x->y, out, sizeof(float), me, T, c->hidden, s);
     a->o_all   = a->o;
@@ -57,5 +57,5 @@ void fm__exchange_fini(fm_cpu *b)
     end_job(&x->route_job);
     end_job(&x->rows_job);
     end_job(&x->pass_job);
-    for (int i = 0; i < FM_LOGIT_LANES; i++) end_job(&x->lane_job[i]);
+    for (int i = 0; i < FM_LOGITS_IN_FLIGHT; i++) end_job(&x->logit_job[i]);
 }

@@ -37,10 +37,10 @@ typedef struct {
 
     int32_t *word_at; /* [max_rows] where the gathered embedding of a row lies */
 
-    fm_answers    way;
+    fm_combine    way;
     fm_pieces     middle;
     char         *middle_room; /* [pairs, inter] act, as pieces */
-    float        *row_answer;  /* AS_ROWS: [pass rows, own columns] sums, by destination */
+    float        *row_sum;  /* AS_ROWS: [pass rows, own columns] sums, by destination */
     float        *received;    /* [own rows of a pass, k or 1, columns of y] by source */
     size_t       *send_bytes, *recv_bytes; /* [ranks of the stage] */
     size_t       *from;       /* [ranks of the stage] floats before its part of `received` */
@@ -51,9 +51,9 @@ typedef struct {
 
     fm_comm_job pass_job; /* to the next stage */
     float      *passed;   /* [max_rows, columns of y] what it sends */
-    fm_comm_job lane_job[FM_LOGIT_LANES];
-    float      *lane[FM_LOGIT_LANES]; /* [max_out, V'] act.logits of successive passes */
-    int         n_lane;               /* of these */
+    fm_comm_job logit_job[FM_LOGITS_IN_FLIGHT];
+    float      *room[FM_LOGITS_IN_FLIGHT]; /* [max_out, V'] act.logits of successive passes */
+    int         n_room;                   /* of these */
     unsigned    n_collected, n_taken;
     float      *gathered; /* rank 0: [limits.n_lane][max_out of all groups, V] */
     float      *arrived;  /* rank 0: [max_out, V'] of another rank */

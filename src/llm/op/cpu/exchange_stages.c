@@ -20,10 +20,10 @@ void fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_
     const size_t out = (size_t)lim->max_out, groups = (size_t)shard->group.n;
     const int    V    = fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
     const size_t most = (size_t)c->vocab / (size_t)shard->attn.n + 2 * FM_SHARD_OUTPUTS;
-    x->n_lane         = fm__min(lim->n_lane > 0 ? lim->n_lane : 1, FM_LOGIT_LANES);
-    for (int i = 0; is_end && i < x->n_lane; i++)
-        x->lane[i] = fm_slab_take(s, out * (size_t)V * sizeof(float));
-    a->logits = (fm_f32s){x->lane[0], V};
+    x->n_room         = fm__min(lim->n_lane > 0 ? lim->n_lane : 1, FM_LOGITS_IN_FLIGHT);
+    for (int i = 0; is_end && i < x->n_room; i++)
+        x->room[i] = fm_slab_take(s, out * (size_t)V * sizeof(float));
+    a->logits = (fm_f32s){x->room[0], V};
     if (!is_end)
         x->passed = fm_slab_take(s, (size_t)lim->max_rows * (size_t)a->y.width * sizeof(float));
     if (is_one || !is_first || shard->attn.index || shard->group.index) return;
@@ -42,7 +42,7 @@ void fm__poke(fm_run *r)
 {
     fm_cpu_exchange *x = &fm__cpu(r)->exchange;
     move(r, &x->pass_job);
-    for (int i = 0; i < FM_LOGIT_LANES; i++) move(r, &x->lane_job[i]);
+    for (int i = 0; i < FM_LOGITS_IN_FLIGHT; i++) move(r, &x->logit_job[i]);
 }
 
 static int end_send(fm_run *r, fm_comm_job *job)
@@ -86,35 +86,35 @@ void fm__cpu_receive(fm_run *r, fm_f32s x)
 
 /* --- logits ---------------------------------------------------------------- */
 
-void fm__await_lane(fm_run *r)
+void fm__await_logits(fm_run *r)
 {
     fm_cpu_exchange *e = &fm__cpu(r)->exchange;
-    end_send(r, &e->lane_job[e->n_collected % (unsigned)e->n_lane]);
+    end_send(r, &e->logit_job[e->n_collected % (unsigned)e->n_room]);
 }
 
-/* The next pass writes its logits beside these. */
+/* The next pass writes its logits to the other buffer while these are sent. */
 void fm__cpu_collect(fm_run *r, fm_f32s logits)
 {
     fm_cpu_exchange   *e     = &fm__cpu(r)->exchange;
-    const unsigned lane  = e->n_collected++ % (unsigned)e->n_lane;
+    const unsigned at    = e->n_collected++ % (unsigned)e->n_room;
     const size_t   bytes = (size_t)r->batch->n_out * (size_t)logits.width * sizeof(float);
-    r->act.logits.data   = e->lane[e->n_collected % (unsigned)e->n_lane];
+    r->act.logits.data   = e->room[e->n_collected % (unsigned)e->n_room];
     if (r->ranks.replica->rank && bytes)
-        fm__start_job(r, &e->lane_job[lane], r->ranks.replica,
+        fm__start_job(r, &e->logit_job[at], r->ranks.replica,
                       fm_call_send(logits.data, bytes, 0, FM_TAG_LOGITS));
 }
 
 fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all)
 {
     fm_cpu_exchange *e    = &fm__cpu(r)->exchange;
-    const size_t lane = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n *
+    const size_t each = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n *
                         (size_t)r->config->vocab;
     if (r->ranks.replica->n_rank == 1) {
-        *all = e->lane[e->n_taken++ % (unsigned)e->n_lane];
+        *all = e->room[e->n_taken++ % (unsigned)e->n_room];
         return FM_OK;
     }
-    float *rows = e->gathered + e->n_taken % (unsigned)r->limits.n_lane * lane;
-    FM_TRY(fm__take_logits(r, b, rows, e->arrived, e->lane[e->n_taken % (unsigned)e->n_lane]));
+    float *rows = e->gathered + e->n_taken % (unsigned)r->limits.n_lane * each;
+    FM_TRY(fm__take_logits(r, b, rows, e->arrived, e->room[e->n_taken % (unsigned)e->n_room]));
     e->n_taken++;
     *all = rows;
     return FM_OK;

@@ -6,11 +6,11 @@
  *     phase 2   pair_out[pair] = W2 middle[pair]                 unit: block x panel
  *     phase 3   y[row]       (+)= sum over slots, in slot order, of weight * pair_out
  *
- * A pair's answer does not depend on how many pairs its expert received.
+ * A pair's output does not depend on how many pairs its expert received.
  *
  * Ranks of a set divide channels and outputs of its experts and gather the
- * middle; the rows are those of all groups, and phase 2 writes the answers in
- * the order in which they travel (experts_answers.c). */
+ * middle; the rows are those of all groups, and phase 2 writes the outputs in
+ * the order in which they are sent (experts_combine.c). */
 #include <omp.h>
 
 #include "llm/op/cpu/experts_internal.h"
@@ -20,16 +20,16 @@ enum { TILE = 16 }; /* rows an AMX tile has */
 /* --- memory ---------------------------------------------------------------- */
 
 /* `rows`: of a pass, own ones and all. */
-static void carve_travel(fm_cpu_exchange *x, const fm_model_config *c, const fm_shard *shard,
+static void carve_combine(fm_cpu_exchange *x, const fm_model_config *c, const fm_shard *shard,
                          size_t own_rows, size_t rows, fm_slab *s)
 {
     const size_t n = (size_t)(shard->attn.n * shard->group.n), k = (size_t)c->top_k;
     const size_t D_mine = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const size_t D_want = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
-    const int    pairs  = x->way == FM_ANSWERS_AS_PAIRS;
+    const int    pairs  = x->way == FM_COMBINE_PAIRS;
     const size_t items  = pairs ? own_rows * k : own_rows;
     x->received   = fm_slab_take(s, items * D_want * sizeof(float));
-    x->row_answer = pairs ? NULL : fm_slab_take(s, rows * D_mine * sizeof(float));
+    x->row_sum = pairs ? NULL : fm_slab_take(s, rows * D_mine * sizeof(float));
     x->slot_item  = fm_slab_take(s, items * sizeof *x->slot_item);
     x->set_items  = fm_slab_take(s, (size_t)shard->expert.n * sizeof *x->set_items);
     x->send_bytes = fm_slab_take(s, n * sizeof *x->send_bytes);
@@ -39,10 +39,10 @@ static void carve_travel(fm_cpu_exchange *x, const fm_model_config *c, const fm_
 }
 
 /* Bytes between rows of the middle.  Ranks that divide its channels gather it without gaps. */
-static size_t middle_apart(const fm_cpu *b, const fm_shard *s, int inter)
+static size_t middle_stride(const fm_cpu *b, const fm_shard *s, int inter)
 {
     const int gaps = fm__moves_rows(b) && s->channel.n == 1;
-    return gaps ? fm__row_apart(b, inter) : (size_t)inter * b->act_bytes;
+    return gaps ? fm__row_stride(b, inter) : (size_t)inter * b->act_bytes;
 }
 
 void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
@@ -56,10 +56,10 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
     const size_t     pairs    = rows * (size_t)fm__min(c->top_k, E);
     const size_t     D        = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const fm_columns channel  = fm__channels_by(shard->channel, c->moe_inter);
-    const size_t     middle   = pairs * middle_apart(b, shard, c->moe_inter);
+    const size_t     middle   = pairs * middle_stride(b, shard, c->moe_inter);
     const size_t     block    = (size_t)fm__rows_at_once(b, c->hidden);
 
-    x->way         = fm__answers_of(shard);
+    x->way         = fm__combine_of(shard);
     x->middle      = fm__pieces_of(channel, b->act_bytes, s);
     x->middle_room = shard->channel.n > 1 ? fm_slab_take(s, middle) : NULL;
     x->first_item  = fm_slab_take(s, (groups + 1) * sizeof *x->first_item);
@@ -68,7 +68,7 @@ void fm__carve_experts(fm_cpu *b, const fm_model_config *c, const fm_shard *shar
     b->pair        = fm_slab_take(s, pairs * sizeof *b->pair);
     b->count       = fm_slab_take(s, ((size_t)E + 1) * sizeof *b->count);
     b->block       = fm_slab_take(s, (pairs / block + (size_t)E) * sizeof *b->block);
-    if (x->way != FM_ANSWERS_STAY) carve_travel(x, c, shard, own_rows, rows, s);
+    if (x->way != FM_COMBINE_HERE) carve_combine(x, c, shard, own_rows, rows, s);
 }
 
 /* --- pairs ----------------------------------------------------------------- */
@@ -114,13 +114,13 @@ static void count_pairs(fm_expert_pass *p)
     p->n_pair = b->count[E];
 }
 
-/* Counting sort of the pass's pairs by expert.  Where pairs travel, they do so
- * by group; otherwise all are one group's. */
+/* Counting sort of the pass's pairs by expert.  Where pairs are sent, they are sorted
+ * by group first; otherwise all are one group's. */
 static void sort_pairs(fm_expert_pass *p)
 {
     fm_cpu   *b       = p->b;
     const int k       = p->r->config->top_k;
-    const int n_group = b->exchange.way == FM_ANSWERS_AS_PAIRS ? p->r->weights->shard.group.n : 1;
+    const int n_group = b->exchange.way == FM_COMBINE_PAIRS ? p->r->weights->shard.group.n : 1;
     int32_t   place   = 0;
     count_pairs(p);
     for (int g = 0; g < n_group; g++) {
@@ -147,7 +147,7 @@ static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, cons
         x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
         if (!move) continue;
         x[i] = memcpy(to, x[i], bytes);
-        to += fm__row_apart(b, p->h.width);
+        to += fm__row_stride(b, p->h.width);
     }
 }
 
@@ -170,16 +170,16 @@ static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_r
 {
     const fm_cpu         *b = p->b;
     const fm_mlp_weights *w = &p->expert[k->expert];
-    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->gate_up.n / 2);
+    const size_t          stride = middle_stride(b, &p->r->weights->shard, w->gate_up.n / 2);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void           *x[FM_TILE_ROWS];
     expert_unit           u;
-    u.b = b, u.ld = apart / b->act_bytes;
+    u.b = b, u.ld = stride / b->act_bytes;
     u.out.bytes = FM_PANEL / 2 * b->act_bytes, u.out.m = k->n, u.out.far = 0;
     collect_rows(p, k, x);
     for (int i = panel.begin; i < panel.end; i++) {
-        char *to = out + (size_t)k->pair0 * apart + (size_t)i * u.out.bytes;
-        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * apart;
+        char *to = out + (size_t)k->pair0 * stride + (size_t)i * u.out.bytes;
+        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * stride;
         fm__panel_to(b, &u.out, tile, x, &w->gate_up, i, gate_rows, &u);
     }
 }
@@ -187,11 +187,11 @@ static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_r
 /* A panel of outputs goes to one rank of each group: both divide by 32. */
 static fm_range home_of(const fm_expert_pass *p, int panel)
 {
-    if (p->b->exchange.way != FM_ANSWERS_AS_PAIRS) return (fm_range){0, fm_range_len(p->col)};
+    if (p->b->exchange.way != FM_COMBINE_PAIRS) return (fm_range){0, fm_range_len(p->col)};
     return fm__wanted(p, fm__part_of(p->b->exchange.y.col, p->col.begin + panel * FM_PANEL));
 }
 
-static void put_answers(void *ctx, int from, int n)
+static void put_outputs(void *ctx, int from, int n)
 {
     const fm_outlet *o = ctx;
     fm__expect_rows(o, from + o->ahead, n);
@@ -206,18 +206,18 @@ static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int pan
     const fm_range        seg   = home_of(p, panel);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
-    const size_t          apart = middle_apart(b, &p->r->weights->shard, w->inter);
+    const size_t          stride = middle_stride(b, &p->r->weights->shard, w->inter);
     const void           *x[FM_TILE_ROWS];
     fm_outlet             o;
     o.bytes = FM_PANEL * sizeof(float), o.m = k->n, o.far = fm__is_far(b, all);
     for (int i = 0; i < k->n; i++) {
         const fm_pair q = b->pair[k->pair0 + i];
-        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * apart;
-        o.to[i] = fm__answer_at(b->pair_out, fm_range_len(p->col), first[q.group],
+        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * stride;
+        o.to[i] = fm__item_at(b->pair_out, fm_range_len(p->col), first[q.group],
                                 first[q.group + 1] - first[q.group], seg, q.place) +
                   panel * FM_PANEL - seg.begin;
     }
-    fm__panel_to(b, &o, tile, x, &w->down, panel, put_answers, &o);
+    fm__panel_to(b, &o, tile, x, &w->down, panel, put_outputs, &o);
 }
 
 static int meets_few_rows(const fm_expert_pass *p)
@@ -225,7 +225,7 @@ static int meets_few_rows(const fm_expert_pass *p)
     return p->n_pair <= TILE * p->n_block;
 }
 
-/* Panels of a unit: many where rows are moved for them, as long as everybody has
+/* Panels of a unit: many where rows are copied for them, as long as every thread has
  * several units. */
 static int panels_of_unit(const fm_expert_pass *p, const fm_matrix *w)
 {
@@ -290,7 +290,7 @@ static int gathered_middle(const fm_expert_pass *p)
 
 static void pass_among_ranks(const fm_expert_pass *p, fm_f32s y, int accumulate)
 {
-    const int stay = p->b->exchange.way == FM_ANSWERS_STAY;
+    const int stay = p->b->exchange.way == FM_COMBINE_HERE;
     if (!gathered_middle(p)) return;
 #pragma omp parallel num_threads(p->b->n_thread)
     {

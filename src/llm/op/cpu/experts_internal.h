@@ -31,7 +31,7 @@ fm_range fm__rows_in_pass(const fm_expert_pass *p, int group);
 /* Where column block `seg` (of the own columns) of an item lies that is one of
  * `n` for a group, the first of them being item `first`:
  *     for each group, for each of its ranks: [items, columns that rank wants] */
-static inline float *fm__answer_at(float *base, int width, int first, int n, fm_range seg, int item)
+static inline float *fm__item_at(float *base, int width, int first, int n, fm_range seg, int item)
 {
     return base + (size_t)first * (size_t)width + (size_t)n * (size_t)seg.begin +
            (size_t)(item - first) * (size_t)fm_range_len(seg);
@@ -41,12 +41,12 @@ static inline float *fm__answer_at(float *base, int width, int first, int n, fm_
 static inline fm_range fm__wanted(const fm_expert_pass *p, int a)
 {
     const fm_shard *s = &p->r->weights->shard;
-    const fm_range  w = fm__answer_columns(s, p->r->config->hidden, s->channel.index, a);
+    const fm_range  w = fm__combine_columns(s, p->r->config->hidden, s->channel.index, a);
     return (fm_range){w.begin - p->col.begin, w.end - p->col.begin};
 }
 
-/* experts_answers.c: y[row] (+)= sum over slots, in slot order, of weight *
- * answer; the first is called by all threads of a team */
+/* experts_combine.c: y[row] (+)= sum over slots, in slot order, of weight *
+ * output; the first is called by all threads of a team */
 void fm__sum_here(const fm_expert_pass *p, fm_f32s y, int accumulate);
 void fm__send_home(const fm_expert_pass *p, fm_f32s y, int accumulate);
 

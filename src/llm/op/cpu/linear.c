@@ -16,7 +16,7 @@ typedef enum { STORE_F32, STORE_ACT, SWIGLU_ACT } ending;
 /* Where a tile goes: row 0 of it, and the bytes of a row and between rows. */
 typedef struct {
     char  *at;
-    size_t bytes, apart;
+    size_t bytes, stride;
 } place;
 
 static place place_of(const product *p, ending e, void *y, int ld, int row, int panel)
@@ -31,13 +31,13 @@ static place place_of(const product *p, ending e, void *y, int ld, int row, int 
 static int goes_far(const product *p, ending e, place y)
 {
     const size_t whole = FM_PANEL * (e == STORE_F32 ? sizeof(float) : p->b->act_bytes);
-    return e != SWIGLU_ACT && y.bytes == whole && fm__is_far(p->b, (size_t)p->n_row * y.apart);
+    return e != SWIGLU_ACT && y.bytes == whole && fm__is_far(p->b, (size_t)p->n_row * y.stride);
 }
 
 typedef struct {
     const product *p;
     ending         e;
-    size_t         apart;
+    size_t         stride;
     fm_outlet      out;
 } unit;
 
@@ -48,7 +48,7 @@ static void put_rows(void *ctx, int from, int n)
     const fm_outlet *o  = &u->out;
     const float     *c  = o->tile + from * FM_PANEL;
     void *const     *to = o->to + from;
-    const size_t     ld = u->apart / b->act_bytes;
+    const size_t     ld = u->stride / b->act_bytes;
     const int        n_out = (int)(o->bytes / b->act_bytes);
     fm__expect_rows(o, from + o->ahead, n);
     if (u->e == STORE_F32) fm__put_f32(o, from, n);
@@ -64,11 +64,11 @@ static void one_unit(const product *p, ending e, void *y, int ld, int group, int
     const place to = place_of(p, e, y, ld, row, panel);
     const void *x[FM_TILE_ROWS];
     unit        u;
-    u.p = p, u.e = e, u.apart = to.apart;
+    u.p = p, u.e = e, u.stride = to.stride;
     u.out.bytes = to.bytes, u.out.m = m, u.out.far = goes_far(p, e, to);
     for (int i = 0; i < m; i++) {
         x[i]        = p->x + (size_t)(row + i) * p->x_row;
-        u.out.to[i] = to.at + (size_t)i * to.apart;
+        u.out.to[i] = to.at + (size_t)i * to.stride;
     }
     fm__panel_to(p->b, &u.out, tile, x, p->w, panel, put_rows, &u);
 }
@@ -101,7 +101,7 @@ static void multiply(const product *p, ending e, void *y, int ld)
 static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k);
-    return (product){b, fm__act_at(b, x, row0), (size_t)x.apart * b->act_bytes, n_row,
+    return (product){b, fm__act_at(b, x, row0), (size_t)x.stride * b->act_bytes, n_row,
                      fm__even_block(n_row, fm__rows_at_once(b, w->k)), w};
 }
 
@@ -114,7 +114,7 @@ void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int 
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
 {
     const product p = product_of(fm__cpu(r), x, w, 0, n_row);
-    multiply(&p, STORE_ACT, y.data, y.apart);
+    multiply(&p, STORE_ACT, y.data, y.stride);
 }
 
 static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, int row, int n)
@@ -130,7 +130,7 @@ static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, i
     x->mlp_weights     = w;
     x->mlp_y           = (fm_f32s){y.data + (size_t)row * (size_t)y.width, y.width};
     if (attn->n_rank > 1) own = fm__own_piece(&x->mlp, x->mlp_room, attn->rank, n);
-    multiply(&up, SWIGLU_ACT, own, fm__apart(b, cols, attn->n_rank == 1));
+    multiply(&up, SWIGLU_ACT, own, fm__act_stride(b, cols, attn->n_rank == 1));
     if (attn->n_rank > 1) fm__start_gather(r, &x->mlp, attn, own, n);
 }
 
@@ -142,7 +142,7 @@ void fm__finish_mlp(fm_run *r)
     if (!w) return;
     x->mlp_weights = NULL;
     if (r->ranks.attn->n_rank > 1 && !fm__finish_gather(r, &x->mlp, b->mlp_middle)) return;
-    const fm_act  mid  = {b->mlp_middle, w->inter, fm__apart(b, w->inter, r->ranks.attn->n_rank == 1)};
+    const fm_act  mid  = {b->mlp_middle, w->inter, fm__act_stride(b, w->inter, r->ranks.attn->n_rank == 1)};
     const product down = product_of(b, mid, &w->down, 0, x->mlp.n_row);
     multiply(&down, STORE_F32, x->mlp_y.data, x->mlp_y.width);
 }

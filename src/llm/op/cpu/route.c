@@ -13,7 +13,7 @@ enum { MAX_EXPERTS = 4096 };
 static float group_score(const float *choice, int n, fm_route_method method)
 {
     float first = -INFINITY, second = -INFINITY;
-    for (int i = 0; i < n; i++) { /* no branch: nobody can foresee which is larger */
+    for (int i = 0; i < n; i++) { /* branch-free: the comparison is unpredictable */
         const float lower = choice[i] > first ? first : choice[i];
         first             = choice[i] > first ? choice[i] : first;
         second            = lower > second ? lower : second;

@@ -115,7 +115,7 @@ void fm__cpu_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 void fm__cpu_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
     const row_args a = {.r = r, .b = fm__cpu(r), .x = x, .act = y, .w = w};
-    fm__await_lane(r); /* the product after this writes logits */
+    fm__await_logits(r); /* the product after this writes logits */
     each_row(gather_row, &a, r->batch->n_out, x.width);
 }
 

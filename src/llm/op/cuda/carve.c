@@ -113,7 +113,7 @@ static void carve_expanded(fm_cuda_run *g, const fm_model_config *c, size_t H,
     g->state_sum = fm_slab_take(s, T * H * 5 * sizeof(float));
 }
 
-/* A rank of a set has at most `own` answers of a row. */
+/* Slots of a row whose experts this rank can have, at most. */
 static size_t own_slots(const fm_model_config *c, const fm_shard *shard)
 {
     return (size_t)fm__cuda_least(c->top_k, fm_shard_n_expert(shard, c));
@@ -144,7 +144,7 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
     g->n_block = fm_slab_take(s, sizeof(int32_t));
 }
 
-/* --- what meets other ranks ------------------------------------------------ */
+/* --- buffers of exchanges -------------------------------------------------- */
 
 static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                         const fm_run_limits *lim, fm_slab *s)
@@ -164,7 +164,7 @@ static size_t copies(const fm_model_config *c, const fm_shard *shard)
     return (size_t)(shard->placement ? shard->placement->copy0[c->n_expert] : c->n_expert);
 }
 
-static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+static void carve_combine(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                          const fm_run_limits *lim, fm_slab *s)
 {
     fm_cuda_exchange *x   = &g->exchange;
@@ -175,16 +175,16 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     const size_t D_want  = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
     const size_t per     = (size_t)fm__cuda_least(c->top_k, fm_shard_most_experts(shard, c));
     size_t       in = own, out = all;
-    x->way = fm__answers_of(shard);
-    if (x->way == FM_ANSWERS_STAY) return;
-    if (x->way == FM_ANSWERS_AS_PAIRS) {
+    x->way = fm__combine_of(shard);
+    if (x->way == FM_COMBINE_HERE) return;
+    if (x->way == FM_COMBINE_PAIRS) {
         in  = fm__cuda_most(own * k, sets * fixed * per);
         out = all * fm__cuda_most(most, per);
     }
-    x->travel     = fm_slab_take(s, out * D_mine * sizeof(float));
+    x->sent     = fm_slab_take(s, out * D_mine * sizeof(float));
     x->received   = fm_slab_take(s, in * D_want * sizeof(float));
     x->most_bytes = fm__cuda_most(x->most_bytes, (out * D_mine + in * D_want) * sizeof(float));
-    if (x->way == FM_ANSWERS_AS_ROWS) return;
+    if (x->way == FM_COMBINE_ROWS) return;
     const size_t keys = (size_t)shard->group.n * sets;
     x->key            = fm_slab_take(s, all * k * sizeof *x->key);
     x->key_count      = fm_slab_take(s, keys * sizeof *x->key_count);
@@ -195,7 +195,7 @@ static void carve_travel(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     x->where.copy     = fm_slab_take(s, copies(c, shard) * sizeof *x->where.copy);
 }
 
-static size_t lanes(const fm_run_limits *lim)
+static size_t passes(const fm_run_limits *lim)
 {
     return lim->n_lane > 0 ? (size_t)lim->n_lane : 1;
 }
@@ -220,7 +220,7 @@ static void carve_logits(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     x->most_bytes           = fm__cuda_most(x->most_bytes, 2 * outs * sizeof(float));
     if (!is_one_stage(c, shard) || !is_rank0(shard)) return;
     if (ranks > 1) x->pieces = fm_slab_take(s, outs * sizeof(float));
-    if (ranks > 1 || lanes(lim) > 1) x->lane = fm_slab_take(s, lanes(lim) * outs * sizeof(float));
+    if (ranks > 1 || passes(lim) > 1) x->logits_room = fm_slab_take(s, passes(lim) * outs * sizeof(float));
 }
 
 void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
@@ -235,7 +235,7 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
     carve_absorbed(g, c, H, lim, s);
     carve_expanded(g, c, H, lim, s);
     carve_ffn(g, c, shard, lim, s);
-    carve_travel(g, c, shard, lim, s);
+    carve_combine(g, c, shard, lim, s);
     carve_logits(g, c, shard, lim, s);
     fm__cuda_carve_choice(&g->choose_there, outs, c->vocab, s);
     g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes((int)outs, c->vocab));
@@ -268,10 +268,10 @@ static void carve_stages(fm_cuda_exchange *x, const fm_model_config *c, const fm
     const size_t part = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
     const size_t most = V / (size_t)shard->attn.n + 2 * FM_SHARD_OUTPUTS;
     if (is_one_stage(c, shard)) return;
-    for (int i = 0; fm_shard_is_last(shard, c) && i < FM_LOGIT_LANES; i++)
-        x->lane_out[i] = fm_slab_take(s, out * part * sizeof(float));
+    for (int i = 0; fm_shard_is_last(shard, c) && i < FM_LOGITS_IN_FLIGHT; i++)
+        x->logits_out[i] = fm_slab_take(s, out * part * sizeof(float));
     if (!is_rank0(shard)) return;
-    x->gathered = fm_slab_take(s, lanes(lim) * out * (size_t)shard->group.n * V * sizeof(float));
+    x->gathered = fm_slab_take(s, passes(lim) * out * (size_t)shard->group.n * V * sizeof(float));
     x->arrived  = fm_slab_take(s, out * most * sizeof(float));
 }
 
@@ -285,7 +285,7 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
     }
     carve_counts(&g->exchange, shard, s);
     carve_stages(&g->exchange, c, shard, lim, s);
-    g->logits  = fm_slab_take(s, lanes(lim) * outs * (size_t)c->vocab * sizeof(float));
+    g->logits  = fm_slab_take(s, passes(lim) * outs * (size_t)c->vocab * sizeof(float));
     g->row_of  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
     g->edit_at = fm_slab_take(s, (size_t)c->vocab * sizeof(int32_t));
 }

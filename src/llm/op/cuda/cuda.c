@@ -34,7 +34,7 @@ static void destroy(fm_run *r)
     free(r);
 }
 
-/* Logits meet after the pass, so that a recorded one ends here. */
+/* Logits are gathered after the pass (fm__cuda_collect), so that a recorded pass ends here. */
 static void stay(fm_run *r, fm_f32s logits)
 {
     (void)r, (void)logits;

@@ -6,7 +6,7 @@
 
 #include "llm/op/run.h"
 
-/* How ranks meet, see comm/device_comm.h. */
+/* The transport between ranks, see comm/device_comm.h. */
 typedef enum { FM_MEET_BY_HOST, FM_MEET_BY_NCCL } fm_gpu_meeting;
 
 typedef struct {

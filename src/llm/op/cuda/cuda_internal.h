@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the GPU back end share.
+/* The GPU back end: its record (fm_cuda_run), what it remembers of the pass in flight, and the
+ * functions its files call of each other.
  *
- * Rows are taken in an order of the back end's own: generated rows first, then
- * the prompt spans.  Whoever made the batch sees nothing of it, since tokens go
- * in and logits come out by batch->out. */
+ * Rows are reordered when a pass begins: generated rows first, then the prompt spans.  The caller
+ * does not notice, since tokens go in and logits come out by batch->out. */
 #ifndef FM_LLM_OP_CUDA_CUDA_INTERNAL_H
 #define FM_LLM_OP_CUDA_CUDA_INTERNAL_H
 
@@ -91,7 +91,7 @@ typedef struct {
     int n_word;     /* and all do */
     fm_cuda_combine_args experts; /* wait for the sum that follows; y NULL: none do */
     fm_cuda_add_args sum;      /* waits for the norm that follows; x NULL: none does */
-    uint16_t        *unturned; /* queries that the next cache write rotates */
+    uint16_t        *unrotated; /* queries that the next cache write rotates */
 } fm_cuda_pass;
 
 /* A second stream; side.c. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the ranks of a stage meet: columns gathered to rows, embeddings of
- * divided words, rows of all groups for the experts. */
+/* Exchanges of the ranks of a stage: all-gather of columns, embeddings of divided vocabularies, and
+ * the dispatch of rows to the ranks that have their experts. */
 #include <sched.h>
 #include <string.h>
 
@@ -50,12 +50,12 @@ fm_status fm__cuda_meet(fm_run *r, const fm_run_cuda_options *o)
     return open_groups(r, o);
 }
 
-/* A group that fails here has broken, which says so to whoever closes it. */
+/* A failure here has broken the group, which its owner learns when closing it. */
 void fm__cuda_part(fm_run *r)
 {
     fm_cuda_exchange *x = &fm__gpu(r)->exchange;
-    for (int i = 0; i < FM_LOGIT_LANES; i++) {
-        fm_comm_job *job = &x->lane_job[i];
+    for (int i = 0; i < FM_LOGITS_IN_FLIGHT; i++) {
+        fm_comm_job *job = &x->logit_job[i];
         if (job->comm && !job->is_done && !job->comm->is_broken) (void)fm_comm_wait(job);
     }
     fm_device_comm_close(x->channel);
@@ -296,7 +296,7 @@ void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_con
     x->o          = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
     x->y          = fm__cuda_pieces(out, sizeof(float), fm_slab_take(s, y), me.index, T);
     a->o.data     = x->o.own;
-    a->o.width = a->o.apart = fm_range_len(fm__part(head, me.index));
+    a->o.width = a->o.stride = fm_range_len(fm__part(head, me.index));
     a->y          = (fm_f32s){(float *)x->y.own, fm_range_len(fm__part(out, me.index))};
     a->o_all      = a->o;
     x->most_bytes = fm__cuda_most((size_t)shard->group.n * y, o > y ? o : y);

@@ -4,7 +4,7 @@
  * Pieces are op/cpu/exchange_internal.h's: a rank computes its own where it
  * belongs for the most rows there can be, and the others' come to lie around it.
  *
- * The experts' answers travel as kernel/cuda/exchange/answers.h says.  The number of pairs
+ * The experts' outputs are sent as kernel/cuda/exchange/combine.h says.  The number of pairs
  * only the device knows: a padded step sends blocks of the most there can be, so
  * that it needs nothing from the host and can be recorded; another pass reads the
  * counts back once per layer. */
@@ -12,7 +12,7 @@
 #define FM_LLM_OP_CUDA_EXCHANGE_INTERNAL_H
 
 #include "comm/device_comm.h"
-#include "llm/kernel/cuda/exchange/answers.h"
+#include "llm/kernel/cuda/exchange/combine.h"
 #include "llm/op/exchange.h"
 
 typedef struct {
@@ -35,19 +35,19 @@ typedef struct {
     int32_t       *word_rows;  /* host [n_attn] what each rank contributes to them */
     int32_t       *rows_of;    /* host [n_group] rows of the pass in flight */
 
-    fm_answers         way;
-    float             *travel, *received;
+    fm_combine         way;
+    float             *sent, *received; /* of combine */
     fm_cuda_placement  where; /* experts lie */
     int32_t           *key, *key_count, *key_first, *key_place;
     int32_t           *own_slot; /* [rows of a pass, k] of experts this rank computes; else -1 */
     int32_t           *key_items; /* pinned [n_group * n_set] key_count, read back */
 
     float      *passed; /* [max_rows, columns of y] for the next stage */
-    float      *lane;   /* rank 0: [n_lane][max_out of all groups, V]; NULL: act.logits serves */
+    float      *logits_room;   /* rank 0: [n_lane][max_out of all groups, V]; NULL: act.logits serves */
     float      *pieces; /* rank 0: logits as they come from the ranks of the stage */
     unsigned    n_collected, n_taken;
-    fm_comm_job lane_job[FM_LOGIT_LANES];
-    float      *lane_out[FM_LOGIT_LANES]; /* last of several stages: pinned [max_out, V'] */
+    fm_comm_job logit_job[FM_LOGITS_IN_FLIGHT];
+    float      *logits_out[FM_LOGITS_IN_FLIGHT]; /* last of several stages: pinned [max_out, V'] */
     float      *gathered;                 /* their rank 0: host [n_lane][max_out of all groups, V] */
     float      *arrived;                  /* [max_out, V'] of another rank */
 } fm_cuda_exchange;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routed experts.  Pairs are sorted on the device, tiles go through both
- * products, and the answers of a row are added in slot order; ranks of a set
+ * products, and the outputs of a row's experts are added in slot order; ranks of a set
  * divide channels and outputs of its experts and gather the middle. */
 #include "llm/kernel/cuda/experts/experts.h"
 
-#include "llm/kernel/cuda/exchange/answers.h"
+#include "llm/kernel/cuda/exchange/combine.h"
 #include "llm/kernel/cuda/route/route.h"
 #include "llm/kernel/cuda/rows/rows.h"
 #include "llm/op/cuda/cuda_internal.h"
@@ -27,7 +27,7 @@ typedef struct {
 static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
 {
     const fm_cuda_run *g     = p->g;
-    const int          pairs = g->exchange.way == FM_ANSWERS_AS_PAIRS;
+    const int          pairs = g->exchange.way == FM_COMBINE_PAIRS;
     return (fm_cuda_pairs_args){.expert     = pairs ? g->exchange.own_slot : p->chosen,
                                 .count      = g->count,
                                 .offset     = g->offset,
@@ -53,7 +53,7 @@ int fm__cuda_sorts_along(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
     return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
-           g->exchange.way == FM_ANSWERS_STAY && r->weights->shard.group.n == 1 && !g->immediate;
+           g->exchange.way == FM_COMBINE_HERE && r->weights->shard.group.n == 1 && !g->immediate;
 }
 
 fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)
@@ -74,13 +74,13 @@ static fm_status sort_by_expert(const expert_pass *p, int width)
     return is_sorted ? FM_OK : fm_cuda_pairs(&a, p->g->stream);
 }
 
-static fm_cuda_travel travel_of(const expert_pass *p)
+static fm_cuda_combine_shape shape_of(const expert_pass *p)
 {
     const fm_shard         *s       = &p->r->weights->shard;
     const fm_cuda_exchange *x       = &p->g->exchange;
     const fm_model_config  *c       = p->r->config;
     const int               largest = fm_shard_most_experts(s, c);
-    return (fm_cuda_travel){.group_row0 = p->g->there.group_row0,
+    return (fm_cuda_combine_shape){.group_row0 = p->g->there.group_row0,
                             .expert     = p->chosen,
                             .where      = x->where,
                             .row0       = p->row0,
@@ -96,20 +96,20 @@ static fm_cuda_travel travel_of(const expert_pass *p)
                             .channel    = s->channel.index,
                             .attn       = s->attn.index,
                             .most_items = p->is_counted ? 0 : fm__cuda_least(c->top_k, largest),
-                            .as_rows    = x->way == FM_ANSWERS_AS_ROWS,
+                            .as_rows    = x->way == FM_COMBINE_ROWS,
                             .key        = x->key,
                             .key_first  = x->key_first,
                             .key_place  = x->key_place};
 }
 
-/* Which of a row's answers come from which set; how many there are is asked
+/* Which set computes which slot of a row; how many there are is asked
  * for where the pass is not padded. */
 static fm_status sort_by_set(expert_pass *p)
 {
     const fm_shard          *s     = &p->r->weights->shard;
     fm_cuda_run             *g     = p->g;
     fm_cuda_exchange        *x     = &g->exchange;
-    const fm_cuda_travel     t     = travel_of(p);
+    const fm_cuda_combine_shape     t     = shape_of(p);
     const int                n_key = s->group.n * s->expert.n, n_slot = p->n_row * t.top_k;
     const fm_cuda_pairs_args a = {.expert     = x->key,
                                   .count      = x->key_count,
@@ -122,7 +122,7 @@ static fm_status sort_by_set(expert_pass *p)
                                   .top_k      = t.top_k,
                                   .n_expert   = n_key,
                                   .block_rows = n_slot};
-    FM_TRY(fm_cuda_answer_keys(&t, x->key, x->own_slot, g->stream));
+    FM_TRY(fm_cuda_combine_keys(&t, x->key, x->own_slot, g->stream));
     FM_TRY(fm_cuda_pairs(&a, g->stream));
     if (g->pass.is_padded) return FM_OK;
     FM_TRY(
@@ -185,7 +185,7 @@ static void run_tiles(const expert_pass *p, int width)
     if (r->fault == FM_OK && down.D) r->fault = fm_cuda_experts_down(&down, p->g->stream);
 }
 
-/* --- answers --------------------------------------------------------------- */
+/* --- combine --------------------------------------------------------------- */
 
 static fm_status sum_here(const expert_pass *p, fm_f32s y, int accumulate)
 {
@@ -209,7 +209,7 @@ static fm_range rows_in_pass(const expert_pass *p, int group)
 }
 
 /* Items that a set sends to a group. */
-static size_t items(const expert_pass *p, const fm_cuda_travel *t, int group, int set)
+static size_t items(const expert_pass *p, const fm_cuda_combine_shape *t, int group, int set)
 {
     const size_t rows = (size_t)fm_range_len(rows_in_pass(p, group));
     if (t->as_rows) return rows;
@@ -220,10 +220,10 @@ static size_t items(const expert_pass *p, const fm_cuda_travel *t, int group, in
 static size_t shared_columns(const expert_pass *p, int channel, int attn)
 {
     return (size_t)fm_range_len(
-        fm__answer_columns(&p->r->weights->shard, p->r->config->hidden, channel, attn));
+        fm__combine_columns(&p->r->weights->shard, p->r->config->hidden, channel, attn));
 }
 
-static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_travel *t)
+static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_combine_shape *t)
 {
     fm_cuda_exchange *x    = &p->g->exchange;
     size_t            sent = 0, taken = 0;
@@ -240,7 +240,7 @@ static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_trav
         sent += out;
         taken += in;
     }
-    return (fm_device_exchange){.src     = x->travel,
+    return (fm_device_exchange){.src     = x->sent,
                                 .dst     = x->received,
                                 .send_at = x->send_at,
                                 .send_n  = x->send_n,
@@ -251,12 +251,12 @@ static fm_device_exchange list_messages(const expert_pass *p, const fm_cuda_trav
 static fm_status send_home(const expert_pass *p, fm_f32s y, int accumulate)
 {
     fm_cuda_run                   *g   = p->g;
-    const fm_cuda_travel           t   = travel_of(p);
+    const fm_cuda_combine_shape           t   = shape_of(p);
     const fm_range                 own = rows_in_pass(p, t.group);
     const fm_device_exchange       x   = list_messages(p, &t);
-    const fm_cuda_answers_out_args out = {t, g->pair_out, g->pair_of, p->weight,
-                                          g->exchange.travel};
-    const fm_cuda_answers_in_args  in  = {.travel = t,
+    const fm_cuda_combine_pack_args out = {t, g->pair_out, g->pair_of, p->weight,
+                                          g->exchange.sent};
+    const fm_cuda_combine_unpack_args  in  = {.shape = t,
                                           .in     = g->exchange.received,
                                           .weight = p->weight,
                                           .y      = y.data,
@@ -264,9 +264,9 @@ static fm_status send_home(const expert_pass *p, fm_f32s y, int accumulate)
                                           .n_own  = fm_range_len(own),
                                           .own0   = own.begin,
                                           .accumulate = accumulate};
-    FM_TRY(fm_cuda_answers_out(&out, g->stream));
+    FM_TRY(fm_cuda_combine_pack(&out, g->stream));
     FM_TRY(fm_device_all_to_all(g->exchange.stage, &x, g->stream));
-    return fm_cuda_answers_in(&in, g->stream);
+    return fm_cuda_combine_unpack(&in, g->stream);
 }
 
 /* --- passes ---------------------------------------------------------------- */
@@ -278,13 +278,13 @@ static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
     const fm_cuda_exchange *x     = &p->g->exchange;
     const int               width = width_of(p);
     p->n_pair                     = p->n_row * fm__cuda_least(c->top_k, p->n_own);
-    if (x->way == FM_ANSWERS_AS_PAIRS) fm__is_well(r, sort_by_set(p));
+    if (x->way == FM_COMBINE_PAIRS) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
     if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);
-    fm__cuda_side_join(r); /* y has the shared expert's answer */
+    fm__cuda_side_join(r); /* y has the shared expert's output */
     p->g->pass.is_routed = 0;
     if (r->fault == FM_OK)
-        r->fault = x->way == FM_ANSWERS_STAY ? sum_here(p, y, accumulate)
+        r->fault = x->way == FM_COMBINE_HERE ? sum_here(p, y, accumulate)
                                                   : send_home(p, y, accumulate);
 }
 

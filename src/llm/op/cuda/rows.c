@@ -46,7 +46,7 @@ void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
 
 /* --- norms ------------------------------------------------------------------ */
 
-/* Only if one pass has all rows: the next one's answers go to the same place. */
+/* Only if one pass has all rows: the next one overwrites pair_out. */
 fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a)
 {
     fm_cuda_run *g = fm__gpu(r);
@@ -74,7 +74,7 @@ void fm__cuda_settle(fm_run *r)
     p->sum.x     = NULL;
 }
 
-/* Sums that wait for this norm are taken along. */
+/* A deferred sum x += y, and the deferred sum over experts, are computed by the same kernel. */
 static void norm(fm_run *r, fm_act y, fm_f32s x, const float *w, const int32_t *gather, int n_row)
 {
     fm_cuda_run         *g = fm__gpu(r);
@@ -128,13 +128,13 @@ static fm_cuda_rope_args queries(fm_run *r, uint16_t *q)
                                .width       = fm_kv_width(c)};
 }
 
-/* Queries wait for the cache write, which turns them in the same launch. */
+/* Deferred: the cache write rotates the queries in the same launch. */
 void fm__cuda_rope_q(fm_run *r, fm_act q)
 {
     fm_cuda_run            *g = fm__gpu(r);
     const fm_cuda_rope_args a = queries(r, q.data);
     if (!g->immediate)
-        g->pass.unturned = q.data;
+        g->pass.unrotated = q.data;
     else if (a.n_row)
         r->fault = fm_cuda_rope(&a, g->stream);
 }
@@ -143,7 +143,7 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
 {
     fm_cuda_run                *g = fm__gpu(r);
     const fm_model_config      *c = r->config;
-    const fm_cuda_rope_args     q = queries(r, g->pass.unturned);
+    const fm_cuda_rope_args     q = queries(r, g->pass.unrotated);
     const fm_cuda_store_kv_args a = {.cache       = g->kv + (size_t)layer * g->kv_layer,
                                      .e4m3        = g->kv_scale != NULL,
                                      .slot_scale  = fm__cuda_kv_scale(r, layer),
@@ -162,7 +162,7 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
     fm__cuda_side_join(r);
     if (r->fault == FM_OK)
         r->fault = fm_cuda_store_kv(&a, q.q && q.n_row ? &q : NULL, g->stream);
-    g->pass.unturned              = NULL;
+    g->pass.unrotated              = NULL;
 }
 
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)

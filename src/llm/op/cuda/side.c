@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work beside the main stream: with few rows a product is mostly waiting, and
- * two that need nothing of each other can wait together.
+/* A second stream: with few rows a product is bound by latency, and two that do not depend on
+ * each other can overlap.
  *
  *     main   h ─┬─ router ─ route ─ pairs ─ experts ─┬─ sum
  *     side      └─ shared expert ────────────────────┘
  *
  * The side begins behind the last norm that was noted and ends where the main
- * stream joins it; a recorded step has the same fork and join.  The side never
- * meets other ranks. */
+ * stream joins it; a recorded step has the same fork and join.  Exchanges with other ranks stay
+ * in the main stream. */
 #include "llm/op/cuda/cuda_internal.h"
 
 fm_status fm__cuda_side_create(fm_cuda_side *s)

@@ -62,7 +62,7 @@ void fm__cuda_receive(fm_run *r, fm_f32s x)
 /* --- logits of one stage ---------------------------------------------------- */
 
 /* Of a room of n_lane. */
-static float *lane_of(const fm_run *r, float *room, unsigned pass)
+static float *room_of_pass(const fm_run *r, float *room, unsigned pass)
 {
     const unsigned n    = r->limits.n_lane > 0 ? (unsigned)r->limits.n_lane : 1;
     const size_t   outs = (size_t)r->limits.max_out * (size_t)r->weights->shard.group.n;
@@ -70,10 +70,10 @@ static float *lane_of(const fm_run *r, float *room, unsigned pass)
 }
 
 /* Where a pass of one stage leaves its logits. */
-static float *lane_at(const fm_run *r, unsigned pass)
+static float *logits_at(const fm_run *r, unsigned pass)
 {
     const fm_cuda_run *g = r->backend;
-    return g->exchange.lane ? lane_of(r, g->exchange.lane, pass) : r->act.logits.data;
+    return g->exchange.logits_room ? room_of_pass(r, g->exchange.logits_room, pass) : r->act.logits.data;
 }
 
 /* Pieces of one group's rows to rows. */
@@ -118,7 +118,7 @@ static fm_status collect_here(fm_run *r)
 {
     fm_cuda_run      *g    = fm__gpu(r);
     fm_cuda_exchange *e    = &g->exchange;
-    float            *rows = lane_at(r, e->n_collected);
+    float            *rows = logits_at(r, e->n_collected);
     const size_t      V    = (size_t)r->config->vocab;
     const float      *from = e->pieces;
     if (!e->stage)
@@ -139,14 +139,14 @@ static fm_status collect_here(fm_run *r)
 
 float *fm__cuda_taken(fm_run *r)
 {
-    return lane_at(r, fm__gpu(r)->exchange.n_taken++);
+    return logits_at(r, fm__gpu(r)->exchange.n_taken++);
 }
 
 static fm_status take_here(fm_run *r, const fm_batch *b, const float **all)
 {
     fm_cuda_run *g  = fm__gpu(r);
     const size_t n  = (size_t)fm__cuda_outs(r, b) * (size_t)r->config->vocab;
-    float       *to = lane_of(r, g->logits, g->exchange.n_taken);
+    float       *to = room_of_pass(r, g->logits, g->exchange.n_taken);
     FM_TRY(fm_cuda_download(to, fm__cuda_taken(r), n * sizeof(float), g->stream));
     *all = to;
     return fm__cuda_wait(r);
@@ -158,21 +158,21 @@ static fm_status send_home(fm_run *r)
 {
     fm_cuda_run      *g     = fm__gpu(r);
     fm_cuda_exchange *e     = &g->exchange;
-    const unsigned    lane  = e->n_collected % FM_LOGIT_LANES;
+    const unsigned    at  = e->n_collected % FM_LOGITS_IN_FLIGHT;
     const size_t      bytes = (size_t)r->batch->n_out * (size_t)r->act.logits.width * sizeof(float);
     if (!bytes) return FM_OK;
-    if (e->lane_job[lane].comm) FM_TRY(fm_comm_wait(&e->lane_job[lane]));
-    FM_TRY(fm_cuda_download(e->lane_out[lane], r->act.logits.data, bytes, g->stream));
+    if (e->logit_job[at].comm) FM_TRY(fm_comm_wait(&e->logit_job[at]));
+    FM_TRY(fm_cuda_download(e->logits_out[at], r->act.logits.data, bytes, g->stream));
     FM_TRY(fm__cuda_wait(r));
-    e->lane_job[lane] = (fm_comm_job){0};
-    return fm_comm_start(r->ranks.replica, &e->lane_job[lane],
-                         fm_call_send(e->lane_out[lane], bytes, 0, FM_TAG_LOGITS));
+    e->logit_job[at] = (fm_comm_job){0};
+    return fm_comm_start(r->ranks.replica, &e->logit_job[at],
+                         fm_call_send(e->logits_out[at], bytes, 0, FM_TAG_LOGITS));
 }
 
 static fm_status take_from_last(fm_run *r, const fm_batch *b, const float **all)
 {
     fm_cuda_exchange *e    = &fm__gpu(r)->exchange;
-    float            *rows = lane_of(r, e->gathered, e->n_taken++);
+    float            *rows = room_of_pass(r, e->gathered, e->n_taken++);
     *all                   = rows;
     return fm__take_logits(r, b, rows, e->arrived, NULL);
 }

@@ -70,17 +70,16 @@ static void name_difference(fm_run *r, const shadow_rows *a, int row, int col, f
     const char       *weight = c->weights ? fm__shadow_twin(fm__shadow(r), c->weights)->name : "";
     char              layer[32] = "";
     if (c->layer != FM_NO_LAYER) snprintf(layer, sizeof layer, "layer %d, ", c->layer);
-    r->fault = fm_fail(FM_E_DEVICE,
-                       "--shadow: %s%s%s%s, tensor %s, row %d, column %d: %.9g on the CPU, %.9g on "
-                       "the GPU, tolerance %.3g",
-                       layer, fm_op_name(c->op), *weight ? " by " : "", weight, a->tensor,
-                       a->row_from ? a->row_from[row] : row, col, (double)cpu, (double)gpu,
-                       tolerance);
+    r->fault =
+        fm_fail(FM_E_DEVICE,
+                "--shadow: %s%s%s%s, tensor %s, row %d, column %d: %.9g on the CPU, %.9g on "
+                "the GPU, tolerance %.3g",
+                layer, fm_op_name(c->op), *weight ? " by " : "", weight, a->tensor,
+                a->row_from ? a->row_from[row] : row, col, (double)cpu, (double)gpu, tolerance);
 }
 
 /* 0: they differ by too much, and that was said. */
-static int compare_row(fm_run *r, const shadow_rows *a, int row, const char *cpu,
-                       const char *gpu)
+static int compare_row(fm_run *r, const shadow_rows *a, int row, const char *cpu, const char *gpu)
 {
     const fm_shadow_bound *bound = &fm__shadow_bound[a->call->op];
     fm_shadow_count       *count = &fm__shadow(r)->count[a->call->op];
@@ -88,8 +87,8 @@ static int compare_row(fm_run *r, const shadow_rows *a, int row, const char *cpu
     for (int i = 0; i < a->width; i++) {
         const float  want = value(cpu, (size_t)i, a->is_bf16);
         const float  got  = value(gpu, (size_t)i, a->is_bf16);
-        const double off = fabs((double)got - (double)want);
-        const double may = bound->of_value * fabs((double)want) + bound->of_row * size;
+        const double off  = fabs((double)got - (double)want);
+        const double may  = bound->of_value * fabs((double)want) + bound->of_row * size;
         if (!memcmp(&want, &got, sizeof want)) continue; /* infinities, too */
         if (!(off <= may)) {
             name_difference(r, a, row, i, want, got, may);
@@ -168,9 +167,12 @@ void fm__shadow_end_op(fm_op_hook *h, fm_run *r, const fm_op_call *c)
 {
     (void)h;
     if (!fm__shadow_is_well(r) || !fm__shadow_bound[c->op].is_compared) return;
-    if (c->op == FM_OP_STORE_KV) compare_cached(r, c);
-    else if (c->op == FM_OP_ROUTE) fm__shadow_compare_routes(r, c);
-    else compare_buffer(r, c);
+    if (c->op == FM_OP_STORE_KV)
+        compare_cached(r, c);
+    else if (c->op == FM_OP_ROUTE)
+        fm__shadow_compare_routes(r, c);
+    else
+        compare_buffer(r, c);
 }
 
 /* --- the table at the end -------------------------------------------------- */

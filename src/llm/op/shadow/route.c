@@ -20,10 +20,10 @@ static int compare_choice(fm_run *r, const fm_route_row *x, const int32_t *want,
     const int is_one = got[first] >= 0 && got[first] < r->config->n_expert;
     r->fault         = fm_fail(FM_E_DEVICE,
                                "--shadow: layer %d, route, tensor expert, row %d, column %d: expert %d "
-                               "(score %.9g) on the CPU, %d (score %.9g) on the GPU, tolerance %.3g",
+                                       "(score %.9g) on the CPU, %d (score %.9g) on the GPU, tolerance %.3g",
                                r->call.layer, fm__shadow(r)->row_from[row], first, want[first],
                                (double)fm_route_score(x, want[first]), got[first],
-                               is_one ? (double)fm_route_score(x, got[first]) : NAN,
+                       is_one ? (double)fm_route_score(x, got[first]) : NAN,
                                (double)(NEAR * fabsf(fm_route_score(x, want[first]))));
     return -1;
 }
@@ -36,10 +36,11 @@ static void compare_weights(fm_run *r, const float *want, const float *got, int 
     for (int i = 0; i < r->config->top_k; i++) {
         const double w = (double)want[i], off = fabs((double)got[i] - w);
         if (!(off <= may * fabs(w))) {
-            r->fault = fm_fail(FM_E_DEVICE,
-                               "--shadow: layer %d, route, tensor weight, row %d, column %d: %.9g "
-                               "on the CPU, %.9g on the GPU, tolerance %.3g",
-                               r->call.layer, s->row_from[row], i, w, (double)got[i], may * fabs(w));
+            r->fault =
+                fm_fail(FM_E_DEVICE,
+                        "--shadow: layer %d, route, tensor weight, row %d, column %d: %.9g "
+                        "on the CPU, %.9g on the GPU, tolerance %.3g",
+                        r->call.layer, s->row_from[row], i, w, (double)got[i], may * fabs(w));
             return;
         }
         if (off > n->most * fabs(w)) n->most = off / fabs(w);

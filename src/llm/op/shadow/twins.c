@@ -40,7 +40,7 @@ static void list_layer(fm_shadow *s, int l)
 static void add_act(fm_shadow *s, const char *name, fm_act cpu, fm_act gpu)
 {
     if (cpu.width)
-        s->twin[s->n_twin++] = (fm_shadow_twin){cpu.data, gpu.data, name, cpu.width, cpu.apart, 1};
+        s->twin[s->n_twin++] = (fm_shadow_twin){cpu.data, gpu.data, name, cpu.width, cpu.stride, 1};
 }
 
 static void add_f32s(fm_shadow *s, const char *name, fm_f32s cpu, fm_f32s gpu)

@@ -31,7 +31,7 @@ FM_KERNEL(THREADS, 1) score_few(const fm_mla_absorbed_args a)
 {
     FM_SHARED_BYTES(memory);
     fm_grid_wait();
-    fm_grid_release(); /* the values may line up */
+    fm_grid_release(); /* PDL: the kernel of the values may be scheduled */
     const place u = place_of<FIXED>(a, TILE_HEADS);
     run_scores(a, layout<shape<FIXED, E4M3>>(memory, u.width), u);
 }
@@ -48,7 +48,7 @@ FM_KERNEL(THREADS, 1) attend_ring(const fm_mla_absorbed_args a)
 {
     FM_SHARED_BYTES(memory);
     fm_grid_wait();
-    fm_grid_release(); /* the merge may line up */
+    fm_grid_release(); /* PDL: the merge may be scheduled */
     const place u = place_of<FIXED>(a, TILE_HEADS);
     run_ring(a, layout<shape<FIXED, E4M3>>(memory, u.width), u);
 }

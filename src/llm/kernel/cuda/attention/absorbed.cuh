@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of the absorbed form share: where a part's tokens lie, the
- * queries and keys in shared memory, and their products.
+/* The absorbed form, common to its kernels: addresses of a part's cached tokens, queries and
+ * keys in shared memory, and their products.
  *
  * A head's answer over one part is defined key block by key block, 64 keys each:
  *

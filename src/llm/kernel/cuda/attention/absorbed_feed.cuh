@@ -234,7 +234,7 @@ FM_DEVICE box_request request_of(const fm_mla_absorbed_args &a, const wide_maps 
     return r;
 }
 
-/* The blocks of a cluster each bring some tiles to all. */
+/* Each thread block of a cluster multicasts some of the tiles to all. */
 template <class S> FM_DEVICE bool is_mine(int tile)
 {
     return S::blocks == 1 || tile % S::blocks == fm_cluster_rank();

@@ -14,7 +14,7 @@ struct wide_place {
 };
 
 /* Of two lanes the lower gets both x, the upper both y. */
-FM_DEVICE void turn_pair(float &x, float &y, int lanes)
+FM_DEVICE void transpose_pair(float &x, float &y, int lanes)
 {
     const bool  upper = threadIdx.x & lanes;
     const float got   = fm_shfl_xor(upper ? x : y, lanes);
@@ -23,13 +23,13 @@ FM_DEVICE void turn_pair(float &x, float &y, int lanes)
 }
 
 /* Of four lanes, lane t gets z[4t] of all. */
-FM_DEVICE float4 turn_quad(const float *z)
+FM_DEVICE float4 transpose_quad(const float *z)
 {
     float4 x = make_float4(z[0], z[4], z[8], z[12]);
-    turn_pair(x.x, x.y, 1);
-    turn_pair(x.z, x.w, 1);
-    turn_pair(x.x, x.z, 2);
-    turn_pair(x.y, x.w, 2);
+    transpose_pair(x.x, x.y, 1);
+    transpose_pair(x.z, x.w, 1);
+    transpose_pair(x.x, x.z, 2);
+    transpose_pair(x.y, x.w, 2);
     return x;
 }
 
@@ -46,7 +46,7 @@ FM_DEVICE void store_answer(uint16_t *to, const wide_place &w, const float *z, f
 {
 #pragma unroll
     for (int j = 0; j < WG_COLUMNS / 8; j += 4) {
-        const float4 even = turn_quad(z + 4 * j), odd = turn_quad(z + 4 * j + 1);
+        const float4 even = transpose_quad(z + 4 * j), odd = transpose_quad(z + 4 * j + 1);
         if (there) store_eight(to + 8 * j + w.lane % 4 * 8, even, odd, f);
     }
 }
@@ -58,8 +58,8 @@ FM_DEVICE void store_part(float *to, const wide_place &w, const float *z, bool t
 #pragma unroll
     for (int j = 0; j < WG_COLUMNS / 8; j += 2) {
         float4 x = make_float4(z[4 * j], z[4 * j + 1], z[4 * j + 4], z[4 * j + 5]);
-        turn_pair(x.x, x.z, 1);
-        turn_pair(x.y, x.w, 1);
+        transpose_pair(x.x, x.z, 1);
+        transpose_pair(x.y, x.w, 1);
         if (there) *(float4 *)(to + 8 * j + col) = x;
     }
 }

@@ -124,7 +124,7 @@ FM_DEVICE void add_values(sums &h, const float *s, unsigned char *value, int v_d
     }
 }
 
-/* One block of keys meets the warp's rows, unless they all come before it. */
+/* One block of keys for the warp's rows; skipped if the causal mask hides all of it. */
 FM_DEVICE void meet(const fm_mla_expanded_args &a, const tile &t, sums &h,
                     const uint32_t q[KEY_STEPS][4], unsigned char *block, int first)
 {

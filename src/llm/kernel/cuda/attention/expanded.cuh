@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of the expanded form share: which rows, head and keys a
- * block has, and what its warps have summed.
+/* The expanded form, common to its kernels: which rows, head and keys a thread block has, and
+ * the state of its online softmax.
  *
  * The definition both obey, for each row and each block of 64 keys counted from
  * position 0 of the sequence:

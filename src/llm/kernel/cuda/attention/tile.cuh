@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attention kernels share: tiles of bf16 rows in shared memory, their
- * fragments, and the steps of an online softmax.
+/* Tiles of bf16 rows in shared memory for attention: swizzled addresses, mma fragments, and the
+ * steps of an online softmax.
  *
  * A row is a multiple of 128 bytes; its 16-byte chunk c lies at c ^ (row % 8),
  * so that eight rows read at one column touch all banks once. */

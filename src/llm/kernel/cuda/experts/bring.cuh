@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A grouped product whose bytes one warpgroup brings and others multiply:
+/* A grouped product with a producer warpgroup, which loads by TMA, and consumer warpgroups:
  *
  *     weights [ROWS][128 bytes of k] by a tile map    tokens by the map, or row by row
  *            │ full            ring of STAGES stages             empty ^
  *            v                                                         │
  *     GROUPS warpgroups multiply, each at its own pace, and store
  *
- * Here is the end that fills.  The ring does not end with a task. */
+ * This file is the producer.  The ring goes on from task to task. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_BRING_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_BRING_CUH
 
@@ -42,7 +42,7 @@ struct wide_shape {
         WEIGHT_BYTES = ROWS * K_BYTES,
         HALF_BYTES   = OWN_NT * 128,
         STAGE_BYTES  = WEIGHT_BYTES + HALVES * HALF_BYTES,
-        SHARE        = ROWS / CLUSTER, /* rows of weights that a block brings to all */
+        SHARE        = ROWS / CLUSTER, /* rows of weights that a thread block multicasts */
         PIECE        = SHARE > 256 ? SHARE / 2 : SHARE, /* of them, by one copy */
         BYTES        = STAGES * STAGE_BYTES,
         X_CHUNKS     = 8 * HALVES, /* of a token in one stage */
@@ -54,7 +54,7 @@ struct wide_shape {
 
 template <class S> struct wide_shared {
     fm_mbarrier full[S::STAGES], empty[S::STAGES];
-    int         row[S::OWN_NT]; /* of x, for the task that is being brought */
+    int         row[S::OWN_NT]; /* of x, for the task that is being loaded */
 };
 
 /* Where an end of the ring is. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel around both ends of the ring. */
+/* The kernel around producer and consumers of the ring. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_BROUGHT_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_BROUGHT_CUH
 

@@ -8,8 +8,8 @@
  *                          v                          v
  *                     stage 0 | stage 1 | ...     AHEAD of them under way
  *
- * The ring does not end with a task: while the last steps of one are multiplied,
- * the first bytes of the next are on their way. */
+ * The ring goes on from task to task: while the last steps of one are multiplied, the first bytes
+ * of the next are in flight. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_RING_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_RING_CUH
 

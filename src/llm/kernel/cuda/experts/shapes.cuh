@@ -8,8 +8,8 @@
  *       64     128    3 x 24 KB   256    4 x 48 KB    3, 1
  *      256     256    4 x 48 KB                       1      two thread blocks of 128 tokens
  *
- * Every one keeps at least 64 KB of weights on their way to a multiprocessor.  Fine tasks
- * level out what multiprocessors have to do where weights are all there is to bring. */
+ * Each keeps at least 64 KB of weights in flight per multiprocessor.  Small tasks balance the
+ * load of the multiprocessors where the time is that of loading weights. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_SHAPES_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_SHAPES_CUH
 

@@ -107,8 +107,8 @@ FM_DEVICE void store_tokens(const tile_args &a, const token_box &box, int row0,
     }
 }
 
-/* Lanes of a quad change about: word i of lane q becomes word q of lane i. */
-FM_DEVICE void turn_quad(uint32_t (&w)[4])
+/* 4 x 4 transpose among the lanes of a quad: word i of lane q becomes word q of lane i. */
+FM_DEVICE void transpose_quad(uint32_t (&w)[4])
 {
 #pragma unroll
     for (int step = 1; step < 4; step *= 2) {
@@ -142,7 +142,7 @@ FM_DEVICE void store_gated_tokens(const tile_args &a, const token_box &box, int 
                 channels[i] =
                     fm_bf16x2_of_f32(fm__gated(gate[0], up[0]), fm__gated(gate[1], up[1]));
             }
-            turn_quad(channels);
+            transpose_quad(channels);
             const int channel = first + 4 * j;
             if (token < box.n_pair && channel < a.n / 2)
                 *(uint4 *)(y + channel) =

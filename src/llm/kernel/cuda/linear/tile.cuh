@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the dense kernels for few rows of x share: shapes, copies, stores.
+/* Dense products of few rows of x: tile shapes, the ring of stages in shared memory, copies and
+ * stores.
  *
  *     thread block = 16 * M16 rows of w  x  NT rows of x  x  all of k
  *

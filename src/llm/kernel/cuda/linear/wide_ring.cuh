@@ -6,7 +6,7 @@
 #include "llm/kernel/cuda/ptx/cluster.cuh"
 #include "llm/kernel/cuda/linear/tile.cuh"
 
-enum { TOKEN_TILES = 8 }; /* that go round together, so that they meet w in L2 */
+enum { TOKEN_TILES = 8 }; /* scheduled together, so that they read w from L2 */
 
 /* A warpgroup has TILES tiles of 64 rows. */
 template <int GROUPS_, int NT_, int STAGES_, int CLUSTER_, int PER_SM_, int TILES_ = 1>
@@ -22,7 +22,7 @@ struct wide_shape {
         IS_DEEP     = GROUPS > 1,   /* registers are taken from the feeder's group */
         THREADS     = READERS + (IS_DEEP ? 128 : 32),
         ROWS        = 64 * GROUPS * TILES,
-        SHARE       = NT / CLUSTER, /* tokens that a block brings to all */
+        SHARE       = NT / CLUSTER, /* tokens that a thread block multicasts to its cluster */
         W_BYTES     = ROWS * 128,
         HALF_BYTES  = NT * 128, /* 64 k of x */
         STAGE_BYTES = W_BYTES + 2 * HALF_BYTES,

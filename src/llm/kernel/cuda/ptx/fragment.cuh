@@ -25,7 +25,7 @@ template <int ROW_BYTES> FM_DEVICE int fm__chunk(int r, int c)
     return r * ROW_BYTES + ((c ^ (r & 7)) << 4);
 }
 
-/* The same for rows of tokens beside E4M3 weights: four rows of two chunks
+/* The same for rows of tokens that are multiplied with E4M3 weights: four rows of two chunks
  * each, half a warp's 8-byte loads, lie in different banks. */
 template <int ROW_BYTES> FM_DEVICE int fm__chunk_pair(int r, int c)
 {
@@ -79,7 +79,7 @@ FM_DEVICE void fm__weights_e4m3_plain(uint32_t a[4], const uint8_t *tile, int ro
     }
 }
 
-/* The tokens beside the others: the n8 operand of k16 step `s`, k in the same disguise. */
+/* The tokens for E4M3 weights: the n8 operand of k16 step `s`, k permuted as the weights' is. */
 template <int ROW_BYTES>
 FM_DEVICE void fm__tokens_e4m3(uint32_t b[2], const uint8_t *tile, int row0, int s)
 {

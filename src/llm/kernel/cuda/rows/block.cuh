@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the row kernels share: sums and maxima over a block of FM__ROW_THREADS. */
+/* Row kernels: sums and maxima over a thread block of FM__ROW_THREADS, vector loads and stores. */
 #ifndef FM_LLM_KERNEL_CUDA_ROWS_BLOCK_CUH
 #define FM_LLM_KERNEL_CUDA_ROWS_BLOCK_CUH
 

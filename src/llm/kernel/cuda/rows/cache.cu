@@ -2,12 +2,12 @@
 /* One warp per token: latent normed, key rotated, both written to the cache.
  * A lane has the pairs of columns 2(l + 32i), in registers from first to last;
  * blocks behind those of the tokens rotate queries. */
-#include "llm/kernel/cuda/rows/turn.cuh"
+#include "llm/kernel/cuda/rows/rope.cuh"
 
 enum { NARROW = 9 }; /* pairs of a lane: 576 columns */
 
 /* Columns `col`, col + 1 of the rotated key, which are `pair` before. */
-FM_DEVICE float2 turned_key(const fm_cuda_store_kv_args &a, const float *key, float2 pair, int pos,
+FM_DEVICE float2 rotated_key(const fm_cuda_store_kv_args &a, const float *key, float2 pair, int pos,
                             int col)
 {
     const int    half = a.rope / 2;
@@ -78,7 +78,7 @@ FM_DEVICE void store_token(const fm_cuda_store_kv_args &a, int row, const float2
     for (int i = 0; i < V; i++) {
         const int col = 2 * (lane + 32 * i);
         if (col >= a.kv_lora && col < used)
-            v[i] = turned_key(a, ckv + a.kv_lora, v[i], pos, col - a.kv_lora);
+            v[i] = rotated_key(a, ckv + a.kv_lora, v[i], pos, col - a.kv_lora);
     }
     const float s = 1.0f / sqrtf(fm_warp_sum(sum) / (float)a.kv_lora + a.eps);
 #pragma unroll
@@ -100,7 +100,7 @@ store_tokens(const fm_cuda_store_kv_args a, const fm_cuda_rope_args q, int n_blo
               row = block * FM__ROW_WARPS + (int)threadIdx.x / 32;
     if (block >= n_block) { /* of those for tokens */
         fm_grid_wait();
-        fm__turn_query<PAIRS>(q, (block - n_block) * FM__ROW_THREADS + (int)threadIdx.x);
+        fm__rope_query<PAIRS>(q, (block - n_block) * FM__ROW_THREADS + (int)threadIdx.x);
         return;
     }
     float2 norm[V];
@@ -118,8 +118,8 @@ template <int V>
 static void launch(const fm_cuda_store_kv_args *a, const fm_cuda_rope_args *q, fm_stream stream)
 {
     const int      n_block = (a->n_row + FM__ROW_WARPS - 1) / FM__ROW_WARPS;
-    const unsigned grid    = (unsigned)n_block + (q->n_row ? fm__turn_blocks(q) : 0);
-    if (fm__turn_pairs(q) == 4)
+    const unsigned grid    = (unsigned)n_block + (q->n_row ? fm__rope_blocks(q) : 0);
+    if (fm__rope_pairs(q) == 4)
         FM_LAUNCH_EARLY((store_tokens<V, 4>), grid, FM__ROW_THREADS, 0, stream, *a, *q, n_block);
     else
         FM_LAUNCH_EARLY((store_tokens<V, 1>), grid, FM__ROW_THREADS, 0, stream, *a, *q, n_block);

@@ -49,7 +49,7 @@ FM_DEVICE void fm__add_slots(const fm_cuda_combine_args &a, float4 (&sum)[V], si
                 sum[j] = fm__add_scaled(sum[j], w[i], v[i][j]);
 }
 
-/* Four columns of a row, V times; the sum of the slots is complete before it meets y.
+/* Four columns of a row, V times; the sum of the slots is complete before it is added to y.
  * Those of several that lie behind the row are left out; a single one lies in it. */
 template <int V>
 FM_DEVICE void fm__combined(float4 (&to)[V], const fm_cuda_combine_args &a, size_t row, int col,

@@ -14,7 +14,8 @@ FM_DEVICE int column(int i)
     return 4 * (int)threadIdx.x + i * STRIDE;
 }
 
-/* All answers at once are soonest there, column by column they leave room for other rows. */
+/* Outputs of all experts requested at once have the least latency; column by column they take fewer
+ * registers, so that more rows are resident. */
 typedef enum { NO_EXPERTS, BY_COLUMN, AT_ONCE } experts_way;
 
 template <int V, experts_way EXPERTS>

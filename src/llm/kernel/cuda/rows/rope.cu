@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rotation of queries alone, and where a step's tokens go in the cache. */
-#include "llm/kernel/cuda/rows/turn.cuh"
+#include "llm/kernel/cuda/rows/rope.cuh"
 
-template <int PAIRS> FM_KERNEL(FM__ROW_THREADS) turn_queries(const fm_cuda_rope_args a)
+template <int PAIRS> FM_KERNEL(FM__ROW_THREADS) rotate_queries(const fm_cuda_rope_args a)
 {
     fm__row_begin();
-    fm__turn_query<PAIRS>(a, (int)(blockIdx.x * FM__ROW_THREADS + threadIdx.x));
+    fm__rope_query<PAIRS>(a, (int)(blockIdx.x * FM__ROW_THREADS + threadIdx.x));
 }
 
 FM_KERNEL(FM__ROW_THREADS) find_slots(const fm_cuda_slots_args a)
@@ -25,11 +25,11 @@ fm_status fm_cuda_rope(const fm_cuda_rope_args *a, fm_stream stream)
     FM_BUG_UNLESS(a->rope > 0 && a->rope % 2 == 0 && a->n_head > 0);
     FM_BUG_UNLESS(a->n_latent == 0 || a->width >= a->kv_lora + a->rope);
     if (a->n_row == 0) return FM_OK;
-    if (fm__turn_pairs(a) == 4)
-        FM_LAUNCH_EARLY(turn_queries<4>, fm__turn_blocks(a), FM__ROW_THREADS, 0, stream, *a);
+    if (fm__rope_pairs(a) == 4)
+        FM_LAUNCH_EARLY(rotate_queries<4>, fm__rope_blocks(a), FM__ROW_THREADS, 0, stream, *a);
     else
-        FM_LAUNCH_EARLY(turn_queries<1>, fm__turn_blocks(a), FM__ROW_THREADS, 0, stream, *a);
-    return fm_cuda_launched("turn_queries");
+        FM_LAUNCH_EARLY(rotate_queries<1>, fm__rope_blocks(a), FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("rotate_queries");
 }
 
 fm_status fm_cuda_slots(const fm_cuda_slots_args *a, fm_stream stream)

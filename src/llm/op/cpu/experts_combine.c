@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The experts' answers on their way to the ranks that have the rows.
+/* Combine: the experts' outputs go to the ranks that own the rows and are summed there.
  *
  *     here  (set q, channel j):  for each group g, for each of its ranks a:
  *                                [items of g's rows, own columns that a wants]
@@ -14,12 +14,12 @@
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/experts_internal.h"
 
-/* answer [k, D] of a row */
-static void sum_slots(float *sum, const float *answer, const float *weight, int k, int D)
+/* out [k, D] of a row */
+static void sum_slots(float *sum, const float *out, const float *weight, int k, int D)
 {
     memset(sum, 0, (size_t)D * sizeof *sum);
     for (int slot = 0; slot < k; slot++)
-        fm_row_scale_add(sum, answer + (size_t)slot * (size_t)D, weight[slot], D);
+        fm_row_scale_add(sum, out + (size_t)slot * (size_t)D, weight[slot], D);
 }
 
 static float *thread_row(const fm_cpu *b)
@@ -27,7 +27,7 @@ static float *thread_row(const fm_cpu *b)
     return b->scratch[omp_get_thread_num()].row;
 }
 
-/* The sum is complete before it meets what y had. */
+/* The sum over slots is complete before it is added to y: one order, accumulate or not. */
 void fm__sum_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 {
     const size_t k = (size_t)p->r->config->top_k;
@@ -57,7 +57,7 @@ static void sum_for_group(const fm_expert_pass *p, int group)
         sum_slots(sum, p->b->pair_out + at * (size_t)width, p->weight + at, k, width);
         for (int a = 0; a < x->y.col.n_part; a++) {
             const fm_range seg = fm__wanted(p, a);
-            float *to = fm__answer_at(x->row_answer, width, rows.begin, fm_range_len(rows), seg, i);
+            float *to = fm__item_at(x->row_sum, width, rows.begin, fm_range_len(rows), seg, i);
             memcpy(to, sum + seg.begin, (size_t)fm_range_len(seg) * sizeof *to);
         }
     }
@@ -81,7 +81,7 @@ static void number_items(const fm_expert_pass *p, fm_range rows)
 {
     fm_cpu_exchange *x     = &p->b->exchange;
     const int    n_set = p->where->n_set;
-    const int    k     = x->way == FM_ANSWERS_AS_PAIRS ? p->r->config->top_k : 1;
+    const int    k     = x->way == FM_COMBINE_PAIRS ? p->r->config->top_k : 1;
     memset(x->set_items, 0, (size_t)n_set * sizeof *x->set_items);
     for (int i = 0; i < fm_range_len(rows) * k; i++) {
         const int set   = n_set > 1 ? fm__copy_of(p, rows.begin * k + i).set : 0;
@@ -96,7 +96,7 @@ static void count_received(const fm_expert_pass *p)
     const fm_range   mine = fm__part(x->y.col, s->attn.index);
     size_t           at   = 0;
     for (int j = 0; j < s->channel.n; j++) {
-        const fm_range w = fm__answer_columns(s, p->r->config->hidden, j, s->attn.index);
+        const fm_range w = fm__combine_columns(s, p->r->config->hidden, j, s->attn.index);
         x->seen[j]       = (fm_range){w.begin - mine.begin, w.end - mine.begin};
     }
     for (int i = 0; i < s->expert.n * s->channel.n; i++) {
@@ -124,7 +124,7 @@ static void sum_row(const fm_expert_pass *p, float *sum, int row, int i)
     const fm_cpu_exchange *x = &p->b->exchange;
     const fm_shard    *s = &p->r->weights->shard;
     const int          k = p->r->config->top_k;
-    if (x->way == FM_ANSWERS_AS_ROWS) {
+    if (x->way == FM_COMBINE_ROWS) {
         add_item(x, sum, 0, s->channel.n, x->slot_item[i], 1);
         return;
     }
@@ -153,12 +153,12 @@ void fm__send_home(const fm_expert_pass *p, fm_f32s y, int accumulate)
     fm_cpu_exchange   *x    = &p->b->exchange;
     const fm_share g    = p->r->weights->shard.group;
     const fm_range rows = fm__rows_in_pass(p, g.index);
-    const int      sums = x->way == FM_ANSWERS_AS_ROWS;
+    const int      sums = x->way == FM_COMBINE_ROWS;
     for (int i = 0; sums && i < g.n; i++) sum_for_group(p, i);
     count_sent(p);
     number_items(p, rows);
     count_received(p);
     if (fm__is_well(p->r, fm_all_to_all(p->r->ranks.stage, x->received, x->recv_bytes,
-                                        sums ? x->row_answer : p->b->pair_out, x->send_bytes)))
+                                        sums ? x->row_sum : p->b->pair_out, x->send_bytes)))
         sum_received(p, rows, y, accumulate);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The experts' answers on their way to the ranks that have the rows.
+/* Combine: the experts' outputs are packed for the ranks that own the rows, and summed there.
  *
  *     here  (set q, channel j):  for each group g, for each of its ranks a:
  *                                [items of g's rows, own columns that a wants]
@@ -15,8 +15,8 @@
  * reads it back and blocks are as long as they must be (most_items 0), or every
  * block is as long as it can be: rows * most_items.  All pointers are borrowed
  * device memory; D is a multiple of 4. */
-#ifndef FM_LLM_KERNEL_CUDA_EXCHANGE_ANSWERS_H
-#define FM_LLM_KERNEL_CUDA_EXCHANGE_ANSWERS_H
+#ifndef FM_LLM_KERNEL_CUDA_EXCHANGE_COMBINE_H
+#define FM_LLM_KERNEL_CUDA_EXCHANGE_COMBINE_H
 
 #include <stdint.h>
 
@@ -50,34 +50,34 @@ typedef struct {
     const int32_t *key;       /* [n_row, top_k] */
     const int32_t *key_first; /* [n_group*n_set+1] */
     const int32_t *key_place; /* [n_row, top_k] */
-} fm_cuda_travel;
+} fm_cuda_combine_shape;
 
 /* Of every (row, slot): key[i] = group of the row * n_set + the set that computes its expert, or
  * -1; own[i] = the expert's slot if that is this rank's set, or -1. */
-fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, int32_t *own,
+fm_status fm_cuda_combine_keys(const fm_cuda_combine_shape *t, int32_t *key, int32_t *own,
                               fm_stream stream);
 
-/* out <- pair_out as it travels, or the sums of its rows. */
+/* out <- pair_out in the order in which it is sent, or the sums of its rows. */
 typedef struct {
-    fm_cuda_travel travel;
+    fm_cuda_combine_shape shape;
     const float   *pair_out; /* [n_pair, own columns] */
     const int32_t *pair_of;  /* [n_row, top_k] where a (row, slot) lies there; -1: not here */
     const float   *weight;   /* [n_row, top_k]; as rows */
     float         *out;
-} fm_cuda_answers_out_args;
-fm_status fm_cuda_answers_out(const fm_cuda_answers_out_args *a, fm_stream stream);
+} fm_cuda_combine_pack_args;
+fm_status fm_cuda_combine_pack(const fm_cuda_combine_pack_args *a, fm_stream stream);
 
-/* y[own row] (+)= what has come for it; the sum is complete before it meets y. */
+/* y[own row] (+)= sum over the slots received; the sum is complete before it is added to y. */
 typedef struct {
-    fm_cuda_travel travel;
+    fm_cuda_combine_shape shape;
     const float   *in;
     const float   *weight; /* [n_row, top_k] of the pass; as pairs */
     float         *y;      /* [own rows, wanted columns]; the pass's first own row is y_row0 */
     int            y_row0, n_own; /* own rows of the pass */
     int            own0;          /* the first of them, counted in the pass */
     int            accumulate;
-} fm_cuda_answers_in_args;
-fm_status fm_cuda_answers_in(const fm_cuda_answers_in_args *a, fm_stream stream);
+} fm_cuda_combine_unpack_args;
+fm_status fm_cuda_combine_unpack(const fm_cuda_combine_unpack_args *a, fm_stream stream);
 
 #ifdef __cplusplus
 }

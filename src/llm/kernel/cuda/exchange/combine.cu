@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/kernel/cuda/exchange/answers.h"
+#include "llm/kernel/cuda/exchange/combine.h"
 
 #include "llm/kernel/cuda/exchange/parts.cuh"
 #include "llm/kernel/cuda/rows/block.cuh"
@@ -14,12 +14,12 @@ FM_DEVICE fm_cuda_parts parts_of(int n_part, int n, int unit)
     return p;
 }
 
-FM_DEVICE fm_cuda_parts channels(const fm_cuda_travel &t)
+FM_DEVICE fm_cuda_parts channels(const fm_cuda_combine_shape &t)
 {
     return parts_of(t.n_channel, t.D, FM_CUDA_COLUMN_UNIT);
 }
 
-FM_DEVICE fm_cuda_parts ranks(const fm_cuda_travel &t)
+FM_DEVICE fm_cuda_parts ranks(const fm_cuda_combine_shape &t)
 {
     return parts_of(t.n_attn, t.D, FM_CUDA_COLUMN_UNIT);
 }
@@ -30,7 +30,7 @@ FM_DEVICE int clamp(int x, int most)
 }
 
 /* Rows of a group, counted in the pass. */
-FM_DEVICE fm__span rows_of(const fm_cuda_travel &t, int group)
+FM_DEVICE fm__span rows_of(const fm_cuda_combine_shape &t, int group)
 {
     fm__span s;
     s.begin = clamp(t.group_row0[group] - t.row0, t.n_row);
@@ -38,7 +38,7 @@ FM_DEVICE fm__span rows_of(const fm_cuda_travel &t, int group)
     return s;
 }
 
-FM_DEVICE int group_of(const fm_cuda_travel &t, int row)
+FM_DEVICE int group_of(const fm_cuda_combine_shape &t, int row)
 {
     int g = 0;
     while (g + 1 < t.n_group && t.group_row0[g + 1] <= t.row0 + row) g++;
@@ -50,13 +50,13 @@ typedef struct {
     int first, n;
 } items;
 
-FM_DEVICE int real_items(const fm_cuda_travel &t, int group, int set)
+FM_DEVICE int real_items(const fm_cuda_combine_shape &t, int group, int set)
 {
     const int key = group * t.n_set + set;
     return t.key_first[key + 1] - t.key_first[key];
 }
 
-FM_DEVICE items items_to(const fm_cuda_travel &t, int group)
+FM_DEVICE items items_to(const fm_cuda_combine_shape &t, int group)
 {
     const fm__span rows = rows_of(t, group);
     const int      per  = t.as_rows ? 1 : t.most_items;
@@ -67,7 +67,7 @@ FM_DEVICE items items_to(const fm_cuda_travel &t, int group)
     return b;
 }
 
-FM_DEVICE items items_from(const fm_cuda_travel &t, int set)
+FM_DEVICE items items_from(const fm_cuda_combine_shape &t, int set)
 {
     const fm__span rows = rows_of(t, t.group);
     const int      per = t.as_rows ? 1 : t.most_items, n = (rows.end - rows.begin) * per;
@@ -79,7 +79,7 @@ FM_DEVICE items items_from(const fm_cuda_travel &t, int set)
 }
 
 /* Place of a (row, slot) among the items of its block. */
-FM_DEVICE int item_of(const fm_cuda_travel &t, int group, int set, size_t pair)
+FM_DEVICE int item_of(const fm_cuda_combine_shape &t, int group, int set, size_t pair)
 {
     return t.key_place[pair] - t.key_first[group * t.n_set + set];
 }
@@ -111,7 +111,7 @@ FM_DEVICE fm_expert_copy copy_of(const fm_cuda_placement &w, int expert, int row
     return w.copy[n == 1 ? first : first + row % n];
 }
 
-FM_KERNEL(FM__ROW_THREADS) answer_keys(const fm_cuda_travel t, int32_t *key, int32_t *own)
+FM_KERNEL(FM__ROW_THREADS) combine_keys(const fm_cuda_combine_shape t, int32_t *key, int32_t *own)
 {
     fm__row_begin();
     const int i = (int)blockIdx.x * FM__ROW_THREADS + (int)threadIdx.x;
@@ -123,10 +123,10 @@ FM_KERNEL(FM__ROW_THREADS) answer_keys(const fm_cuda_travel t, int32_t *key, int
 }
 
 /* Block x: a row, or a (row, slot). */
-FM_KERNEL(FM__ROW_THREADS) answers_out(const fm_cuda_answers_out_args a)
+FM_KERNEL(FM__ROW_THREADS) pack_outputs(const fm_cuda_combine_pack_args a)
 {
     fm__row_begin();
-    const fm_cuda_travel &t    = a.travel;
+    const fm_cuda_combine_shape &t    = a.shape;
     const fm__span        mine = fm__part_at(channels(t), t.channel);
     const int             col = fm__column4(), width = mine.end - mine.begin;
     if (col >= width) return;
@@ -149,10 +149,10 @@ FM_KERNEL(FM__ROW_THREADS) answers_out(const fm_cuda_answers_out_args a)
     fm__store4(a.out + place_of(items_to(t, g), width, seg, item, col), v);
 }
 
-FM_KERNEL(FM__ROW_THREADS) answers_in(const fm_cuda_answers_in_args a)
+FM_KERNEL(FM__ROW_THREADS) unpack_outputs(const fm_cuda_combine_unpack_args a)
 {
     fm__row_begin();
-    const fm_cuda_travel &t    = a.travel;
+    const fm_cuda_combine_shape &t    = a.shape;
     const fm__span        mine = fm__part_at(ranks(t), t.attn);
     const int             col = fm__column4(), width = mine.end - mine.begin;
     if (col >= width) return;
@@ -173,37 +173,37 @@ FM_KERNEL(FM__ROW_THREADS) answers_in(const fm_cuda_answers_in_args a)
     fm__store4(y, a.accumulate ? add_scaled(had, 1.0f, sum) : sum);
 }
 
-static void check(const fm_cuda_travel *t)
+static void check(const fm_cuda_combine_shape *t)
 {
     FM_BUG_UNLESS(t->D % 4 == 0 && t->n_group * t->n_attn == t->n_set * t->n_channel);
     FM_BUG_UNLESS(t->as_rows ? t->n_set == 1 : t->key && t->key_first && t->key_place);
 }
 
-fm_status fm_cuda_answer_keys(const fm_cuda_travel *t, int32_t *key, int32_t *own,
+fm_status fm_cuda_combine_keys(const fm_cuda_combine_shape *t, int32_t *key, int32_t *own,
                               fm_stream stream)
 {
     if (t->n_row == 0) return FM_OK;
-    FM_LAUNCH_EARLY(answer_keys, fm__row_blocks(t->n_row * t->top_k), FM__ROW_THREADS, 0, stream,
+    FM_LAUNCH_EARLY(combine_keys, fm__row_blocks(t->n_row * t->top_k), FM__ROW_THREADS, 0, stream,
                     *t, key, own);
-    return fm_cuda_launched("answer_keys");
+    return fm_cuda_launched("combine_keys");
 }
 
-fm_status fm_cuda_answers_out(const fm_cuda_answers_out_args *a, fm_stream stream)
+fm_status fm_cuda_combine_pack(const fm_cuda_combine_pack_args *a, fm_stream stream)
 {
-    const fm_cuda_travel *t = &a->travel;
+    const fm_cuda_combine_shape *t = &a->shape;
     check(t);
     const unsigned rows = (unsigned)(t->as_rows ? t->n_row : t->n_row * t->top_k);
     const dim3     grid(rows, fm__row_blocks(t->D / 4));
     if (rows == 0) return FM_OK;
-    FM_LAUNCH_EARLY(answers_out, grid, FM__ROW_THREADS, 0, stream, *a);
-    return fm_cuda_launched("answers_out");
+    FM_LAUNCH_EARLY(pack_outputs, grid, FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("pack_outputs");
 }
 
-fm_status fm_cuda_answers_in(const fm_cuda_answers_in_args *a, fm_stream stream)
+fm_status fm_cuda_combine_unpack(const fm_cuda_combine_unpack_args *a, fm_stream stream)
 {
-    check(&a->travel);
-    const dim3 grid((unsigned)a->n_own, fm__row_blocks(a->travel.D / 4));
+    check(&a->shape);
+    const dim3 grid((unsigned)a->n_own, fm__row_blocks(a->shape.D / 4));
     if (a->n_own == 0) return FM_OK;
-    FM_LAUNCH_EARLY(answers_in, grid, FM__ROW_THREADS, 0, stream, *a);
-    return fm_cuda_launched("answers_in");
+    FM_LAUNCH_EARLY(unpack_outputs, grid, FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("unpack_outputs");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The experts' answers on their way: all ranks of a stage here, one after the
+/* The experts' outputs sent to the rows' owners: all ranks of a stage here, one after the
  * other, and messages carried by hand. */
-#include "llm/kernel/cuda/exchange/answers.h"
+#include "llm/kernel/cuda/exchange/combine.h"
 
 #include "check.h"
 #include "exchange/columns_definition.h"
@@ -56,13 +56,13 @@ static fm_placement *placement_of(const sets_of_experts &sets, int n_expert)
     return p;
 }
 
-/* Rows of several groups in passes, with what every expert answers. */
+/* Rows of several groups in passes, with what every expert computes. */
 struct stage {
     int    D = 160, E = 6, K = 3, n_group, n_set, n_attn, n_channel;
     int    row0 = 0, n_row = 0; /* the pass */
     ints   first;               /* [n_group+1] */
     ints   expert;
-    floats weight, answer; /* answer [row, slot, D] */
+    floats weight, output; /* output [row, slot, D] */
     const fm_placement *where;
 
     stage(int groups, int attn, const fm_placement *placement, const ints &rows)
@@ -73,7 +73,7 @@ struct stage {
         first.push_back(0);
         for (int n : rows) first.push_back(first.back() + n);
         n_row  = first.back();
-        answer = r.floats((size_t)(n_row * K * D), -1, 1);
+        output = r.floats((size_t)(n_row * K * D), -1, 1);
         weight = r.floats((size_t)(n_row * K), 0, 1);
         for (int i = 0; i < n_row; i++)
             for (int k = 0; k < K; k++) /* a row that is not there, and different experts */
@@ -99,7 +99,7 @@ struct stage {
 
 /* What one rank has on its device. */
 struct rank_of {
-    fm_cuda_travel     t = {};
+    fm_cuda_combine_shape     t = {};
     fm_device<int32_t> d_first, d_expert, key, own, count, key_first, row, place, block, n_block;
     fm_device<int32_t> copy0, copy; /* the placement's */
     ints               counts; /* [group][set] */
@@ -119,7 +119,7 @@ struct rank_of {
         t.set = me / s.n_channel, t.channel = me % s.n_channel;
         t.most_items = most, t.as_rows = rows;
         t.key = key.data(), t.key_first = key_first.data(), t.key_place = place.data();
-        FM_CHECK(fm_cuda_answer_keys(&t, key.data(), own.data(), NULL) == FM_OK);
+        FM_CHECK(fm_cuda_combine_keys(&t, key.data(), own.data(), NULL) == FM_OK);
         ints slot;
         for (int i = 0; i < s.n_row * s.K; i++) slot.push_back(s.slot_in(t.set, i));
         FM_CHECK_EQUAL(own.host(), slot);
@@ -153,7 +153,7 @@ struct rank_of {
     }
 };
 
-/* The own columns of the own experts' answers, pairs in an arbitrary order. */
+/* The own columns of the own experts' outputs, pairs in an arbitrary order. */
 static floats send(const stage &s, const rank_of &r)
 {
     const span mine = part(r.t.channel, s.n_channel, s.D, 32);
@@ -166,17 +166,17 @@ static floats send(const stage &s, const rank_of &r)
         const int    is_own = s.slot_in(r.t.set, i) >= 0;
         pair_of.insert(pair_of.begin(), is_own ? n_pair++ : -1);
         if (is_own)
-            out.insert(out.end(), s.answer.begin() + (ptrdiff_t)at * s.D + mine.begin,
-                       s.answer.begin() + (ptrdiff_t)at * s.D + mine.end);
+            out.insert(out.end(), s.output.begin() + (ptrdiff_t)at * s.D + mine.begin,
+                       s.output.begin() + (ptrdiff_t)at * s.D + mine.end);
     }
     size_t n = 4;
     for (int g = 0; g < s.n_group; g++) n += (size_t)(r.items(g, r.t.set, s) * mine.len());
-    fm_device<float>               pair_out(out), d_weight(weight), travel(n);
+    fm_device<float>               pair_out(out), d_weight(weight), sent(n);
     fm_device<int32_t>             d_pair(pair_of);
-    const fm_cuda_answers_out_args a = {r.t, pair_out.data(), d_pair.data(), d_weight.data(),
-                                        travel.data()};
-    FM_CHECK(fm_cuda_answers_out(&a, NULL) == FM_OK);
-    return travel.host();
+    const fm_cuda_combine_pack_args a = {r.t, pair_out.data(), d_pair.data(), d_weight.data(),
+                                        sent.data()};
+    FM_CHECK(fm_cuda_combine_pack(&a, NULL) == FM_OK);
+    return sent.host();
 }
 
 /* What rank `to` gets from rank `from`. */
@@ -198,7 +198,7 @@ static floats message(const stage &s, const floats &sent, const rank_of &from, c
 static float weighed(const stage &s, int row, int k, int col)
 {
     const size_t at = (size_t)(row * s.K + k);
-    return s.expert[at] < 0 ? 0 : s.weight[at] * s.answer[at * (size_t)s.D + (size_t)col];
+    return s.expert[at] < 0 ? 0 : s.weight[at] * s.output[at * (size_t)s.D + (size_t)col];
 }
 
 /* Slot after slot, whichever way they came. */
@@ -216,10 +216,10 @@ static void receive(const stage &s, const rank_of &r, const floats &in, bool mor
     const floats            weight(s.weight.begin() + s.row0 * s.K, s.weight.end());
     fm_device<float>        d_in(in), d_weight(weight);
     fm_device<float>        y(floats((size_t)((skipped + own.len()) * mine.len()), 0.5f));
-    fm_cuda_answers_in_args a = {};
-    a.travel = r.t, a.in = d_in.data(), a.weight = d_weight.data(), a.y = y.data();
+    fm_cuda_combine_unpack_args a = {};
+    a.shape = r.t, a.in = d_in.data(), a.weight = d_weight.data(), a.y = y.data();
     a.y_row0 = skipped, a.n_own = own.len(), a.own0 = own.begin, a.accumulate = more;
-    FM_CHECK(fm_cuda_answers_in(&a, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_combine_unpack(&a, NULL) == FM_OK);
     floats want((size_t)(skipped * mine.len()), 0.5f);
     for (int i = 0; i < own.len(); i++)
         for (int c = mine.begin; c < mine.end; c++) {
