@@ -191,9 +191,10 @@ int main(int argc, char **argv)
     fm_pair_list l   = {0};
     fm_screen    s   = {0};
     fm_worker    w   = {0};
-    fm_status    rc  = FM_OK;
-    const fm_isa isa = fm_cpu_isa();
-    double      *D   = NULL;
+    fm_keep      keep = {0};
+    fm_status    rc   = FM_OK;
+    const fm_isa isa  = fm_cpu_isa();
+    double      *D    = NULL;
     FM_GO(fm_basis_from_library(&b, &m, argc > 2 ? argv[2] : "cc-pvtz", 1));
     D = calloc((size_t)b.n_function * (size_t)b.n_function, sizeof *D);
     if (!D) return 1;

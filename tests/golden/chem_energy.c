@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chem_energy DECK...: energies of NWChem decks against NWChem's, within the
- * tolerances of tests/data/chem/nwchem/energies.txt, and the integrated number of
+/* chem_energy FOLDER DECK...: energies of NWChem decks against NWChem's, within the
+ * tolerances of energies.txt in tests/data/chem/FOLDER, and the integrated number of
  * electrons, which is the fingerprint of the grid. */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "chem_run.h"
 
-#define DATA FM_TEST_DATA "/chem/nwchem/"
+#define DATA FM_TEST_DATA "/chem/"
 
 static const double tol_electrons = 1e-7; /* decks do not ask for tight grids */
 
@@ -18,11 +18,13 @@ typedef struct {
     double energy, tol, electrons; /* electrons 0: no grid */
 } reference;
 
-static int read_references(reference *all, int most)
+static int read_references(reference *all, int most, const char *folder)
 {
+    char  path[512];
     char  line[256], task[8], electrons[32];
     int   n = 0;
-    FILE *f = fopen(DATA "energies.txt", "r");
+    snprintf(path, sizeof path, DATA "%s/energies.txt", folder);
+    FILE *f = fopen(path, "r");
     while (f && n < most && fgets(line, sizeof line, f)) {
         reference *r = &all[n];
         if (sscanf(line, "%63s %7s %7s %lf %lf %31s", r->deck, task, r->method, &r->energy, &r->tol,
@@ -48,11 +50,11 @@ static int check_task(const reference *want, const chem_result *got, int i)
     return !good;
 }
 
-static int check_deck(const char *deck, const reference *all, int n)
+static int check_deck(const char *folder, const char *deck, const reference *all, int n)
 {
     char path[512];
     int  n_bad = 0, k = 0;
-    snprintf(path, sizeof path, DATA "%s", deck);
+    snprintf(path, sizeof path, DATA "%s/%s", folder, deck);
     const chem_result got = chem_run_file(path, 2);
     if (got.rc != FM_OK) printf("%s: %s\n", deck, got.why);
     for (int i = 0; i < n; i++)
@@ -63,10 +65,10 @@ static int check_deck(const char *deck, const reference *all, int n)
 int main(int argc, char **argv)
 {
     static reference all[64];
-    const int        n     = read_references(all, 64);
+    const int        n     = argc > 1 ? read_references(all, 64, argv[1]) : 0;
     int              n_bad = n == 0;
     chem_open();
-    for (int i = 1; i < argc; i++) n_bad += check_deck(argv[i], all, n);
+    for (int i = 2; i < argc; i++) n_bad += check_deck(argv[1], argv[i], all, n);
     chem_close();
     return n_bad != 0;
 }

@@ -211,6 +211,24 @@ static void centring(void **state)
     fm_deck_fini(&d);
 }
 
+/* Two equal moments and one of zero, in any direction. */
+static void linear_molecules(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        char         atoms[128];
+        const double x = cos(7.0 * i) * (i % 3 != 0), y = sin(11.0 * i) * (i % 5 != 0),
+                     z = 2 + cos(3.0 * i);
+        snprintf(atoms, sizeof atoms, "H 0 0 0; Cl %.8f %.8f %.8f", x, y, z);
+        fm_deck            d = deck_of("units au", atoms);
+        const fm_molecule *m = d.task[0].molecule;
+        assert_string_equal(m->group, "C4v");
+        near_to(fabs(m->atom[0].xyz[2] - m->atom[1].xyz[2]), sqrt(x * x + y * y + z * z), 1e-7);
+        near_to(hypot(m->atom[0].xyz[0], m->atom[0].xyz[1]), 0, 1e-12);
+        fm_deck_fini(&d);
+    }
+}
+
 static void tags_are_different_atoms(void **state)
 {
     (void)state;
@@ -329,6 +347,7 @@ int main(void)
         cmocka_unit_test(three_fold_groups_turn_the_grid),
         cmocka_unit_test(equivalent_atoms_have_turned_grids),
         cmocka_unit_test(centring),
+        cmocka_unit_test(linear_molecules),
         cmocka_unit_test(tags_are_different_atoms),
         cmocka_unit_test(groups_make_atoms),
         cmocka_unit_test(zmatrices),

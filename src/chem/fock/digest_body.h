@@ -61,40 +61,49 @@ typedef struct {
     blocks       *D, *K;
 } sums;
 
-/* nd is a constant where this is expanded, so that rows of D and K stay in registers. */
-static inline __attribute__((always_inline)) void exchange(const sums *s, const int nd)
+/* nc and nd are constants where this is expanded, so that rows of D and K stay in registers.
+ * Everything is copied from *s first: a stored vector might otherwise have changed it. */
+static inline __attribute__((always_inline)) void exchange(const sums *s, const int nc,
+                                                           const int nd)
 {
-    const vd *I = s->I;
-    for (int a = 0; a < s->na; a++)
-        for (int b = 0; b < s->nb; b++) {
-            const vd d_ab = vd_set(s->D_ab[a * s->nb + b]);
-            vd       j    = s->J_ab[a * s->nb + b], k_ad[15], k_bd[15], d_ad[15], d_bd[15];
+    const int     na = s->na, nb = s->nb;
+    const vd     *I         = s->I;
+    const double *D_ab      = s->D_ab;
+    const vd     *D_cd      = s->D_cd;
+    const blocks *D         = s->D;
+    vd *restrict const J_ab = s->J_ab, *restrict const J_cd = s->J_cd;
+    vd *restrict const K_ac = s->K->ac, *restrict const K_ad = s->K->ad;
+    vd *restrict const K_bc = s->K->bc, *restrict const K_bd = s->K->bd;
+    for (int a = 0; a < na; a++)
+        for (int b = 0; b < nb; b++) {
+            const vd d_ab = vd_set(D_ab[a * nb + b]);
+            vd       j    = J_ab[a * nb + b], k_ad[15], k_bd[15], d_ad[15], d_bd[15];
             for (int d = 0; d < nd; d++) {
-                k_ad[d] = s->K->ad[d * s->na + a];
-                k_bd[d] = s->K->bd[d * s->nb + b];
-                d_ad[d] = s->D->ad[d * s->na + a];
-                d_bd[d] = s->D->bd[d * s->nb + b];
+                k_ad[d] = K_ad[d * na + a];
+                k_bd[d] = K_bd[d * nb + b];
+                d_ad[d] = D->ad[d * na + a];
+                d_bd[d] = D->bd[d * nb + b];
             }
-            for (int c = 0; c < s->nc; c++, I += nd) {
-                const vd d_ac = s->D->ac[c * s->na + a], d_bc = s->D->bc[c * s->nb + b];
-                vd       k_ac = s->K->ac[c * s->na + a], k_bc = s->K->bc[c * s->nb + b];
+            for (int c = 0; c < nc; c++, I += nd) {
+                const vd d_ac = D->ac[c * na + a], d_bc = D->bc[c * nb + b];
+                vd       k_ac = K_ac[c * na + a], k_bc = K_bc[c * nb + b];
                 for (int d = 0; d < nd; d++) {
-                    const vd v          = I[d];
-                    j                   = vd_fma(v, s->D_cd[c * nd + d], j);
-                    s->J_cd[c * nd + d] = vd_fma(v, d_ab, s->J_cd[c * nd + d]);
-                    k_ac                = vd_fma(v, d_bd[d], k_ac);
-                    k_bc                = vd_fma(v, d_ad[d], k_bc);
-                    k_ad[d]             = vd_fma(v, d_bc, k_ad[d]);
-                    k_bd[d]             = vd_fma(v, d_ac, k_bd[d]);
+                    const vd v       = I[d];
+                    j                = vd_fma(v, D_cd[c * nd + d], j);
+                    J_cd[c * nd + d] = vd_fma(v, d_ab, J_cd[c * nd + d]);
+                    k_ac             = vd_fma(v, d_bd[d], k_ac);
+                    k_bc             = vd_fma(v, d_ad[d], k_bc);
+                    k_ad[d]          = vd_fma(v, d_bc, k_ad[d]);
+                    k_bd[d]          = vd_fma(v, d_ac, k_bd[d]);
                 }
-                s->K->ac[c * s->na + a] = k_ac;
-                s->K->bc[c * s->nb + b] = k_bc;
+                K_ac[c * na + a] = k_ac;
+                K_bc[c * nb + b] = k_bc;
             }
             for (int d = 0; d < nd; d++) {
-                s->K->ad[d * s->na + a] = k_ad[d];
-                s->K->bd[d * s->nb + b] = k_bd[d];
+                K_ad[d * na + a] = k_ad[d];
+                K_bd[d * nb + b] = k_bd[d];
             }
-            s->J_ab[a * s->nb + b] = j;
+            J_ab[a * nb + b] = j;
         }
 }
 
@@ -116,11 +125,27 @@ static void coulomb_only(const sums *s)
 static void exchange_of(const sums *s)
 {
     switch (s->nd) {
-    case 1: exchange(s, 1); break;
-    case 3: exchange(s, 3); break;
-    case 5: exchange(s, 5); break;
-    case 7: exchange(s, 7); break;
-    default: exchange(s, s->nd);
+    case 1:
+        if (s->nc == 1)
+            exchange(s, 1, 1);
+        else if (s->nc == 3)
+            exchange(s, 3, 1);
+        else if (s->nc == 5)
+            exchange(s, 5, 1);
+        else
+            exchange(s, s->nc, 1);
+        break;
+    case 3:
+        if (s->nc == 3)
+            exchange(s, 3, 3);
+        else if (s->nc == 5)
+            exchange(s, 5, 3);
+        else
+            exchange(s, s->nc, 3);
+        break;
+    case 5: exchange(s, s->nc, 5); break;
+    case 7: exchange(s, s->nc, 7); break;
+    default: exchange(s, s->nc, s->nd);
     }
 }
 

@@ -29,10 +29,11 @@ static void rotate(double A[3][3], double V[3][3], int p, int q)
 
 static void diagonalise(double A[3][3], double V[3][3])
 {
+    const double size = A[0][0] + A[1][1] + A[2][2];
     for (int sweep = 0; sweep < 60; sweep++)
         for (int k = 0; k < 3; k++) {
             const int p = k == 0 ? 1 : 0, q = k == 2 ? 1 : 2; /* planes yz, xz, xy */
-            if (A[p][q] != 0) rotate(A, V, p, q);
+            if (fabs(A[p][q]) > 1e-15 * size) rotate(A, V, p, q);
         }
 }
 

@@ -22,30 +22,23 @@ static fm_status read_nopen(fm__state *s)
     return fm__need_int(&s->words, &s->scf.n_open, 0, 1000, "nopen");
 }
 
-static fm_status read_rhf(fm__state *s)
+/* rhf and rohf: open shells make it ROHF. */
+static fm_status read_restricted(fm__state *s)
 {
-    s->scf.is_uhf = s->scf.is_rohf = 0;
-    return FM_OK;
-}
-
-static fm_status read_rohf(fm__state *s)
-{
-    s->scf.is_uhf  = 0;
-    s->scf.is_rohf = 1;
+    s->scf.is_uhf = 0;
     return FM_OK;
 }
 
 static fm_status read_uhf(fm__state *s)
 {
-    s->scf.is_uhf  = 1;
-    s->scf.is_rohf = 0;
+    s->scf.is_uhf = 1;
     return FM_OK;
 }
 
 static fm_status read_scftype(fm__state *s)
 {
     static const fm__keyword type[] = {
-        {"rhf", read_rhf}, {"rohf", read_rohf}, {"uhf", read_uhf}, {0}};
+        {"rhf", read_restricted}, {"rohf", read_restricted}, {"uhf", read_uhf}, {0}};
     const char *word;
     FM_TRY(fm__need_word(&s->words, &word, "rhf, rohf or uhf"));
     const fm__keyword *k = fm__find(type, word);
@@ -117,7 +110,7 @@ static const fm__keyword lines[] = {
     /* clang-format off */
     {"thresh", read_thresh},     {"tol2e", read_tol2e},           {"maxiter", read_maxiter},
     {"nopen", read_nopen},       {"scftype", read_scftype},
-    {"rhf", read_rhf},           {"rohf", read_rohf},             {"uhf", read_uhf},
+    {"rhf", read_restricted},           {"rohf", read_restricted},             {"uhf", read_uhf},
     {"singlet", read_singlet},   {"doublet", read_doublet},       {"triplet", read_triplet},
     {"quartet", read_quartet},   {"quintet", read_quintet},       {"sextet", read_sextet},
     {"septet", read_septet},     {"octet", read_octet},

@@ -58,8 +58,7 @@ typedef struct {
     double     thresh, tol2e; /* tol2e 0: derived from thresh */
     int        max_iterations;
     int        n_open;
-    int        is_uhf, is_rohf;
-    double     level_shift;
+    int        is_uhf;
 } fm__scf;
 
 typedef struct {
@@ -81,7 +80,6 @@ typedef struct {
     char              title[128];
     double            charge;
     double            lindep;
-    unsigned          quiet;
     char              geometry_name[FM__NAME_MAX], basis_name[FM__NAME_MAX]; /* by `set` */
     fm__geometry    **geometry;                                              /* [n_geometry] */
     int               n_geometry;

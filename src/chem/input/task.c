@@ -64,7 +64,6 @@ static fm_status take_scf(const fm__state *s, fm_deck_task *t)
     t->thresh         = c->thresh;
     t->tol2e          = c->tol2e > 0 ? c->tol2e : fmin(1e-7, c->thresh * 1e-2);
     t->max_iterations = c->max_iterations;
-    t->level_shift    = c->level_shift;
     t->spin           = c->is_uhf   ? FM_SPIN_UNRESTRICTED
                         : c->n_open ? FM_SPIN_RESTRICTED_OPEN
                                     : FM_SPIN_RESTRICTED;

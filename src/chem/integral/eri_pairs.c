@@ -269,15 +269,14 @@ static int by_mag(const void *a, const void *b)
     return x->prim - y->prim;
 }
 
-/* Primitives of a raw pair worth keeping, strongest first; *rank has room for all. */
+/* Primitives of a raw pair worth keeping, strongest first, at least one; *rank has room for all. */
 static int rank_primitives(ranked *rank, const fm_pair_list *raw, int pair, double least)
 {
-    int n = 0;
-    for (int p = 0; p < raw->n_prim[pair]; p++) {
-        const double mag = raw->mag[raw->mag_at[pair] + p];
-        if (mag >= least) rank[n++] = (ranked){p, mag};
-    }
-    qsort(rank, (size_t)n, sizeof *rank, by_mag);
+    const int all = raw->n_prim[pair];
+    int       n   = 1;
+    for (int p = 0; p < all; p++) rank[p] = (ranked){p, raw->mag[raw->mag_at[pair] + p]};
+    qsort(rank, (size_t)all, sizeof *rank, by_mag);
+    while (n < all && rank[n].mag >= least) n++;
     return n;
 }
 
