@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "llm/serve/ask.h"
-#include "llm/serve/workers.h"
+#include "llm/serve/read/ask.h"
+#include "llm/serve/loop/workers.h"
 
 static fm_tokenizer *tokenizer;
 static fm__facts     facts;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "llm/serve/responses_store.h"
+#include "llm/serve/loop/responses_store.h"
 
 static fm__responses *store;
 

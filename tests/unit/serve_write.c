@@ -12,8 +12,8 @@
 
 #include "base/rng.h"
 #include "json/read.h"
-#include "llm/serve/metrics.h"
-#include "llm/serve/write.h"
+#include "llm/serve/reply/metrics.h"
+#include "llm/serve/reply/write.h"
 
 static json_t *parse(const fm_str *s)
 {

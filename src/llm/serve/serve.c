@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "llm/serve/responses_store.h"
-#include "llm/serve/serve_internal.h"
+#include "llm/serve/loop/responses_store.h"
+#include "llm/serve/loop/serve_internal.h"
 
 static const double tick_seconds = 0.05, flush_seconds = 5;
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP request that the engine answers, from its first byte to its last. */
+#ifndef FM_LLM_SERVE_CALL_H
+#define FM_LLM_SERVE_CALL_H
+
+#include "llm/serve/reply/answer.h"
+#include "net/http.h"
+
+typedef struct fm__call    fm__call;
+typedef struct fm__dialect fm__dialect;
+
+/* How a family of endpoints speaks.  Streams: `say` writes what is new in an
+ * answer, after one event or, when the loop is behind the engine, after
+ * several; `finish` closes the stream. */
+struct fm__dialect {
+    const char  *id_prefix;
+    fm__read_fn *read;
+    void (*say)(fm__call *c, fm__answer *a, fm_str *out);
+    void (*finish)(fm__call *c, fm_str *out);
+    void (*whole)(fm__call *c, fm_str *out); /* the reply in one piece */
+    void (*error)(fm_str *out, int status, const char *why);
+    void (*late_error)(fm_str *out, int status, const char *why); /* inside a stream */
+    const char *stream_type;                                      /* NULL: server-sent events */
+};
+
+extern const fm__dialect fm__dialect_chat, fm__dialect_completion;
+extern const fm__dialect fm__dialect_generate, fm__dialect_messages, fm__dialect_responses;
+extern const fm__dialect fm__dialect_ollama_chat, fm__dialect_ollama_generate;
+
+struct fm__call {
+    uint64_t           id;
+    fm_exchange       *x;
+    const fm__dialect *dialect; /* NULL: a job for a worker or the engine alone */
+    fm__ask           *ask;     /* NULL until the worker is done */
+    fm__answer        *answer;  /* [n_answer] */
+    int                n_answer, n_ended, load; /* load: answers it counts for at admission */
+    int                with_engine, streaming;
+    int                aborted;      /* before it was with the engine: all of it, */
+    fm_str             aborted_rids; /* or what bears one of these names, a NUL behind each */
+    int                incremental; /* /generate */
+    int                probe;       /* a health check: an empty reply, no load */
+    const fm_tokenizer *tokenizer;
+    struct fm__responses *responses; /* where it is kept */
+    int                   n_event;   /* of a stream that numbers them */
+    double             began;
+    int64_t            created; /* seconds since 1970 */
+    char               name[FM__MAX_NAME + 16]; /* chatcmpl-…, or the client's rid */
+    fm_str             out; /* stream bytes not yet handed to HTTP */
+    size_t             last_write; /* bytes handed over the last time */
+    int               *news; /* [n_news] answers with something to say */
+    int                n_news, dirty;
+    fm__call          *next_dirty, *prev, *next, *next_in_bucket;
+};
+
+typedef struct {
+    int64_t prompt, output, cached, thought;
+} fm__usage;
+
+fm__usage fm__call_usage(const fm__call *c);
+void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": …} */
+
+/* {"token":…,"bytes":…,"logprob":…} without its closing brace. */
+void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob);
+void fm__put_late_error(fm_str *out, int status, const char *why); /* data: {…}, then the end */
+/* A call's arguments as an object: what is none is the text of a member. */
+void fm__put_arguments(fm_str *out, const fm_str *arguments);
+void fm__put_matched(fm_str *out, const fm__answer *a); /* matched_stop: an id, a string or null */
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a call: read by a worker, admitted, answered by the engine. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "llm/serve/loop/serve_internal.h"
+#include "llm/serve/reply/write.h"
+
+static const double probe_seconds = 20;
+
+static fm__call *find_call(const fm_serve *s, uint64_t id)
+{
+    fm__call *c = s->bucket[id % FM__N_BUCKET];
+    while (c && c->id != id) c = c->next_in_bucket;
+    return c;
+}
+
+static void run_next_probe(fm_serve *s);
+
+static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
+{
+    fm__call *c = calloc(1, sizeof *c);
+    FM_BUG_UNLESS(c != NULL);
+    c->id          = s->next_id++;
+    c->x           = x;
+    c->dialect     = d;
+    c->tokenizer   = s->facts.tokenizer;
+    c->responses   = s->responses;
+    c->began       = x->received; /* how long the upload took is the client's affair */
+    c->created     = (int64_t)time(NULL);
+    c->incremental = s->opt->incremental_streaming_output;
+    c->load        = 1;
+    x->user        = c;
+    if (d)
+        snprintf(c->name, sizeof c->name, "%s%08x%08x%08x%08x", d->id_prefix,
+                 fm_rng_u32(s->key, c->id * 4), fm_rng_u32(s->key, c->id * 4 + 1),
+                 fm_rng_u32(s->key, c->id * 4 + 2), fm_rng_u32(s->key, c->id * 4 + 3));
+    c->next = s->calls;
+    if (s->calls) s->calls->prev = c;
+    s->calls          = c;
+    fm__call **at     = &s->bucket[c->id % FM__N_BUCKET];
+    c->next_in_bucket = *at;
+    *at               = c;
+    s->n_call++;
+    s->load++;
+    s->metrics.n_waiting++;
+    return c;
+}
+
+static void free_call(fm_serve *s, fm__call *c)
+{
+    fm__call **at = &s->bucket[c->id % FM__N_BUCKET];
+    while (*at != c) at = &(*at)->next_in_bucket;
+    *at = c->next_in_bucket;
+    if (c->prev) c->prev->next = c->next;
+    else s->calls = c->next;
+    if (c->next) c->next->prev = c->prev;
+    if (c->dirty)
+        for (fm__call **d = &s->dirty; *d; d = &(*d)->next_dirty)
+            if (*d == c) {
+                *d = c->next_dirty;
+                break;
+            }
+    s->n_call--;
+    s->load -= c->load;
+    if (!c->with_engine) s->metrics.n_waiting--;
+    for (int i = 0; i < c->n_answer; i++) fm__answer_fini(&c->answer[i]);
+    free(c->answer);
+    free(c->news);
+    fm__ask_release(c->ask);
+    fm_str_fini(&c->out);
+    fm_str_fini(&c->aborted_rids);
+    free(c);
+}
+
+static void cancel_prompts(fm_serve *s, const fm__call *c)
+{
+    for (int i = 0; c->ask && i < c->ask->n_prompt; i++)
+        fm__engine_cancel(s->engine_thread, fm__prompt_id(c->id, i));
+}
+
+void fm__call_drop(fm_serve *s, fm__call *c)
+{
+    const int was_probe = s->probe == c;
+    if (c->with_engine && c->n_ended < c->n_answer) {
+        cancel_prompts(s, c);
+        s->metrics.n_aborted++;
+    }
+    free_call(s, c);
+    if (was_probe) run_next_probe(s);
+}
+
+/* An answer before the first byte of the stream, or an event inside it. */
+void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why)
+{
+    fm_exchange *x    = c->x;
+    fm_str       body = {0};
+    if (c->streaming) {
+        fm_str_add(&body, c->out.text, c->out.len);
+        c->dialect->late_error(&body, status, why);
+        if (fm_exchange_write(x, body.text, body.len) == FM_OK) fm_exchange_end(x);
+    } else {
+        if (c->dialect) c->dialect->error(&body, status, why);
+        else
+            fm__put_error_at(&body, x->path, status, why);
+        fm_exchange_reply(x, status, "application/json",
+                          status == 429 ? "Retry-After: 1\r\n" : NULL, body.text, body.len);
+    }
+    fm_str_fini(&body);
+    fm__call_drop(s, c);
+}
+
+/* May `more` answers join those under way? */
+static int has_room(const fm_serve *s, int others, int more)
+{
+    const fm__engine_state e = fm__engine_get_state(s->engine_thread);
+    if (e.info.sched.n_waiting > s->opt->max_queued_requests) return 0;
+    return others == 0 || (int64_t)others + more <= s->max_running + s->opt->max_queued_requests;
+}
+
+static int refuse_now(fm_serve *s, fm_exchange *x)
+{
+    if (s->draining) {
+        fm__reply_error(x, 503, "the server is shutting down");
+        return 1;
+    }
+    if (has_room(s, s->load, 1)) return 0;
+    s->metrics.n_refused++;
+    fm__reply_error(x, 429, "the queue is full; try again later");
+    return 1;
+}
+
+static void give_task(fm_serve *s, fm__call *c, fm__read_fn *read, fm__text_fn *text)
+{
+    fm__task *task = calloc(1, sizeof *task);
+    FM_BUG_UNLESS(task != NULL);
+    task->call     = c->id;
+    task->body_len = c->x->body_len;
+    task->body     = fm_exchange_take_body(c->x);
+    task->read     = read;
+    task->text     = text;
+    fm__workers_give(s->workers, task);
+}
+
+void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d)
+{
+    if (refuse_now(s, x)) return;
+    give_task(s, new_call(s, x, d), d->read, NULL);
+}
+
+void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text)
+{
+    if (refuse_now(s, x)) return;
+    give_task(s, new_call(s, x, NULL), NULL, text);
+}
+
+static void to_engine(fm_serve *s, fm__call *c)
+{
+    c->with_engine = 1;
+    s->metrics.n_waiting--;
+}
+
+void fm__call_begin_flush(fm_serve *s, fm_exchange *x)
+{
+    fm__call *c = new_call(s, x, NULL);
+    to_engine(s, c);
+    fm__engine_flush(s->engine_thread, c->id);
+}
+
+static void submit(fm_serve *s, fm__call *c)
+{
+    c->n_answer = c->ask->n_prompt * c->ask->n;
+    c->answer   = calloc((size_t)c->n_answer, sizeof *c->answer);
+    c->news     = calloc((size_t)c->n_answer, sizeof *c->news);
+    FM_BUG_UNLESS(c->answer && c->news);
+    for (int i = 0; i < c->n_answer; i++)
+        fm__answer_init(&c->answer[i], c->ask, i, s->key ^ c->id << 20);
+    fm__engine_submit(s->engine_thread, c->id, c->ask);
+}
+
+static void set_load(fm_serve *s, fm__call *c, int load)
+{
+    s->load += load - c->load;
+    c->load = load;
+}
+
+static void run_probe(fm_serve *s, fm__call *c)
+{
+    fm__ask *a = c->ask = fm__ask_create();
+    a->params           = calloc(1, sizeof *a->params);
+    FM_BUG_UNLESS(a->params && fm__add_prompts(a, 1) == FM_OK);
+    a->n_params                        = 1;
+    a->priority                        = 1000000000;
+    a->params->sampling                = fm_sampling_default();
+    a->params->sampling.temperature    = 0;
+    a->params->sampling.max_new_tokens = 1;
+    fm_ids_add(&a->prompt[0].token, 0);
+    s->probe = c;
+    submit(s, c);
+}
+
+/* The one that ran is gone before its end, with its client or its time. */
+static void run_next_probe(fm_serve *s)
+{
+    fm__call *c = s->calls;
+    while (c && !c->probe) c = c->next;
+    s->probe = NULL;
+    if (c) run_probe(s, c);
+}
+
+void fm__call_begin_probe(fm_serve *s, fm_exchange *x)
+{
+    fm__call *c = new_call(s, x, &fm__dialect_generate);
+    c->probe    = 1;
+    set_load(s, c, 0);
+    to_engine(s, c);
+    if (!s->probe) run_probe(s, c);
+}
+
+void fm__probes_end(fm_serve *s, const char *why)
+{
+    s->probe = NULL;
+    for (fm__call *c = s->calls, *next; c; c = next) {
+        next = c->next;
+        if (!c->probe) continue;
+        if (why)
+            fm__reply_error(c->x, 503, why);
+        else
+            fm_exchange_reply(c->x, 200, "text/plain", NULL, "", 0);
+        fm__call_drop(s, c);
+    }
+}
+
+static int status_of(fm_status why)
+{
+    return why == FM_E_ARG || why == FM_E_FORMAT || why == FM_E_NOSUP ? 400 : 500;
+}
+
+/* NULL: all of it; else what bears this name, the call or prompts of its own. */
+static void abort_call(fm_serve *s, fm__call *c, const char *rid)
+{
+    if (!rid || !strcmp(c->name, rid)) {
+        cancel_prompts(s, c);
+        return;
+    }
+    for (int i = 0; i < c->ask->n_prompt; i++) {
+        const char *own = c->ask->prompt[i].rid;
+        if (own && !strcmp(own, rid)) fm__engine_cancel(s->engine_thread, fm__prompt_id(c->id, i));
+    }
+}
+
+/* A worker still reads it: its names are not known yet. */
+static void abort_later(fm__call *c, const char *rid)
+{
+    if (!rid) c->aborted = 1;
+    else if (strlen(rid) < FM__MAX_NAME) fm_str_add(&c->aborted_rids, rid, strlen(rid) + 1);
+}
+
+static void abort_now(fm_serve *s, fm__call *c)
+{
+    const fm_str *rids = &c->aborted_rids;
+    if (c->aborted) abort_call(s, c, NULL);
+    for (size_t at = 0; at < rids->len; at += strlen(rids->text + at) + 1)
+        abort_call(s, c, rids->text + at);
+}
+
+/* A worker is done with it. */
+static void take_task(fm_serve *s, fm__task *task)
+{
+    fm__call *c = find_call(s, task->call);
+    if (!c) return; /* the client left meanwhile */
+    if (task->rc != FM_OK) {
+        fm__call_fail(s, c, status_of(task->rc), task->why);
+    } else if (task->ask) {
+        c->ask    = task->ask;
+        task->ask = NULL;
+        if (c->ask->rid) snprintf(c->name, sizeof c->name, "%s", c->ask->rid);
+        if (has_room(s, s->load - c->load, c->ask->n_prompt * c->ask->n)) {
+            set_load(s, c, c->ask->n_prompt * c->ask->n);
+            to_engine(s, c);
+            submit(s, c);
+            abort_now(s, c);
+        } else {
+            s->metrics.n_refused++;
+            fm__call_fail(s, c, 429, "the queue is full; try again later");
+        }
+    } else {
+        fm__reply_json(c->x, &task->reply);
+        fm__call_drop(s, c);
+    }
+}
+
+void fm__calls_bell(void *ctx)
+{
+    fm_serve *s = ctx;
+    for (fm__task *task; (task = fm__workers_take(s->workers));) {
+        take_task(s, task);
+        fm__task_destroy(task);
+    }
+    fm__outbox *box = &s->from_engine;
+    fm__engine_take(s->engine_thread, box);
+    if (box->log.len && s->hooks.batch) s->hooks.batch(s->hooks.ctx, box->log.text);
+    for (int i = 0; i < box->n_notice; i++) {
+        fm__call *c = find_call(s, box->notice[i].call);
+        if (c) fm__call_take_notice(s, c, &box->notice[i]);
+    }
+    for (int i = 0; i < box->events.n; i++) {
+        const fm_event ev = fm_events_get(&box->events, i);
+        fm__call      *c  = find_call(s, ev.id >> FM__PROMPT_BITS);
+        if (c) fm__call_take_event(s, c, &ev);
+    }
+    fm__calls_flush(s);
+}
+
+void fm__calls_abort(fm_serve *s, const char *rid)
+{
+    for (fm__call *c = s->calls; c; c = c->next) {
+        if (!c->dialect || c->probe) continue;
+        if (c->with_engine) abort_call(s, c, rid);
+        else abort_later(c, rid);
+    }
+}
+
+void fm__calls_check_time(fm_serve *s)
+{
+    const double now = fm_now();
+    for (fm__call *c = s->calls, *next; c; c = next) {
+        next               = c->next;
+        const double limit = c->probe ? probe_seconds : s->opt->request_timeout;
+        if (limit > 0 && now - c->began > limit)
+            fm__call_fail(s, c, 503, "the request took longer than this server allows");
+    }
+}

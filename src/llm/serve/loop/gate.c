@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is let in: the API key, and no web page of another origin.
+ *
+ * A browser sends a POST of type text/plain to any address, this machine's own
+ * included, without asking first (a "simple" request), so a page could drive a server
+ * that listens on 127.0.0.1.  Browsers name the page in Origin, which a page cannot
+ * forge; programs send none.  Hence: an Origin with http or https must be this server's
+ * own or in --cors-origins, whatever the content type. */
+#define _POSIX_C_SOURCE 200809L
+#include <string.h>
+#include <strings.h>
+
+#include "llm/serve/loop/serve_internal.h"
+
+static const char foreign_page[] =
+    "web pages of other origins may not use this server; --cors-origins lists those that may";
+
+/* Compares every byte, so that the time tells nothing about the key. */
+static int same_key(const char *given, const char *key)
+{
+    const size_t n = strlen(key), m = strlen(given);
+    unsigned     differ = (unsigned)(n ^ m);
+    for (size_t i = 0; i < m; i++)
+        differ |= (unsigned char)given[i] ^ (unsigned char)key[n ? i % n : 0];
+    return n == m && differ == 0;
+}
+
+static int has_key(const fm_serve *s, const fm_exchange *x)
+{
+    if (!s->opt->api_key) return 1;
+    const char *bearer = fm_exchange_header(x, "Authorization"),
+               *plain  = fm_exchange_header(x, "x-api-key");
+    if (bearer && !strncasecmp(bearer, "Bearer ", 7) && same_key(bearer + 7, s->opt->api_key))
+        return 1;
+    return plain && same_key(plain, s->opt->api_key);
+}
+
+/* "localhost:3000" -> 9 */
+static size_t name_len(const char *host)
+{
+    return *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
+}
+
+/* localhost or an IP address: no name that somebody else's DNS may point here. */
+static int is_literal(const char *host)
+{
+    const size_t n = name_len(host);
+    return *host == '[' || strspn(host, "0123456789.") == n ||
+           (n == 9 && !strncasecmp(host, "localhost", 9)) ||
+           (n > 10 && !strncasecmp(host + n - 10, ".localhost", 10));
+}
+
+static int is_loopback(const char *address)
+{
+    return !strcmp(address, "localhost") || !strncmp(address, "127.", 4) || !strcmp(address, "::1");
+}
+
+/* A page that came from here.  A name that merely leads to a loopback address may be
+ * another site's (DNS rebinding). */
+static int is_own_page(const fm_serve *s, const fm_exchange *x, const char *from)
+{
+    const char *host = fm_exchange_header(x, "Host");
+    if (!host || strcasecmp(from, host)) return 0;
+    return !is_loopback(s->opt->host) || is_literal(host);
+}
+
+/* Apps with pages of their own (file:, app:, vscode-webview:) have other schemes,
+ * which no web page can have. */
+static int is_foreign(const fm_serve *s, const fm_exchange *x)
+{
+    const char *origin = fm_exchange_header(x, "Origin");
+    if (!origin || fm__cors_allows(&s->cors, origin)) return 0;
+    if (!strcmp(origin, "null")) return 1;
+    if (!strncasecmp(origin, "http://", 7)) return !is_own_page(s, x, origin + 7);
+    return !strncasecmp(origin, "https://", 8) && !is_own_page(s, x, origin + 8);
+}
+
+/* An image or a link of another site: such requests carry no Origin. */
+static int is_embedded_elsewhere(const fm_exchange *x)
+{
+    const char *site = fm_exchange_header(x, "Sec-Fetch-Site");
+    return site && !fm_exchange_header(x, "Origin") && !strcmp(site, "cross-site");
+}
+
+static int is_encoded(const fm_exchange *x)
+{
+    const char *how = fm_exchange_header(x, "Content-Encoding");
+    return how && *how && strcasecmp(how, "identity") != 0;
+}
+
+int fm__gate_refuses(const fm_serve *s, fm_exchange *x, int is_open)
+{
+    if (is_foreign(s, x) || (!is_open && is_embedded_elsewhere(x)))
+        fm__reply_error(x, 403, foreign_page);
+    else if (!is_open && !has_key(s, x))
+        fm__reply_error(x, 401, "a valid API key is needed");
+    else if (is_encoded(x))
+        fm__reply_error(x, 415, "the body is compressed (Content-Encoding): send it as it is");
+    else
+        return 0;
+    return 1;
+}
