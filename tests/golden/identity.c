@@ -207,6 +207,7 @@ int main(void)
         {models[1].name, check_model, NULL, NULL, (void *)&models[1]},
         {models[2].name, check_model, NULL, NULL, (void *)&models[2]},
         {models[3].name, check_model, NULL, NULL, (void *)&models[3]},
+        {models[4].name, check_model, NULL, NULL, (void *)&models[4]},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

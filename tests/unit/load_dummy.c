@@ -42,6 +42,13 @@ static const char fp8_shape[] =
     "{\"num_hidden_layers\": 2, \"quantization_config\": {\"quant_method\": \"fp8\", "
     "\"weight_block_size\": [128, 128]}}";
 
+static const char int4_shape[] =
+    "{\"num_hidden_layers\": 2, \"quantization_config\": {\"quant_method\": "
+    "\"compressed-tensors\", "
+    "\"format\": \"pack-quantized\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], "
+    "\"weights\": {\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true, \"strategy\": "
+    "\"group\", \"group_size\": 32}}}, \"ignore\": [\"lm_head\", \"re:.*self_attn.*\"]}}";
+
 static const char *const sample[] = {
     "model.layers.1.mlp.experts.5.up_proj.weight",
     "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
@@ -98,6 +105,39 @@ static void values_follow_the_rule(void **state)
     fm_source_read(s, &t, 77, 1, 0, 1024, FM_FP8, f);
     for (uint64_t i = 0; i < 1024; i++)
         assert_int_equal(f[i], fm_dummy_fp8(fm_rng_u32(key8, 77 * 1024 + i)));
+    fm_source_close(s);
+}
+
+/* Any even part of a row, and the same spread as the other types have. */
+static void int4_follows_its_rule(void **state)
+{
+    (void)state;
+    const fm_model_config c    = shape(int4_shape);
+    fm_source            *s    = open_dummy(&c, 7);
+    const char           *name = "model.layers.1.mlp.experts.2.down_proj.weight";
+    const uint64_t  key   = fm_rng_key("model.layers.1.mlp.experts.2.down_proj.weight_packed", 7);
+    const fm_tensor t     = find(s, name),
+                    scale = find(s, "model.layers.1.mlp.experts.2.down_proj.weight_scale");
+    uint8_t all[1024], part[8];
+    float   factor, row[2048];
+    double  sum = 0;
+    assert_int_equal(t.dtype, FM_INT4);
+    assert_true(scale.dtype == FM_BF16 && scale.rows == t.rows && scale.cols == t.cols / 32);
+    fm_source_read(s, &t, 3, 1, 0, t.cols, FM_INT4, all);
+    fm_source_read(s, &t, 3, 1, 10, 16, FM_INT4, part);
+    assert_memory_equal(part, all + 5, sizeof part);
+    for (int64_t i = 0; i < t.cols; i++)
+        assert_int_equal(all[i / 2] >> i % 2 * 4 & 15,
+                         fm_dummy_int4(fm_rng_u32(key, (uint64_t)(3 * t.cols + i))));
+    fm_source_read(s, &scale, 5, 1, 1, 1, FM_F32, &factor);
+    for (int64_t r = 0; r < t.rows; r++) {
+        fm_source_read(s, &t, r, 1, 0, t.cols, FM_F32, row);
+        for (int64_t i = 0; i < t.cols; i++) sum += pow((double)(row[i] * factor), 2);
+    }
+    const double std = sqrt(sum / (double)(t.rows * t.cols)) * sqrt((double)t.cols);
+    assert_true(std > 0.98 && std < 1.02);
+    assert_int_equal(find(s, "model.layers.1.self_attn.o_proj.weight").dtype,
+                     FM_BF16); /* ignored */
     fm_source_close(s);
 }
 
@@ -204,13 +244,10 @@ static void names_and_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_equals_the_whole),
-        cmocka_unit_test(values_follow_the_rule),
-        cmocka_unit_test(golden_bits),
-        cmocka_unit_test(spread_is_as_promised),
-        cmocka_unit_test(fp8_is_never_nan),
-        cmocka_unit_test(seeds_and_names_differ),
-        cmocka_unit_test(names_and_types),
+        cmocka_unit_test(a_part_equals_the_whole), cmocka_unit_test(values_follow_the_rule),
+        cmocka_unit_test(int4_follows_its_rule),   cmocka_unit_test(golden_bits),
+        cmocka_unit_test(spread_is_as_promised),   cmocka_unit_test(fp8_is_never_nan),
+        cmocka_unit_test(seeds_and_names_differ),  cmocka_unit_test(names_and_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

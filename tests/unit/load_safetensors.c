@@ -107,6 +107,44 @@ static void every_type(void **state)
     temp_dir_remove(&d);
 }
 
+static void save_packed(const temp_dir *d, const int64_t shape[2])
+{
+    uint8_t   packed[32]; /* two rows of 32 values: 0 ... 15, 0 ... 15 in the first */
+    st_writer w = {0};
+    for (int i = 0; i < 32; i++) packed[i] = i < 16 ? (uint8_t)(i % 8 * 0x22 + 0x10) : 0x88;
+    st_add(&w, "x.weight_packed", "I32", "[2, 4]", packed, sizeof packed);
+    st_add(&w, "x.weight_shape", "I64", "[2]", shape, 16);
+    st_save(&w, d, "model.safetensors");
+}
+
+/* A weight that lies packed is found under its plain name, too. */
+static void packed_weights_are_int4(void **state)
+{
+    (void)state;
+    static const int64_t right[2] = {2, 32}, wrong[2] = {2, 30};
+    temp_dir             d;
+    fm_tensor            t;
+    float                row[32];
+    temp_dir_make(&d);
+    save_packed(&d, right);
+    fm_source *s = open_dir(d.path);
+    assert_true(fm_source_has(s, "x.weight") && !fm_source_has(s, "y.weight"));
+    assert_int_equal(fm_source_find(s, "x.weight", &t), FM_OK);
+    assert_true(t.dtype == FM_INT4 && t.rows == 2 && t.cols == 32);
+    fm_source_read(s, &t, 0, 1, 0, 32, FM_F32, row);
+    for (int i = 0; i < 32; i++) assert_true(row[i] == (float)(i % 16 - 8));
+    fm_source_read(s, &t, 1, 1, 4, 28, FM_F32, row);
+    for (int i = 0; i < 28; i++) assert_true(row[i] == 0);
+    fm_source_close(s);
+
+    save_packed(&d, wrong);
+    s = open_dir(d.path);
+    assert_int_equal(fm_source_find(s, "x.weight", &t), FM_E_FORMAT);
+    assert_non_null(strstr(fm_why(), "[2, 30]"));
+    fm_source_close(s);
+    temp_dir_remove(&d);
+}
+
 static void parts_of_a_tensor(void **state)
 {
     (void)state;
@@ -401,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_checkpoints),
         cmocka_unit_test(every_type),
+        cmocka_unit_test(packed_weights_are_int4),
         cmocka_unit_test(parts_of_a_tensor),
         cmocka_unit_test(unused_oddities_are_ignored),
         cmocka_unit_test(files_with_and_without_index),
