@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 typedef struct {
     int32_t *prompt; /* [n_prompt] */

@@ -11,7 +11,7 @@
 #define FM_BENCH_BOUND_H
 
 #include "bench/roof.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 #include "llm/op/hook.h"
 
 typedef struct {

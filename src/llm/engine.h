@@ -8,7 +8,7 @@
 #include "llm/grammar/grammar.h"
 #include "llm/kv/kv_cache.h"
 #include "llm/load/model_path.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 #include "llm/options.h"
 #include "llm/plan/plan.h"
 #include "llm/sched/sched.h"

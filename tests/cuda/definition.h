@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "fathom/sampling.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "llm/load/config_read.h"
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

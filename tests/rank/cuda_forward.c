@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promise of model/shard.h on GPUs, which are emulated here: a forward pass
+/* The promise of weights/shard.h on GPUs, which are emulated here: a forward pass
  * has the same bits however it is divided among ranks, padded or not.
  *
  * Rank 0 computes a script of passes alone; then all ranks compute it under

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promise of model/shard.h: however a forward pass is divided among ranks,
+/* The promise of weights/shard.h: however a forward pass is divided among ranks,
  * its logits have the same bits.
  *
  * Rank 0 computes a script of passes alone; then all ranks compute it under

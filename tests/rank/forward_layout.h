@@ -3,7 +3,7 @@
 #ifndef FM_TESTS_RANK_FORWARD_LAYOUT_H
 #define FM_TESTS_RANK_FORWARD_LAYOUT_H
 
-#include "llm/model/shard.h"
+#include "llm/weights/shard.h"
 #include "llm/ranks.h"
 #include "rank.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 static fm_model_config yarn(double theta, double factor, double fast, double slow, double mscale)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "llm/model/shard.h"
+#include "llm/weights/shard.h"
 
 /* Every slot's expert has a copy there, and every copy's slot has the expert. */
 static void check_table(const fm_placement *p)

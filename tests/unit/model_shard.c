@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 enum { MOST_PIECES = 200, MOST_ROWS = 256 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "llm/kernel/gemm/gemm.h"
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 static const fm_model_config small = {
     .vocab       = 70,

@@ -4,7 +4,7 @@
 #define FM_LLM_LOAD_CONFIG_INTERNAL_H
 
 #include "json/read.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 /* Needs max_position and rope to be read already. */
 fm_status fm__config_rope(fm_model_config *c, const json_t *root, const char *file);

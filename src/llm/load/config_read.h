@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "llm/load/model_path.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 /* `overrides`: NULL or a JSON object whose members replace the file's (nested
  * objects are merged member by member).  generation_config.json beside the

@@ -9,7 +9,7 @@
 #include "llm/load/config_read.h"
 #include "llm/load/dummy_internal.h"
 #include "llm/load/source_internal.h"
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 typedef struct {
     fm_dtype dtype;

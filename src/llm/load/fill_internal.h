@@ -7,7 +7,7 @@
 #include "llm/kernel/gemm/gemm.h"
 #include "llm/load/source.h"
 #include "llm/load/weights_fill.h"
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 typedef struct {
     const fm_weights *w;

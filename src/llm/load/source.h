@@ -11,7 +11,7 @@
 
 #include "base/number.h"
 #include "base/status.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 typedef struct fm_source fm_source;
 

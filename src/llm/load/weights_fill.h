@@ -5,7 +5,7 @@
 #define FM_LLM_LOAD_WEIGHTS_FILL_H
 
 #include "llm/load/source.h"
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 /* fm_dtype_of_fn over a source (ctx = fm_source_types): FP8 stays FP8, INT4 stays INT4,
  * everything else becomes BF16; in the reference arithmetic all is F32. */

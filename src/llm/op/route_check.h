@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 /* The router's view of one row. */
 typedef struct {

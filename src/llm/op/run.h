@@ -36,7 +36,7 @@
 #include "base/slab.h"
 #include "base/str.h"
 #include "llm/kv/planes.h"
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 #include "llm/batch.h"
 #include "llm/op/hook.h"
 #include "llm/ranks.h"
@@ -74,7 +74,7 @@ typedef struct {
     float   *weight; /* [T, k] */
 } fm_routing;
 
-/* Widths with a prime are this rank's part (model/shard.h).  Where nothing is
+/* Widths with a prime are this rank's part (weights/shard.h).  Where nothing is
  * divided, o_all is o, and h_all and route_all are h and route. */
 typedef struct {
     fm_f32s    x;         /* [T, D]  residual stream */

@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "base/str.h"
-#include "llm/model/shard.h"
+#include "llm/weights/shard.h"
 
 typedef struct {
     int tp, pp, dp, ep;

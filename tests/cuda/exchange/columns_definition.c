@@ -2,7 +2,7 @@
 /* How ranks divide things, for tests in C++. */
 #include "exchange/columns_definition.h"
 
-#include "llm/model/shard.h"
+#include "llm/weights/shard.h"
 
 void right_part(int part, int n_part, int n, int unit, int *begin, int *end)
 {

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* n things of `width` columns each, divided in blocks of `unit` things: part i
- * of model/shard.h. */
+ * of weights/shard.h. */
 typedef struct {
     int n_part, n, unit, width;
 } fm_cuda_parts;

@@ -104,7 +104,7 @@ FM_DEVICE float4 add_scaled(float4 sum, float w, float4 v)
     return make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
 }
 
-/* fm_placement_copy() of model/placement.h */
+/* fm_placement_copy() of weights/placement.h */
 FM_DEVICE fm_expert_copy copy_of(const fm_cuda_placement &w, int expert, int row)
 {
     const int first = w.copy0[expert], n = w.copy0[expert + 1] - first;

@@ -22,7 +22,7 @@
 
 #include "base/status.h"
 #include "device/cuda/stream.h"
-#include "llm/model/placement.h"
+#include "llm/weights/placement.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +30,7 @@ extern "C" {
 
 enum { FM_CUDA_COLUMN_UNIT = 32 }; /* columns are divided in blocks of these */
 
-/* The lists of model/placement.h. */
+/* The lists of weights/placement.h. */
 typedef struct {
     const int32_t        *copy0; /* [n_expert+1] first copy of each expert */
     const fm_expert_copy *copy;

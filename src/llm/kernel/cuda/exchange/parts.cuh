@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fm_share_of() of model/shard.h, on the device. */
+/* fm_share_of() of weights/shard.h, on the device. */
 #ifndef FM_LLM_KERNEL_CUDA_EXCHANGE_PARTS_CUH
 #define FM_LLM_KERNEL_CUDA_EXCHANGE_PARTS_CUH
 

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "device/cuda/stream.h"
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 #ifdef __cplusplus
 extern "C" {

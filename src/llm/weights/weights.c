@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/model/weights.h"
+#include "llm/weights/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

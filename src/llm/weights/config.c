@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/model/config.h"
+#include "llm/weights/config.h"
 
 #include <math.h>
 #include <stddef.h>

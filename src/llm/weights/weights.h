@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model's weights as the forward pass wants them, and the list of pieces
  * that fills them.  Shapes in comments are the whole model's; of n, a matrix
- * has the rows that model/shard.h gives this rank, k is never divided.
+ * has the rows that weights/shard.h gives this rank, k is never divided.
  *
  *     config ──layout──> fm_weights (where each matrix lies) ──fill──> values
  *                             │
@@ -13,8 +13,8 @@
 
 #include "base/number.h"
 #include "base/slab.h"
-#include "llm/model/config.h"
-#include "llm/model/shard.h"
+#include "llm/weights/config.h"
+#include "llm/weights/shard.h"
 
 /* How the values of a matrix lie:
  *   panels  of 32 outputs, for the CPU (kernel/gemm/gemm.h)

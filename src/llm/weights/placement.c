@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/model/placement.h"
+#include "llm/weights/placement.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "llm/model/shard.h"
+#include "llm/weights/shard.h"
 
 /* One block: the record, copies, then the lists of numbers. */
 static fm_placement *allocate(int n_expert, int n_set, int n_all)

@@ -17,8 +17,8 @@
 #ifndef FM_LLM_MODEL_SHARD_H
 #define FM_LLM_MODEL_SHARD_H
 
-#include "llm/model/config.h"
-#include "llm/model/placement.h"
+#include "llm/weights/config.h"
+#include "llm/weights/placement.h"
 
 typedef struct {
     int index, n; /* the index-th of n parts */
