@@ -1,4 +1,4 @@
-# For people: make, make chat, make bench, make bench-cpu, make test, make install.  CMake does the work.
+# For people: make, make chat, make bench, make bench-cpu, make bench-scf, make test, make install.  CMake does the work.
 B      ?= build
 PREFIX ?= /usr/local
 
@@ -13,6 +13,10 @@ bench: all
 
 bench-cpu: all
 	@$(B)/bench/bench_cpu --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
+
+# Beside NWChem and PySCF, where they are installed.
+bench-scf: all
+	@tools/peer/scf.sh $(B) $(BENCH_ARGS)
 
 # With a GPU here.  tools/gpu/run.sh is for one elsewhere: it takes along what gpu-bundle makes.
 test-gpu: all
@@ -39,4 +43,4 @@ packages:
 clean:
 	@rm -rf $(B)
 
-.PHONY: all chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install packages clean
+.PHONY: all chat bench bench-cpu bench-scf bench-gpu gpu-bundle test test-gpu install packages clean
