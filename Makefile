@@ -1,4 +1,4 @@
-# For people: make, make chat, make bench, make bench-cpu, make test, make install.  CMake does the work.
+# For people: make, make chat, make bench, make bench-cpu, make bench-scf, make test, make install.  CMake does the work.
 B      ?= build
 PREFIX ?= /usr/local
 
@@ -18,6 +18,10 @@ bench: program
 bench-cpu: $(B)/build.ninja
 	@cmake --build $(B) --target bench_cpu
 	@$(B)/bench/bench_cpu --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
+
+# Beside NWChem and PySCF, where they are installed.
+bench-scf: all
+	@tools/peer/scf.sh $(B) $(BENCH_ARGS)
 
 # With a GPU here.  tools/gpu/run.sh is for one elsewhere: it takes along what gpu-bundle makes.
 test-gpu: $(B)/build.ninja
@@ -46,4 +50,4 @@ packages:
 clean:
 	@rm -rf $(B)
 
-.PHONY: all program chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install packages clean
+.PHONY: all program chat bench bench-cpu bench-scf bench-gpu gpu-bundle test test-gpu install packages clean

@@ -25,6 +25,8 @@ static const fm_knob knobs[] = {
       "threads of a rank; 0: the cores of the host, divided by its ranks"),
     K(FLAG, json, "json", NULL, 0, 0, NULL, "print the result as JSON and nothing else"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "print energies and errors only"),
+    K(FLAG, no_diis, "no-diis", NULL, 0, 0, NULL,
+      "minimise the energy directly from the start, where DIIS leads nowhere"),
     K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL,
       "the same bits whatever the ranks and threads: always so, accepted for scripts"),
 };
@@ -52,7 +54,10 @@ typedef struct {
 } command;
 
 /* The printout, by rank 0, unless JSON or brevity was asked for. */
-static int reports(const command *c) { return c->comm->rank == 0 && !c->opt.json && !c->opt.quiet; }
+static int reports(const command *c)
+{
+    return c->comm->rank == 0 && !c->opt.json && !c->opt.quiet;
+}
 
 /* --- command line ---------------------------------------------------------- */
 
@@ -231,15 +236,16 @@ static fm_status compute(command *c)
 {
     const int            n_thread = fm_threads_count(c->threads);
     const fm_report_job  job      = {c->path, FM_VERSION, c->comm->n_rank, n_thread};
-    const fm_job_options o        = {.world      = c->world,
-                                     .n_thread   = n_thread,
-                                     .path       = c->path,
-                                     .on_task    = on_task,
-                                     .on_start   = on_start,
-                                     .on_step    = on_step,
-                                     .on_end     = on_end,
-                                     .on_ignored = on_ignored,
-                                     .ctx        = c};
+    const fm_job_options o        = {.world        = c->world,
+                                     .n_thread     = n_thread,
+                                     .without_diis = c->opt.no_diis,
+                                     .path         = c->path,
+                                     .on_task      = on_task,
+                                     .on_start     = on_start,
+                                     .on_step      = on_step,
+                                     .on_end       = on_end,
+                                     .on_ignored   = on_ignored,
+                                     .ctx          = c};
     FM_TRY(fm_job_check(&c->deck, &o));
     if (reports(c)) fm_report_begin(stdout, &c->deck, &job);
     const fm_status rc = fm_job_run(&c->deck, &o, &c->times);

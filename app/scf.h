@@ -11,7 +11,7 @@
 
 typedef struct {
     int64_t threads; /* of a rank; 0: the cores of the host, divided by its ranks */
-    int     json, quiet, deterministic;
+    int     json, quiet, deterministic, no_diis;
 } fm_scf_command_options;
 
 /* The job so far; tasks are added as they end. */

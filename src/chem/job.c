@@ -134,13 +134,14 @@ static fm_status run_task(job *j, const fm_deck_task *t)
 {
     char           in[PATH_MAX] = "", out[PATH_MAX];
     fm_scf        *s            = NULL;
-    fm_scf_options opt          = {.world       = j->o->world,
-                                   .n_thread    = j->o->n_thread,
-                                   .vectors_in  = in,
-                                   .vectors_out = out,
-                                   .on_start    = j->o->on_start,
-                                   .on_step     = j->o->on_step,
-                                   .ctx         = j->o->ctx};
+    fm_scf_options opt          = {.world        = j->o->world,
+                                   .n_thread     = j->o->n_thread,
+                                   .without_diis = j->o->without_diis,
+                                   .vectors_in   = in,
+                                   .vectors_out  = out,
+                                   .on_start     = j->o->on_start,
+                                   .on_step      = j->o->on_step,
+                                   .ctx          = j->o->ctx};
     output_path(out, j, t);
     FM_TRY(choose_start(j, t, &opt, in));
     FM_TRY(fm_scf_open(&s, t, &opt));

@@ -16,9 +16,10 @@
 
 typedef struct {
     fm_world   *world;
-    int         n_thread; /* of this rank */
-    const char *path;     /* of the deck, for messages */
-    const char *dir;      /* where vectors files lie, if not in the deck's permanent_dir */
+    int         n_thread;     /* of this rank */
+    int         without_diis; /* as in fm_scf_options */
+    const char *path;         /* of the deck, for messages */
+    const char *dir;          /* where vectors files lie, if not in the deck's permanent_dir */
     void (*on_task)(void *ctx, const fm_deck_task *t);
     void (*on_start)(void *ctx, const fm_scf *s);
     void (*on_step)(void *ctx, const fm_scf *s, const fm_scf_step *step);

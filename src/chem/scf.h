@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     fm_world       *world;
     int             n_thread;                     /* of this rank */
+    int             without_diis;                 /* minimise the energy directly from the start */
     fm_vectors_from vectors_from;                 /* FM_VECTORS_USUAL: atoms */
     const char     *vectors_in;                   /* path, for FM_VECTORS_FILE */
     const char     *vectors_out;                  /* path; NULL: orbitals are not kept */

@@ -57,7 +57,10 @@ void fm__descent_destroy(fm__descent *d)
 
 /* --- gradient and first Hessian -------------------------------------------- */
 
-static int occupation(const fm_scf *s, int spin, int orbital) { return orbital < s->n_occ[spin]; }
+static int occupation(const fm_scf *s, int spin, int orbital)
+{
+    return orbital < s->n_occ[spin];
+}
 
 /* What spin `spin` adds for orbitals of `set`; F in the orbitals of that set. */
 static void add_spin(const fm_scf *s, const double *F, int spin, double f, double *g, double *h)

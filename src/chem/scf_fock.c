@@ -17,7 +17,7 @@
 /* While the gradient is above `far`, integrals up to `loose` are left out.  What is
  * left out of the change of the density makes noise that must stay small against the
  * gradient: `quiet` times it. */
-static const double far = 1e-3, loose = 1e-7, tightest = 3e-11, quiet = 5e-7;
+static const double far = 1e-2, loose = 1e-8, tightest = 1e-10, quiet = 5e-7;
 enum { MAX_CHANGE = 30 };
 
 /* Asked-for tolerances that would cost digits of the energy are tightened. */

@@ -175,6 +175,7 @@ static int is_stuck(fm_scf *s)
 {
     fm__scf_parts *p = s->parts;
     if (is_atomic_start(s)) return 0;
+    if (s->opt.without_diis) return 1;
     if (p->best_gradient == 0 || s->step.gradient < progress * p->best_gradient) {
         p->best_gradient = s->step.gradient;
         p->n_since_best  = 0;
@@ -206,7 +207,8 @@ fm_status fm__scf_orbitals(fm_scf *s)
         s->step.level_shift = 0;
         return p->descent ? fm__scf_canonical(s) : diagonalise(s);
     }
-    if (p->descent && p->n_descent == 1 && s->step.gradient < near) back_to_diis(s);
+    if (p->descent && p->n_descent == 1 && s->step.gradient < near && !s->opt.without_diis)
+        back_to_diis(s);
     if (!p->descent && is_stuck(s)) {
         FM_TRY(fm__descent_create(&p->descent, s));
         p->n_descent++;

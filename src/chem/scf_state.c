@@ -34,7 +34,10 @@ static fm_status check_task(const fm_deck_task *t)
     return FM_OK;
 }
 
-static int take(double **to, size_t count) { return (*to = fm_dense_new(count)) != NULL; }
+static int take(double **to, size_t count)
+{
+    return (*to = fm_dense_new(count)) != NULL;
+}
 
 static fm_status allocate(fm_scf *s)
 {

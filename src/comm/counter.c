@@ -20,16 +20,26 @@ struct fm_counter {
 /* What ranks tell each other: the maker's window, then who has it. */
 typedef struct {
     fm_host_ticket ticket;
-    int32_t        has_word;
+    int32_t        has_word, world_rank;
     uint64_t       key;
 } offer;
+
+static int world_rank(const fm_comm *comm)
+{
+    return comm->world ? comm->world->comm->rank : 0;
+}
+
+/* Numbers of a process and a file mean something on their own host only. */
+static int is_same_host(const fm_comm *comm, int a, int b)
+{
+    return !comm->world || fm__world_same_host(comm->world, a, b);
+}
 
 /* Of the group's first rank, distinct in the whole world. */
 static uint64_t new_key(const fm_comm *comm)
 {
     static _Atomic uint32_t n_made;
-    const uint64_t          rank = comm->world ? (uint64_t)comm->world->comm->rank : 0;
-    return rank << 32 | ++n_made;
+    return (uint64_t)world_rank(comm) << 32 | ++n_made;
 }
 
 static fm_status exchange(fm_counter *c, offer *all, size_t *bytes)
@@ -50,14 +60,17 @@ static int all_have(const offer *all, int n)
  * nobody uses it. */
 static fm_status meet(fm_counter *c, offer *all, size_t *bytes)
 {
-    const int me   = c->comm->rank;
-    offer    *mine = &all[me];
-    mine->key      = new_key(c->comm);
+    const int me     = c->comm->rank;
+    offer    *mine   = &all[me];
+    mine->key        = new_key(c->comm);
+    mine->world_rank = world_rank(c->comm);
     if (me == 0)
         mine->has_word =
             fm_host_window_create(&c->share, &mine->ticket, sizeof *c->word, "counter") == FM_OK;
     FM_TRY(exchange(c, all, bytes));
-    if (me != 0) mine->has_word = fm_host_window_join(&c->share, &all[0].ticket) == FM_OK;
+    if (me != 0)
+        mine->has_word = is_same_host(c->comm, all[0].world_rank, mine->world_rank) &&
+                         fm_host_window_join(&c->share, &all[0].ticket) == FM_OK;
     FM_TRY(exchange(c, all, bytes));
     c->key  = all[0].key;
     c->word = all_have(all, c->comm->n_rank) ? c->share.base : NULL;

@@ -20,9 +20,9 @@ typedef struct {
 
 static int read_references(reference *all, int most, const char *folder)
 {
-    char  path[512];
-    char  line[256], task[8], electrons[32];
-    int   n = 0;
+    char path[512];
+    char line[256], task[8], electrons[32];
+    int  n = 0;
     snprintf(path, sizeof path, DATA "%s/energies.txt", folder);
     FILE *f = fopen(path, "r");
     while (f && n < most && fgets(line, sizeof line, f)) {

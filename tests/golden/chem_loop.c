@@ -170,6 +170,27 @@ static void unrestricted_closed_shells_are_restricted(void **state)
     assert_near(uks, rks, 1e-7);
 }
 
+/* The fallback of DIIS alone: every method ends at the same energy. */
+static void descent_ends_where_diis_ends(void **state)
+{
+    (void)state;
+    static const char *const tasks[] = {
+        "scf; thresh 1e-6; maxiter 80; end\ntask scf\n",
+        "charge 1\nscf; doublet; thresh 1e-6; maxiter 80; end\ntask scf\n",
+        "charge 1\nscf; doublet; uhf; thresh 1e-6; maxiter 80; end\ntask scf\n",
+        "dft; xc b3lyp; iterations 80; end\ntask dft\n",
+    };
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        char deck[600];
+        snprintf(deck, sizeof deck, "start g\n" WATER "%s", tasks[i]);
+        const chem_result diis = must_run(deck, 1), descent = chem_run_without_diis(deck);
+        if (descent.rc != FM_OK) fail_msg("%s", descent.why);
+        assert_int_equal(diis.task[0].n_descent, 0);
+        assert_true(descent.task[0].n_descent > 3);
+        assert_near(descent.task[0].energy, diis.task[0].energy, i == 3 ? 1e-7 : 1e-9);
+    }
+}
+
 static void failures_that_are_ignored_do_not_end_the_deck(void **state)
 {
     (void)state;
@@ -209,6 +230,7 @@ int main(void)
         cmocka_unit_test(the_core_guess_gets_there_too),
         cmocka_unit_test(a_level_shift_does_not_move_the_end),
         cmocka_unit_test(unrestricted_closed_shells_are_restricted),
+        cmocka_unit_test(descent_ends_where_diis_ends),
         cmocka_unit_test(failures_that_are_ignored_do_not_end_the_deck),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

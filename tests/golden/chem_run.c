@@ -53,16 +53,17 @@ static void on_end(void *ctx, const fm_scf *s, const fm_props *p)
     r->n_task++;
 }
 
-static void run(chem_result *r, fm_deck *d, const char *path, int n_thread)
+static void run(chem_result *r, fm_deck *d, const char *path, int n_thread, int without_diis)
 {
     fm_scf_times         times = {0};
-    const fm_job_options o     = {.world    = world,
-                                  .n_thread = n_thread,
-                                  .path     = path,
-                                  .dir      = dir,
-                                  .on_step  = on_step,
-                                  .on_end   = on_end,
-                                  .ctx      = r};
+    const fm_job_options o     = {.world        = world,
+                                  .n_thread     = n_thread,
+                                  .without_diis = without_diis,
+                                  .path         = path,
+                                  .dir          = dir,
+                                  .on_step      = on_step,
+                                  .on_end       = on_end,
+                                  .ctx          = r};
     if (r->rc == FM_OK) r->rc = fm_job_check(d, &o);
     if (r->rc == FM_OK) r->rc = fm_job_run(d, &o, &times);
     if (r->rc != FM_OK) snprintf(r->why, sizeof r->why, "%s", fm_why());
@@ -73,7 +74,7 @@ chem_result chem_run_file(const char *path, int n_thread)
 {
     fm_deck     d = {0};
     chem_result r = {.rc = fm_deck_read(&d, path)};
-    run(&r, &d, path, n_thread);
+    run(&r, &d, path, n_thread, 0);
     return r;
 }
 
@@ -81,6 +82,14 @@ chem_result chem_run_text(const char *text, int n_thread)
 {
     fm_deck     d = {0};
     chem_result r = {.rc = fm_deck_parse(&d, "deck", text, strlen(text))};
-    run(&r, &d, "deck", n_thread);
+    run(&r, &d, "deck", n_thread, 0);
+    return r;
+}
+
+chem_result chem_run_without_diis(const char *text)
+{
+    fm_deck     d = {0};
+    chem_result r = {.rc = fm_deck_parse(&d, "deck", text, strlen(text))};
+    run(&r, &d, "deck", 1, 1);
     return r;
 }

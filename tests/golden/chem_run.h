@@ -23,5 +23,6 @@ void chem_close(void);
 
 chem_result chem_run_file(const char *path, int n_thread);
 chem_result chem_run_text(const char *text, int n_thread);
+chem_result chem_run_without_diis(const char *text);
 
 #endif

@@ -150,7 +150,7 @@ static fm_status work(build *u, fm_worker *w)
         w->sum[d].J_scale   = u->J_scale[d];
         w->sum[d].K_scale   = u->K_scale[d];
     }
-    w->cut      = u->screen.tol * 0.1 / fmax(u->screen.D_most, 1e-30);
+    w->cut      = u->screen.tol / fmax(u->screen.D_most, 1e-30);
     w->keep_cut = f->keep.tol * 0.01;
     for (;;) {
         FM_TRY(next_task(u, &t));

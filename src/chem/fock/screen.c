@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+static const double COULOMB_WEIGHT = 40;
+
 static double block_top(const double *D, int n, const fm_shell *a, const fm_shell *b)
 {
     double top = 0;
@@ -25,7 +27,7 @@ static void fill(fm_screen *s, const fm_basis *b, int n_density, const double *c
             s->D_top[i]           = fmax(s->D_top[i], top);
         }
     for (int k = 0; k < s->list->n_pair; k++) {
-        s->D_pair[k] = 4 * s->D_shell[s->list->shell_a[k] * n + s->list->shell_b[k]];
+        s->D_pair[k] = COULOMB_WEIGHT * s->D_shell[s->list->shell_a[k] * n + s->list->shell_b[k]];
         s->D_most    = fmax(s->D_most, s->D_pair[k]);
     }
 }

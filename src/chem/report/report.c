@@ -7,7 +7,10 @@
 #include "base/cpu.h"
 #include "chem/input/deck_print.h"
 
-static int shows(const fm_scf *s, unsigned part) { return !(s->task->quiet & part); }
+static int shows(const fm_scf *s, unsigned part)
+{
+    return !(s->task->quiet & part);
+}
 
 /* 1.0E-07 as Fortran writes it: 1.00D-07. */
 static const char *fortran(char out[16], double x)

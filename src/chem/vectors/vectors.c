@@ -80,7 +80,10 @@ static size_t body_bytes(const fm_vectors *v)
 
 /* --- writing --------------------------------------------------------------- */
 
-static int put(FILE *f, const void *p, size_t bytes) { return fwrite(p, 1, bytes, f) == bytes; }
+static int put(FILE *f, const void *p, size_t bytes)
+{
+    return fwrite(p, 1, bytes, f) == bytes;
+}
 
 static int put_all(FILE *f, const fm_vectors *v)
 {
