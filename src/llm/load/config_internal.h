@@ -17,4 +17,7 @@ fm_status fm__config_moe(fm_model_config *c, const json_t *root, const char *fil
 fm_status fm__config_dim(int *out, const json_t *obj, const char *key, int lo, int hi, int multiple,
                          int optional, fm_json_at at);
 
+/* Puts the option's members into a config; FM_E_ARG for a name nobody reads. */
+fm_status fm__config_override(json_t *root, const char *overrides);
+
 #endif
