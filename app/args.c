@@ -33,11 +33,12 @@ static const struct {
     {"no-enable-prefix-caching", "disable-radix-cache"},
     {"scheduling-policy", "schedule-policy"},
     {"enable-deterministic-inference", "deterministic"},
+    {"hf-overrides", "json-model-override-args"},
 };
 enum { N_ALIAS = sizeof aliases / sizeof aliases[0] };
 
 /* argp's key of an option: table in the thousands, or a foreign flag. */
-enum { KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
+enum { KEY_HELP = 'h', KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
 
 typedef struct {
     fm_args    *args;
@@ -83,7 +84,7 @@ static int in_tables(const fm_args *a, const char *name)
 static struct argp_option *build_options(parse *p)
 {
     const fm_args *a = p->args;
-    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 2;
+    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 3;
     for (int t = 0; t < a->n_table; t++) n += (size_t)a->table[t].n + 1;
     struct argp_option *options = calloc(n, sizeof *options), *o = options;
     FM_BUG_UNLESS(options != NULL);
@@ -101,6 +102,7 @@ static struct argp_option *build_options(parse *p)
                                     .arg   = f->takes == FM_TAKES_NOTHING ? NULL : "X",
                                     .flags = OPTION_HIDDEN};
     }
+    *o = (struct argp_option){.key = KEY_HELP, .flags = OPTION_HIDDEN};
     return options;
 }
 
@@ -143,6 +145,7 @@ static fm_status take_word(parse *p, const char *word)
 static error_t on_key(int key, char *value, struct argp_state *state)
 {
     parse *p = state->input;
+    if (key == KEY_HELP) argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* and ends here */
     if (key == ARGP_KEY_ARG)
         p->rc = take_word(p, value);
     else if (key >= KEY_FOREIGN && key < KEY_FOREIGN + fm_n_foreign_flag)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "comm/world.h"
 #include "model_facts.h"
 
 static void show_plan(const fm_plan *plan, int n_plan, const char *model, const char *ranks)
@@ -24,6 +25,6 @@ fm_status fm_start_engine(fm_engine **out, fm_options *o, fm_args *a)
     if (!o->model_path) return fm_fail(FM_E_ARG, "which model? give --model-path");
     FM_TRY(fm_model_check_context(o));
     const fm_engine_hooks hooks = {o->quiet ? NULL : show_plan, print_report};
-    if (!o->quiet && a->notes.text) fputs(a->notes.text, stderr);
+    if (!o->quiet && a->notes.text && fm_world_launched_as() == 0) fputs(a->notes.text, stderr);
     return fm_engine_open_shown(out, o, &hooks);
 }

@@ -39,6 +39,9 @@ typedef struct {
 extern const fm_knob fm_world_knobs[];
 extern const int     fm_n_world_knob;
 
+/* The rank that the launcher gave this process, known before there is a world; 0 without one. */
+int fm_world_launched_as(void);
+
 /* NULL options: defaults and what the environment says (FM_COMM_TIMEOUT ...).
  * FM_E_NOSUP: started as many ranks by a launcher this build cannot talk to. */
 fm_status fm_world_open(fm_world **out, const fm_world_options *o);

@@ -4,12 +4,21 @@
 #include <stdlib.h>
 
 #include "comm/mpi/mpi_wire.h"
+#include "comm/world.h"
 
 static int number(const char *name)
 {
     const char *text = getenv(name);
     const long  n    = text ? strtol(text, NULL, 10) : 0;
     return n > 0 && n < 1 << 20 ? (int)n : 0;
+}
+
+int fm_world_launched_as(void)
+{
+    static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    for (size_t i = 0; i < sizeof rank / sizeof rank[0]; i++)
+        if (getenv(rank[i])) return number(rank[i]);
+    return 0;
 }
 
 int fm__launched_ranks(void)
