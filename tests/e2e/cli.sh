@@ -66,8 +66,11 @@ for flag in nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs atte
     enable-torch-compile moe-runner-backend quantization; do
     [ "$(grep -c "^fathom bench: --$flag" "$work/err")" -eq 1 ] || fail "--$flag is not explained once"
 done
-run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1
+run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1 --no-launch
 grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
+run 2 "$fathom" bench --model r1-mini --tp 8 --pp 2 --nnodes 2 --node-rank 0
+grep -q "mpirun -np 16 --map-by ppr:8:node" "$work/err" && grep -q "ppr:1:node, write ppr:8:node" "$work/err" ||
+    fail "one process per node: not told what to write"
 run 0 "$fathom" bench --nnodes 2 --node-rank 1
 grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
 
