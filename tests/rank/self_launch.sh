@@ -24,7 +24,7 @@ grep -q "mpirun -np 2 fathom" "$work/err" || fail "--no-launch"
 # mpirun passes the signal on to all ranks; the first needs a moment to write its table,
 # which is more than mpirun gives unless told.
 for layout in "--tp 2" "--dp 2"; do
-    mpirun --mca odls_base_sigkill_timeout 20 --allow-run-as-root --oversubscribe --bind-to none -np 2 "$fathom" bench --quiet --skip-warmup $small \
+    mpirun --mca odls_base_sigkill_timeout 3 --allow-run-as-root --oversubscribe --bind-to none -np 2 "$fathom" bench --quiet --skip-warmup $small \
         --json-model-override-args "$small_shape" --random-output-len 400 --num-prompts 500 --max-running-requests 8 $layout \
         --result-filename "$work/part.jsonl" >"$work/out" 2>"$work/err" </dev/null &
     pid=$!
