@@ -45,6 +45,15 @@ install: $(B)/build.ninja
 	@cmake --build $(B) --target fathom_app fathom_shared
 	@cmake --install $(B) --prefix $(PREFIX)
 
+# Debian package and relocatable tarball of what make install leaves, in $(B).
+deb: $(B)/build.ninja
+	@cmake --build $(B) --target fathom_app fathom_shared
+	@cpack --config $(B)/CPackConfig.cmake -B $(B)/deb && ls $(B)/deb/*.deb
+
+tarball: $(B)/build.ninja
+	@cmake --build $(B) --target fathom_app fathom_shared
+	@tools/tarball.sh $(B) $(B)/fathom-$$(uname -m).tar.gz
+
 packages:
 	@tools/packages.sh build
 
@@ -54,4 +63,4 @@ test-packages: | packages
 clean:
 	@rm -rf $(B)
 
-.PHONY: all program chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install packages test-packages clean
+.PHONY: all program chat bench bench-cpu bench-gpu gpu-bundle test test-gpu install deb tarball packages test-packages clean

@@ -157,6 +157,18 @@ static error_t on_key(int key, char *value, struct argp_state *state)
     return p->rc == FM_OK ? 0 : ECANCELED;
 }
 
+/* For the completion of shells: a line per option, "--name", "=" if it takes a
+ * value, a tab, its help; aliases have no help. */
+static void print_options(const struct argp_option *o)
+{
+    for (; o->name || o->key || o->doc; o++)
+        if (o->name && !(o->flags & OPTION_HIDDEN)) {
+            const struct argp_option *main = o;
+            while (main->flags & OPTION_ALIAS) main--;
+            printf("--%s%s\t%s\n", o->name, main->arg ? "=" : "", o->doc ? o->doc : "");
+        }
+}
+
 fm_status fm_args_parse(fm_args *a, int argc, char **argv)
 {
     parse p = {.args = a};
@@ -166,6 +178,10 @@ fm_status fm_args_parse(fm_args *a, int argc, char **argv)
     argp_err_exit_status = 2;
 
     struct argp_option *options = build_options(&p);
+    if (argc == 2 && !strcmp(argv[1], "--print-options")) {
+        print_options(options);
+        exit(0);
+    }
     const struct argp   parser  = {options, on_key, a->usage, a->about, NULL, NULL, NULL};
     const error_t       e       = argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &p);
     free(options);

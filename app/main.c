@@ -123,6 +123,10 @@ int main(int argc, char **argv)
         fm_print_version();
         return FM_EXIT_OK;
     }
+    if (!strcmp(word, "--print-options")) { /* for the completion of shells */
+        for (int i = 0; i < N_COMMAND; i++) printf("%s\t%s\n", commands[i].name, commands[i].about);
+        return FM_EXIT_OK;
+    }
     if (!strcmp(word, "help") && argc > 2) return help_on(argv[2]);
     if (!strcmp(word, "help") || is_one_of(word, "--help", "-h", "-?")) {
         print_help(stdout);
