@@ -125,8 +125,9 @@ static fm_bench_changes find_changes(const fm_dataset *rows, const command *c, c
     return (fm_bench_changes){.n_asked       = fm_bench_asked(&c->bench),
                               .n_cut_context = rows->n_cut,
                               .context       = context,
-                              .n_cut_pool = pool < context ? count_cut_by_pool(rows, &c->ask, pool) : 0,
-                              .pool       = pool};
+                              .n_cut_pool =
+                                  pool < context ? count_cut_by_pool(rows, &c->ask, pool) : 0,
+                              .pool = pool};
 }
 
 static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, const fm_engine *e)

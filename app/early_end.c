@@ -10,15 +10,9 @@
 static volatile sig_atomic_t noted;
 static double                deadline; /* 0: none */
 
-static void on_signal(int number)
-{
-    noted = number;
-}
+static void on_signal(int number) { noted = number; }
 
-void fm_early_end_limit(double seconds)
-{
-    deadline = seconds > 0 ? fm_now() + seconds : 0;
-}
+void fm_early_end_limit(double seconds) { deadline = seconds > 0 ? fm_now() + seconds : 0; }
 
 void fm_early_end_catch(void)
 {

@@ -110,10 +110,7 @@ static const char *speed_note(const progress *p, char *buf, size_t size)
     return buf;
 }
 
-static const char *ends(const fm_ask *ask)
-{
-    return ask->ends ? ask->ends() : NULL;
-}
+static const char *ends(const fm_ask *ask) { return ask->ends ? ask->ends() : NULL; }
 
 static fm_status run_until_idle(fm_engine *e, progress *p)
 {

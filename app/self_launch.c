@@ -60,7 +60,8 @@ static fm_status become_mpirun(int64_t n_rank)
     char *own[OWN_WORDS] = {"mpirun", "-np", count, "--bind-to", "none", program};
     memcpy(argv, own, sizeof own);
     int n = OWN_WORDS;
-    for (char *w = words.text + strlen(words.text) + 1; w < words.text + words.len; w += strlen(w) + 1)
+    for (char *w = words.text + strlen(words.text) + 1; w < words.text + words.len;
+         w += strlen(w) + 1)
         argv[n++] = w;
     insist();
     execvp(argv[0], argv);
@@ -73,12 +74,13 @@ static fm_status become_mpirun(int64_t n_rank)
 static fm_status explain_nodes(int64_t n_rank, int n_node)
 {
     const long long per_node = (n_rank + n_node - 1) / n_node;
-    return fm_fail(FM_E_ARG,
-                   "--nnodes %d: the launcher starts every rank, not one process per node. Start "
-                   "it once for all nodes, as\n  mpirun -np %lld --map-by ppr:%lld:node fathom ...\n"
-                   "(Slurm: srun --ntasks-per-node=%lld). Where the script says ppr:1:node, write "
-                   "ppr:%lld:node",
-                   n_node, (long long)n_rank, per_node, per_node, per_node);
+    return fm_fail(
+        FM_E_ARG,
+        "--nnodes %d: the launcher starts every rank, not one process per node. Start "
+        "it once for all nodes, as\n  mpirun -np %lld --map-by ppr:%lld:node fathom ...\n"
+        "(Slurm: srun --ntasks-per-node=%lld). Where the script says ppr:1:node, write "
+        "ppr:%lld:node",
+        n_node, (long long)n_rank, per_node, per_node, per_node);
 }
 
 fm_status fm_self_launch(const fm_options *o, const fm_args *a)

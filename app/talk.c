@@ -151,8 +151,8 @@ static fm_status render(const fm_talk *t, fm_str *out, fm_reasoning_mode *answer
                             .n_message      = t->n_turn,
                             .thinking       = t->opt->thinking,
                             .add_generation = 1};
-    const fm_status rc   = fm_chat_render_answer(&chat, t->style, fm_engine_tokenizer(t->engine), out,
-                                                 answer);
+    const fm_status rc =
+        fm_chat_render_answer(&chat, t->style, fm_engine_tokenizer(t->engine), out, answer);
     free(message);
     return rc;
 }
@@ -172,7 +172,8 @@ fm_status fm_talk_say(fm_talk *t, const char *text)
     FM_GO(fm_encode(fm_engine_tokenizer(t->engine), t->scratch, prompt.text, prompt.len, 0, &ids));
     p.token   = ids.id;
     p.n_token = (int32_t)ids.n;
-    if (begins == FM_REASONING_OPEN) puts("<think>"); /* the prompt ends with it, the answer closes it */
+    if (begins == FM_REASONING_OPEN)
+        puts("<think>"); /* the prompt ends with it, the answer closes it */
     FM_GO(stream(t->engine, &p, &answer));
 out:
     if (rc == FM_OK || (rc == FM_E_CANCELLED && answer.len))

@@ -28,10 +28,7 @@ int fm_world_launched_as(void)
     return name ? number(name) : 0;
 }
 
-int fm_world_is_launched(void)
-{
-    return rank_variable() != NULL;
-}
+int fm_world_is_launched(void) { return rank_variable() != NULL; }
 
 int fm__launched_ranks(void)
 {

@@ -72,7 +72,8 @@ static int is_known(const char *name)
 
 static fm_status refuse(const char *name)
 {
-    return fm_fail(FM_E_ARG, "%s: config.json has no \"%.*s\" and fathom reads none; is \"%s\" meant?",
+    return fm_fail(FM_E_ARG,
+                   "%s: config.json has no \"%.*s\" and fathom reads none; is \"%s\" meant?",
                    option, MAX_NAME, name, nearest(name));
 }
 

@@ -63,16 +63,20 @@ static fm_status weights_too_big(const fm_plan_request *q, size_t budget)
     const int64_t layers = room ? (int64_t)(q->n_layer / times) : 0;
     fm_str        cure   = {0};
     if (room)
-        fm_str_printf(&cure, "; about %lld ranks with as much memory each hold them (--tp-size, --pp-size)",
-                      (long long)(times * n_rank) + 1);
+        fm_str_printf(
+            &cure, "; about %lld ranks with as much memory each hold them (--tp-size, --pp-size)",
+            (long long)(times * n_rank) + 1);
     if (layers)
-        fm_str_printf(&cure, "; about %lld of the %d layers fit here (--json-model-override-args "
-                      "'{\"num_hidden_layers\": %lld}')", (long long)layers, q->n_layer, (long long)layers);
-    const fm_status rc = fm_fail(FM_E_OOM,
-                                 "the weights take %.2f GiB, %.2f GiB more than the %.2f GiB there are for "
-                                 "everything%s%s%s",
-                                 gib(q->weights), gib(q->weights - budget), gib(budget), limited_by(q),
-                                 cure.text ? cure.text : "", or_more_memory(q));
+        fm_str_printf(&cure,
+                      "; about %lld of the %d layers fit here (--json-model-override-args "
+                      "'{\"num_hidden_layers\": %lld}')",
+                      (long long)layers, q->n_layer, (long long)layers);
+    const fm_status rc =
+        fm_fail(FM_E_OOM,
+                "the weights take %.2f GiB, %.2f GiB more than the %.2f GiB there are for "
+                "everything%s%s%s",
+                gib(q->weights), gib(q->weights - budget), gib(budget), limited_by(q),
+                cure.text ? cure.text : "", or_more_memory(q));
     fm_str_fini(&cure);
     return rc;
 }
@@ -85,8 +89,8 @@ static fm_status workspace_too_big(const fm_plan_request *q, size_t budget, size
     return fm_fail(FM_E_OOM,
                    "the plan is %.2f GiB over the %.2f GiB there are%s: weights %.2f, workspace "
                    "%.2f GiB; %s%s",
-                   gib(need - budget), gib(budget), limited_by(q), gib(q->weights), gib(q->workspace),
-                   cure, or_more_memory(q));
+                   gib(need - budget), gib(budget), limited_by(q), gib(q->weights),
+                   gib(q->workspace), cure, or_more_memory(q));
 }
 
 /* `need` is with the fewest pages that make sense for the request. */
