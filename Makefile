@@ -38,16 +38,33 @@ gpu-bundle: | packages
 chat: program
 	@$(B)/fathom run
 
-test: all
+# The configure looks again: what the tests need may just have been installed.
+test: test-packages $(B)/build.ninja
+	@cmake -B $(B) -DFM_TESTS=ON >/dev/null
+	@cmake --build $(B)
 	@tests/run.sh $(B)
 
-install: all
+# No tests and no measuring programs are built for it.
+install: $(B)/build.ninja
+	@cmake --build $(B) --target fathom_app fathom_shared
 	@cmake --install $(B) --prefix $(PREFIX)
 
+# Debian package and relocatable tarball of what make install leaves, in $(B).
+deb: $(B)/build.ninja
+	@cmake --build $(B) --target fathom_app fathom_shared
+	@cpack --config $(B)/CPackConfig.cmake -B $(B)/deb && ls $(B)/deb/*.deb
+
+tarball: $(B)/build.ninja
+	@cmake --build $(B) --target fathom_app fathom_shared
+	@tools/tarball.sh $(B) $(B)/fathom-$$(uname -m).tar.gz
+
 packages:
-	@tools/packages.sh
+	@tools/packages.sh build
+
+test-packages: | packages
+	@tools/packages.sh test
 
 clean:
 	@rm -rf $(B)
 
-.PHONY: all program chat bench bench-cpu bench-scf bench-gpu gpu-bundle test test-gpu install packages clean
+.PHONY: all program chat bench bench-cpu bench-scf bench-gpu gpu-bundle test test-gpu install deb tarball packages test-packages clean

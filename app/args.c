@@ -33,11 +33,12 @@ static const struct {
     {"no-enable-prefix-caching", "disable-radix-cache"},
     {"scheduling-policy", "schedule-policy"},
     {"enable-deterministic-inference", "deterministic"},
+    {"hf-overrides", "json-model-override-args"},
 };
 enum { N_ALIAS = sizeof aliases / sizeof aliases[0] };
 
 /* argp's key of an option: table in the thousands, or a foreign flag. */
-enum { KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
+enum { KEY_HELP = 'h', KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
 
 typedef struct {
     fm_args    *args;
@@ -83,7 +84,7 @@ static int in_tables(const fm_args *a, const char *name)
 static struct argp_option *build_options(parse *p)
 {
     const fm_args *a = p->args;
-    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 2;
+    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 3;
     for (int t = 0; t < a->n_table; t++) n += (size_t)a->table[t].n + 1;
     struct argp_option *options = calloc(n, sizeof *options), *o = options;
     FM_BUG_UNLESS(options != NULL);
@@ -101,6 +102,7 @@ static struct argp_option *build_options(parse *p)
                                     .arg   = f->takes == FM_TAKES_NOTHING ? NULL : "X",
                                     .flags = OPTION_HIDDEN};
     }
+    *o = (struct argp_option){.key = KEY_HELP, .flags = OPTION_HIDDEN};
     return options;
 }
 
@@ -143,6 +145,7 @@ static fm_status take_word(parse *p, const char *word)
 static error_t on_key(int key, char *value, struct argp_state *state)
 {
     parse *p = state->input;
+    if (key == KEY_HELP) argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* and ends here */
     if (key == ARGP_KEY_ARG)
         p->rc = take_word(p, value);
     else if (key >= KEY_FOREIGN && key < KEY_FOREIGN + fm_n_foreign_flag)
@@ -154,6 +157,18 @@ static error_t on_key(int key, char *value, struct argp_state *state)
     return p->rc == FM_OK ? 0 : ECANCELED;
 }
 
+/* For the completion of shells: a line per option, "--name", "=" if it takes a
+ * value, a tab, its help; aliases have no help. */
+static void print_options(const struct argp_option *o)
+{
+    for (; o->name || o->key || o->doc; o++)
+        if (o->name && !(o->flags & OPTION_HIDDEN)) {
+            const struct argp_option *main = o;
+            while (main->flags & OPTION_ALIAS) main--;
+            printf("--%s%s\t%s\n", o->name, main->arg ? "=" : "", o->doc ? o->doc : "");
+        }
+}
+
 fm_status fm_args_parse(fm_args *a, int argc, char **argv)
 {
     parse p = {.args = a};
@@ -163,6 +178,10 @@ fm_status fm_args_parse(fm_args *a, int argc, char **argv)
     argp_err_exit_status = 2;
 
     struct argp_option *options = build_options(&p);
+    if (argc == 2 && !strcmp(argv[1], "--print-options")) {
+        print_options(options);
+        exit(0);
+    }
     const struct argp   parser  = {options, on_key, a->usage, a->about, NULL, NULL, NULL};
     const error_t       e       = argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &p);
     free(options);

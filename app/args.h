@@ -35,7 +35,8 @@ typedef struct {
 } fm_args;
 
 /* FM_E_ARG names the option.  Unknown options, --help and --version end the
- * process here, as argp does. */
+ * process here, as argp does; so does --print-options, which completions of
+ * shells ask for. */
 fm_status fm_args_parse(fm_args *a, int argc, char **argv);
 
 #endif

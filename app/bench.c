@@ -13,6 +13,8 @@
 #include "args.h"
 #include "bench_online.h"
 #include "commands.h"
+#include "default_model.h"
+#include "early_end.h"
 #include "model_facts.h"
 #include "start.h"
 
@@ -35,6 +37,7 @@ typedef struct {
     fm_args           args;
     fm_ask            ask;
     int               is_online;
+    int               is_partial; /* out: the run was ended early */
 } command;
 
 static int is_list(const char *option)
@@ -60,6 +63,15 @@ static fm_status take_word(void *ctx, const char *after, const char *word)
     return rc;
 }
 
+static fm_status check_time_limit(const command *c)
+{
+    const fm_bench_options *b = &c->bench;
+    if (b->time_limit <= 0 || (!c->is_online && !b->batch_size && !b->input_len && !b->output_len))
+        return FM_OK;
+    return fm_fail(FM_E_ARG, "--time-limit is for the offline measurement: not with --base-url, "
+                             "--batch-size, --input-len or --output-len");
+}
+
 static fm_status read_command_line(command *c, int argc, char **argv)
 {
     FM_TRY(fm_options_create(&c->engine));
@@ -81,11 +93,15 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     c->args.table      = NULL;
     FM_TRY(rc);
     FM_TRY(fm_online_wanted(&c->is_online, &c->online));
+    FM_TRY(check_time_limit(c));
+    fm_early_end_limit(c->bench.time_limit);
     if (c->is_online) return FM_OK; /* no engine here */
     if (!c->engine->model_path) FM_TRY(fm_options_set(c->engine, "model-path", default_model));
+    FM_TRY(fm_named_model(c->engine));
     FM_TRY(fm_bench_check_paths(&c->bench));
     FM_TRY(fm_bench_ask_init(&c->ask, &c->bench));
     c->ask.quiet = c->engine->quiet;
+    c->ask.ends  = fm_early_end_why;
     return FM_OK;
 }
 
@@ -102,12 +118,16 @@ static int count_cut_by_pool(const fm_dataset *rows, const fm_ask *ask, int64_t 
 }
 
 /* The pool of the plan is that of all engines; a text has the pages of one. */
-static void say_what_was_cut(const fm_dataset *rows, const command *c, const fm_engine *e)
+static fm_bench_changes find_changes(const fm_dataset *rows, const command *c, const fm_engine *e)
 {
     const int     context = fm_engine_context(e);
     const int64_t pool    = fm_engine_get_info(e).plan.max_tokens / c->engine->dp_size;
-    fm_bench_say_cut(rows->n_cut, "context", context);
-    if (pool < context) fm_bench_say_cut(count_cut_by_pool(rows, &c->ask, pool), "KV pool", pool);
+    return (fm_bench_changes){.n_asked       = fm_bench_asked(&c->bench),
+                              .n_cut_context = rows->n_cut,
+                              .context       = context,
+                              .n_cut_pool =
+                                  pool < context ? count_cut_by_pool(rows, &c->ask, pool) : 0,
+                              .pool = pool};
 }
 
 static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, const fm_engine *e)
@@ -120,7 +140,6 @@ static fm_status draw(fm_dataset *rows, fm_dataset *warmup, const command *c, co
     printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)rows->sum_prompt,
            (long long)rows->sum_output);
     fflush(stdout);
-    if (!c->engine->quiet) say_what_was_cut(rows, c, e);
     return FM_OK;
 }
 
@@ -160,7 +179,37 @@ static fm_status report(const fm_bench_result *r, const fm_bench_options *b)
     return verdict(r->batch);
 }
 
-static fm_status run_offline(const command *c, fm_engine *e)
+/* A launcher that has lost a rank sends a terminate signal, too; the line about
+ * that rank is the news then, and comes within this time. */
+static void let_news_pass(const fm_options *o)
+{
+    if (o->tp_size * o->pp_size * o->dp_size == 1) return;
+    nanosleep(&(struct timespec){.tv_nsec = 300 * 1000 * 1000}, NULL);
+}
+
+static fm_status abandon(fm_engine *e)
+{
+    fm_event ev;
+    fm_engine_cancel_all(e);
+    while (fm_engine_busy(e)) {
+        FM_TRY(fm_engine_step(e));
+        while (fm_engine_poll(e, &ev)) continue;
+    }
+    return FM_OK;
+}
+
+/* What was measured is told before the rest is taken back. */
+static fm_status finish(command *c, fm_engine *e, const fm_bench_result *r)
+{
+    c->is_partial = r->batch->ended_by != NULL;
+    if (c->is_partial) let_news_pass(c->engine);
+    const fm_status told = report(r, &c->bench);
+    fflush(stdout);
+    if (c->is_partial) FM_TRY(abandon(e));
+    return told;
+}
+
+static fm_status run_offline(command *c, fm_engine *e)
 {
     fm_status       rc   = FM_OK;
     fm_dataset      rows = {0}, warmup = {0};
@@ -170,14 +219,16 @@ static fm_status run_offline(const command *c, fm_engine *e)
                              .rows    = &rows,
                              .batch   = &batch};
 
+    fm_early_end_catch();
     FM_GO(draw(&rows, &warmup, c, e));
-    if (!c->bench.skip_warmup) FM_GO(warm_up(e, &warmup));
+    r.changes = find_changes(&rows, c, e);
+    if (!c->bench.skip_warmup && !fm_early_end_why()) FM_GO(warm_up(e, &warmup));
 
     const fm_engine_info before = fm_engine_get_info(e);
     FM_GO(fm_generate(&batch, e, &rows, &c->ask));
     r.info   = fm_engine_get_info(e);
     r.counts = fm_bench_counts_since(&before, &r.info);
-    FM_GO(report(&r, &c->bench));
+    FM_GO(finish(c, e, &r));
 out:
     fm_answers_fini(&batch);
     fm_dataset_fini(&warmup);
@@ -214,8 +265,9 @@ static fm_status run(command *c, fm_engine **e)
         return run_one_batch(c, e);
     FM_TRY(check_dataset(c));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));
-    if (!fm_engine_is_leader(*e)) return fm_engine_follow(*e);
-    return run_offline(c, *e);
+    if (fm_engine_is_leader(*e)) return run_offline(c, *e);
+    fm_early_end_ignore();
+    return fm_engine_follow(*e);
 }
 
 /* A script that starts one process on each node means one of them. */
@@ -237,10 +289,12 @@ int fm_cmd_bench(int argc, char **argv)
         printf("fathom bench: one rank runs on node 0; nothing to do on node %d\n", c.args.node);
     else if (rc == FM_OK)
         rc = run(&c, &e);
-    const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("bench", rc);
+    const int status = rc != FM_OK    ? fm_complain("bench", rc)
+                       : c.is_partial ? FM_EXIT_PARTIAL
+                                      : FM_EXIT_OK;
 
     fflush(stdout);
-    if (rc == FM_OK && c.bench.do_not_exit) pause();
+    if (rc == FM_OK && c.bench.do_not_exit && !c.is_partial) pause();
     fm_engine_close(e);
     fm_bench_ask_fini(&c.ask);
     fm_str_fini(&c.args.notes);

@@ -18,7 +18,7 @@ typedef struct {
     int64_t num_prompts, seed, logprob_start_len;
     int64_t sharegpt_output_len, sharegpt_context_len;
     int64_t random_input_len, random_output_len;
-    double  random_range_ratio;
+    double  random_range_ratio, time_limit;
     int64_t gsp_num_groups, gsp_prompts_per_group;
     int64_t gsp_system_prompt_len, gsp_question_len, gsp_output_len;
     int     disable_ignore_eos, apply_chat_template, return_logprob, skip_warmup, do_not_exit;
@@ -29,7 +29,18 @@ extern const int     fm_n_bench_knob;
 
 const char     *fm_bench_dataset_name(const fm_bench_options *b);
 fm_data_options fm_bench_data_options(const fm_bench_options *b); /* what the flags say */
-void fm_bench_say_cut(int n, const char *to_what, int64_t tokens); /* on stderr; nothing for 0 */
+
+/* Where the workload differs from the one that was asked for: always reported. */
+typedef struct {
+    int     n_asked;       /* requests; a file may have had fewer */
+    int     n_cut_context; /* shortened to the context of so many tokens */
+    int64_t context;
+    int     n_cut_pool; /* whose answers end early: a text has only this many of KV */
+    int64_t pool;
+} fm_bench_changes;
+int  fm_bench_asked(const fm_bench_options *b); /* requests, whatever the dataset */
+void fm_bench_print_changes(const fm_bench_changes *c, int n_row); /* rows of the table */
+void fm_bench_add_changes(json_t *to, const fm_bench_changes *c);
 
 /* From --return-logprob, --disable-ignore-eos and --extra-request-body. */
 fm_status fm_bench_ask_init(fm_ask *ask, const fm_bench_options *b);
@@ -51,6 +62,7 @@ typedef struct {
     const fm_answers *batch;
     fm_engine_info    info;
     fm_bench_counts   counts;
+    fm_bench_changes  changes;
 } fm_bench_result;
 
 void    fm_bench_print(const fm_bench_result *r);

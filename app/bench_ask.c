@@ -2,11 +2,14 @@
 /* --extra-request-body: the sampling parameters of SGLang's requests. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 #include "json/read.h"
+#include "llm/sample/sample.h"
 
 static const fm_json_at at = {"--extra-request-body", ""};
 
@@ -169,7 +172,12 @@ fm_status fm_bench_ask_init(fm_ask *ask, const fm_bench_options *b)
 
     json_t *body = NULL;
     FM_TRY(fm_json_parse(&body, b->extra_request_body, strlen(b->extra_request_body), at.file));
-    const fm_status rc = merge(ask, body);
+    fm_status rc = merge(ask, body);
+    if (rc == FM_OK && fm_sampling_check(&ask->sampling, INT_MAX) != FM_OK) {
+        char why[400]; /* the model's vocabulary is looked at when there is one */
+        snprintf(why, sizeof why, "%s", fm_why());
+        rc = fm_fail(FM_E_ARG, "%s: %s", at.file, why);
+    }
     json_decref(body);
     return rc;
 }

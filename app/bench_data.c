@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job's flags as the dataset's options; the same offline and online. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bench.h"
 
@@ -41,9 +42,28 @@ fm_data_options fm_bench_data_options(const fm_bench_options *b)
     return d;
 }
 
-void fm_bench_say_cut(int n, const char *to_what, int64_t tokens)
+/* The groups of a shared prefix are counted by themselves. */
+int fm_bench_asked(const fm_bench_options *b)
 {
-    if (n)
-        fprintf(stderr, "fathom bench: %d requests were cut to the %s of %lld tokens\n", n, to_what,
-                (long long)tokens);
+    const int is_gsp = !strcmp(fm_bench_dataset_name(b), "generated-shared-prefix");
+    return is_gsp ? (int)(b->gsp_num_groups * b->gsp_prompts_per_group) : prompt_count(b);
+}
+
+void fm_bench_print_changes(const fm_bench_changes *c, int n_row)
+{
+    if (n_row < c->n_asked)
+        printf("%-40s %d of %d\n", "Requests in the dataset:", n_row, c->n_asked);
+    if (c->n_cut_context)
+        printf("%-40s %d (%lld tokens)\n", "Requests cut to the context:", c->n_cut_context,
+               (long long)c->context);
+    if (c->n_cut_pool)
+        printf("%-40s %d (%lld tokens)\n", "Requests cut to the KV pool:", c->n_cut_pool,
+               (long long)c->pool);
+}
+
+void fm_bench_add_changes(json_t *to, const fm_bench_changes *c)
+{
+    json_object_set_new(to, "requested_prompts", json_integer(c->n_asked));
+    json_object_set_new(to, "requests_cut_to_context", json_integer(c->n_cut_context));
+    json_object_set_new(to, "requests_cut_to_pool", json_integer(c->n_cut_pool));
 }

@@ -6,7 +6,7 @@
 /* clang-format off */
 const fm_knob fm_bench_knobs[] = {
     K(WORD, dataset_name, "dataset-name", NULL, 0, 0, "NAME",
-      "sharegpt, random, generated-shared-prefix or synthetic; without it: sharegpt when there is a --dataset-path, otherwise synthetic"),
+      "sharegpt, random, random-ids, generated-shared-prefix or synthetic; without it: sharegpt when there is a --dataset-path, otherwise synthetic"),
     K(WORD, dataset_path, "dataset-path", NULL, 0, 0, "FILE", "ShareGPT's JSON file"),
     K(INT, num_prompts, "num-prompts", "0", 0, 1e8, "N", "requests; 0: 1000, or what takes about a minute when no dataset is named"),
     K(INT, seed, "seed", "42", 0, 4294967295.0, "N", "of the dataset's draw"),
@@ -28,6 +28,7 @@ const fm_knob fm_bench_knobs[] = {
     K(FLAG, return_logprob, "return-logprob", NULL, 0, 0, NULL, "compute the log-probability of each generated token"),
     K(INT, logprob_start_len, "logprob-start-len", "-1", -1, 1e9, "N", "with --return-logprob: of the prompts' tokens after this position, too; -1: none"),
     K(FLAG, skip_warmup, "skip-warmup", NULL, 0, 0, NULL, "do not run the 16 warm-up requests"),
+    K(REAL, time_limit, "time-limit", "0", 0, 1e9, "S", "seconds from the start, loading and warm-up included, after which what was measured is reported, marked partial, with exit status 4; 0: none"),
     K(FLAG, do_not_exit, "do-not-exit", NULL, 0, 0, NULL, "stay after the report, until interrupted"),
 
     K(WORD, result_filename, "result-filename", NULL, 0, 0, "FILE", "append the result as one JSON line"),

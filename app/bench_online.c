@@ -127,7 +127,6 @@ static fm_status draw(job *j)
     printf("#Input tokens: %lld\n#Output tokens: %lld\n", (long long)j->rows.sum_prompt,
            (long long)j->rows.sum_output);
     fflush(stdout);
-    if (!j->engine->quiet) fm_bench_say_cut(j->rows.n_cut, "context", d.context);
     return FM_OK;
 }
 
@@ -263,6 +262,9 @@ static fm_status measure(job *j)
                           .dataset  = fm_bench_dataset_name(j->b),
                           .rate     = j->rate,
                           .m        = fm_online_measure(j->answer, j->rows.n, seconds)};
+    r.changes          = (fm_bench_changes){.n_asked       = fm_bench_asked(j->b),
+                                            .n_cut_context = j->rows.n_cut,
+                                            .context       = j->server.context};
     r.m.accept_length  = fm_online_accept_length(j->client, &j->server);
     FM_TRY(retokenize(&r.m.n_retokenized, j));
     return report(j, &r);

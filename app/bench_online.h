@@ -146,6 +146,7 @@ typedef struct {
     const char              *base_url, *backend, *dataset;
     double                   rate;
     fm_online_metrics        m;
+    fm_bench_changes         changes;
 } fm_online_result;
 
 void      fm_online_print(const fm_online_result *r);

@@ -38,6 +38,7 @@ static void print_head(const fm_online_result *r)
         print_text("Max request concurrency:", "not set");
     print_count("Successful requests:", r->m.completed);
     if (r->m.failed) print_count("Failed requests:", r->m.failed);
+    fm_bench_print_changes(&r->changes, r->rows->n);
     print_real("Benchmark duration (s):", r->m.duration);
 }
 
@@ -151,6 +152,7 @@ json_t *fm_online_json(const fm_online_result *r)
     set_real(o, "duration", m->duration);
     set_count(o, "completed", m->completed);
     set_count(o, "failed", m->failed);
+    fm_bench_add_changes(o, &r->changes);
     set_count(o, "total_input_tokens", m->n_input);
     set_count(o, "total_input_text_tokens", m->n_input);
     set_count(o, "total_output_tokens", m->n_output);

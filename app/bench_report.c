@@ -51,13 +51,21 @@ static double accept_length(const fm_bench_counts *c)
     return fm_sched_accept_length(c->n_decode_row, c->n_accepted);
 }
 
+/* Of a run that ended early, only prompts that were read. */
+static int64_t n_input(const fm_bench_result *r)
+{
+    return r->batch->ended_by ? r->batch->n_input : r->rows->sum_prompt;
+}
+
 void fm_bench_print(const fm_bench_result *r)
 {
-    const int64_t n_in = r->rows->sum_prompt, n_out = r->batch->n_output;
+    const int64_t n_in = n_input(r), n_out = r->batch->n_output;
     printf("\n====== Offline Throughput Benchmark Result =======\n");
     printf("%-40s %-10s\n", "Backend:", "engine");
     print_count("Successful requests:", r->batch->n_finished);
     if (r->batch->n_failed) print_count("Failed requests:", r->batch->n_failed);
+    if (r->batch->ended_by) printf("%-40s partial (%s)\n", "Result:", r->batch->ended_by);
+    fm_bench_print_changes(&r->changes, r->rows->n);
     print_real("Benchmark duration (s):", r->batch->seconds);
     print_count("Total input tokens:", n_in);
     print_count("Total generated tokens:", n_out);
@@ -103,7 +111,7 @@ void fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *in
 
 json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
 {
-    const int64_t          n_in = r->rows->sum_prompt, n_out = r->batch->n_output;
+    const int64_t          n_in = n_input(r), n_out = r->batch->n_output;
     const fm_bench_counts *c = &r->counts;
     json_t                *o =
         json_pack("{s:s, s:i, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "backend", "engine",
@@ -127,6 +135,9 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
     json_object_set_new(o, "draft_tokens", json_integer(c->n_draft));
     json_object_set_new(o, "accepted_draft_tokens", json_integer(c->n_accepted));
     json_object_set_new(o, "failed_requests", json_integer(r->batch->n_failed));
+    fm_bench_add_changes(o, &r->changes);
+    json_object_set_new(o, "partial", json_boolean(r->batch->ended_by != NULL));
+    if (r->batch->ended_by) json_object_set_new(o, "ended_by", json_string(r->batch->ended_by));
     fm_bench_describe(o, r->engine, &r->info);
     return o;
 }

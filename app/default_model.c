@@ -31,11 +31,22 @@ static int is_model(const char *dir)
     return access(path, R_OK) == 0;
 }
 
-fm_status fm_default_model(fm_options *o)
+static fm_status take_box_model(fm_options *o)
 {
     char dir[PATH_MAX];
-    if (o->model_path) return FM_OK;
     if (beside_program(dir, sizeof dir) && is_model(dir)) return fm_options_set(o, "model-path", dir);
     if (is_model(FM_SOURCE_MODEL)) return fm_options_set(o, "model-path", FM_SOURCE_MODEL);
     return fm_fail(FM_E_ARG, "which model? give --model-path (fathom-tiny is not installed)");
+}
+
+fm_status fm_named_model(fm_options *o)
+{
+    if (!o->model_path || strcmp(o->model_path, "fathom-tiny") || is_model(o->model_path))
+        return FM_OK;
+    return take_box_model(o);
+}
+
+fm_status fm_default_model(fm_options *o)
+{
+    return o->model_path ? fm_named_model(o) : take_box_model(o);
 }

@@ -9,4 +9,7 @@
  * the tree it was built from.  FM_E_ARG when it is in neither place. */
 fm_status fm_default_model(fm_options *o);
 
+/* The name fathom-tiny becomes the folder of that model; others stay. */
+fm_status fm_named_model(fm_options *o);
+
 #endif

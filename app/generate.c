@@ -91,6 +91,7 @@ static fm_status take_event(progress *p, const fm_event *ev)
     if (ev->prompt_at >= 0) return append_prompt(a, ev);
     if (ev->token >= 0) {
         if (a->n == 0) p->n_token += ev->n_prompt;
+        if (a->n == 0 && ev->index == 0) p->batch->n_input += ev->n_prompt;
         FM_TRY(append(a, ev->token, ev->logprob, p->ask->sampling.logprobs));
         p->n_token++;
         p->batch->n_output++;
@@ -109,11 +110,13 @@ static const char *speed_note(const progress *p, char *buf, size_t size)
     return buf;
 }
 
+static const char *ends(const fm_ask *ask) { return ask->ends ? ask->ends() : NULL; }
+
 static fm_status run_until_idle(fm_engine *e, progress *p)
 {
     char     note[96];
     fm_event ev;
-    while (fm_engine_busy(e)) {
+    while (fm_engine_busy(e) && !(p->batch->ended_by = ends(p->ask))) {
         FM_TRY(fm_engine_step(e));
         while (fm_engine_poll(e, &ev)) FM_TRY(take_event(p, &ev));
         if (!p->ask->quiet)

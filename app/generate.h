@@ -24,6 +24,8 @@ typedef struct {
     int64_t    n_output;   /* tokens of all answers */
     int        n_finished; /* answers that ended by themselves */
     int        n_failed;   /* answers that ended with FM_FINISH_ERROR */
+    int64_t     n_input;    /* tokens of the prompts whose answers have begun */
+    const char *ended_by;   /* NULL: all was answered; otherwise what `ends` said */
 } fm_answers;
 
 /* How every row of a batch is asked. */
@@ -39,10 +41,11 @@ typedef struct {
     fm_logit_bias *bias;       /* owned; the sampling borrows it */
     int            quiet;      /* no progress bar */
     int            skip_unfit; /* leave out rows that can never run (warm-up) */
+    const char *(*ends)(void); /* before each step: why none is run any more, or NULL */
 } fm_ask;
 
 /* Submits all rows at once and runs the engine until it is idle: the timed
- * call of the benchmark. */
+ * call of the benchmark.  Ended early, it leaves the engine busy. */
 fm_status fm_generate(fm_answers *out, fm_engine *e, const fm_dataset *rows, const fm_ask *ask);
 void      fm_answers_fini(fm_answers *b);
 

@@ -61,7 +61,7 @@ static void print_help(FILE *to)
                 "Runs DeepSeek models, and Hartree-Fock and DFT calculations.\n\n");
     for (int i = 0; i < N_COMMAND; i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].about);
-    fprintf(to, "\n  fathom COMMAND --help    the options of a command\n"
+    fprintf(to, "\n  fathom help COMMAND      the options of a command\n"
                 "  fathom --version         version and what this build has\n");
 }
 
@@ -84,24 +84,54 @@ static void version_hook(FILE *to, struct argp_state *state)
     fm_print_version();
 }
 
+/* NULL: there is no such command. */
+static int (*find_command(const char *name))(int argc, char **argv)
+{
+    for (int i = 0; i < N_COMMAND; i++)
+        if (!strcmp(name, commands[i].name)) return commands[i].run;
+    return NULL;
+}
+
+static int is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return !strcmp(word, a) || !strcmp(word, b) || !strcmp(word, c);
+}
+
+static int complain_about(const char *word)
+{
+    if (*word) fprintf(stderr, "fathom: there is no command \"%s\"\n", word);
+    print_help(stderr);
+    return FM_EXIT_INPUT;
+}
+
+/* fathom help COMMAND */
+static int help_on(char *name)
+{
+    int (*const run)(int argc, char **argv) = find_command(name);
+    char *words[]                           = {name, "--help", NULL};
+    return run ? run(2, words) : complain_about(name);
+}
+
 int main(int argc, char **argv)
 {
     argp_program_version_hook = version_hook;
     atexit(check_printed);
 
     const char *word = argc > 1 ? argv[1] : "";
-    for (int i = 0; i < N_COMMAND; i++)
-        if (!strcmp(word, commands[i].name)) return commands[i].run(argc - 1, argv + 1);
-
-    if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+    int (*const run)(int argc, char **argv) = find_command(word);
+    if (run) return run(argc - 1, argv + 1);
+    if (is_one_of(word, "--version", "-V", "version")) {
         fm_print_version();
         return FM_EXIT_OK;
     }
-    if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help")) {
+    if (!strcmp(word, "--print-options")) { /* for the completion of shells */
+        for (int i = 0; i < N_COMMAND; i++) printf("%s\t%s\n", commands[i].name, commands[i].about);
+        return FM_EXIT_OK;
+    }
+    if (!strcmp(word, "help") && argc > 2) return help_on(argv[2]);
+    if (!strcmp(word, "help") || is_one_of(word, "--help", "-h", "-?")) {
         print_help(stdout);
         return FM_EXIT_OK;
     }
-    if (*word) fprintf(stderr, "fathom: there is no command \"%s\"\n", word);
-    print_help(stderr);
-    return FM_EXIT_INPUT;
+    return complain_about(word);
 }

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "default_model.h"
 #include "model_facts.h"
+#include "self_launch.h"
 #include "start.h"
 #include "talk.h"
 
@@ -105,6 +106,7 @@ static int is_alone(const fm_options *o)
 static fm_status run(command *c, fm_engine **e)
 {
     const int chat = !c->prompt.len && isatty(STDIN_FILENO);
+    FM_TRY(fm_self_launch(c->engine, &c->args)); /* before standard input is read */
     FM_TRY(fm_default_model(c->engine));
     FM_TRY(fm_model_need_tokenizer(c->engine, "run"));
     if (!chat && !c->prompt.len) FM_TRY(read_stdin(&c->prompt));

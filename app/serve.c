@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "default_model.h"
 #include "llm/serve/serve.h"
+#include "self_launch.h"
 #include "start.h"
 
 enum { EXIT_TOLD_TWICE = 128 + 15 };
@@ -83,6 +84,7 @@ static fm_status run(command *c, fm_serve **s, fm_engine **e)
                                   .access = say_lines,
                                   .batch  = c->engine->quiet ? NULL : say_lines,
                                   .ending = say_lines};
+    FM_TRY(fm_self_launch(c->engine, &c->args));
     raise_file_limit();
     FM_TRY(fm_default_model(c->engine));
     FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));

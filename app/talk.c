@@ -141,7 +141,7 @@ fm_status fm_talk_raw(fm_talk *t, const char *text, size_t len)
     return rc;
 }
 
-static fm_status render(const fm_talk *t, fm_str *out)
+static fm_status render(const fm_talk *t, fm_str *out, fm_reasoning_mode *answer)
 {
     fm_chat_message *message = calloc((size_t)t->n_turn, sizeof *message);
     if (!message) return fm_fail(FM_E_OOM, "the conversation");
@@ -151,7 +151,8 @@ static fm_status render(const fm_talk *t, fm_str *out)
                             .n_message      = t->n_turn,
                             .thinking       = t->opt->thinking,
                             .add_generation = 1};
-    const fm_status rc   = fm_chat_render(&chat, t->style, fm_engine_tokenizer(t->engine), out);
+    const fm_status rc =
+        fm_chat_render_answer(&chat, t->style, fm_engine_tokenizer(t->engine), out, answer);
     free(message);
     return rc;
 }
@@ -164,12 +165,15 @@ fm_status fm_talk_say(fm_talk *t, const char *text)
     fm_str    prompt = {0}, answer = {0};
     fm_ids    ids = {0};
     fm_prompt p   = ask(t);
+    fm_reasoning_mode begins;
 
     remember(t, "user", text);
-    FM_GO(render(t, &prompt));
+    FM_GO(render(t, &prompt, &begins));
     FM_GO(fm_encode(fm_engine_tokenizer(t->engine), t->scratch, prompt.text, prompt.len, 0, &ids));
     p.token   = ids.id;
     p.n_token = (int32_t)ids.n;
+    if (begins == FM_REASONING_OPEN)
+        puts("<think>"); /* the prompt ends with it, the answer closes it */
     FM_GO(stream(t->engine, &p, &answer));
 out:
     if (rc == FM_OK || (rc == FM_E_CANCELLED && answer.len))

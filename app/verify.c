@@ -12,6 +12,7 @@
 #include "args.h"
 #include "base/cpu.h"
 #include "commands.h"
+#include "default_model.h"
 #include "start.h"
 
 #define K(KIND, field, ...) FM_KNOB(fm_verify_options, KIND, field, __VA_ARGS__)
@@ -55,6 +56,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
     FM_TRY(rc);
+    FM_TRY(fm_named_model(c->engine));
     if (!c->opt.golden && !c->opt.tokenizer_golden)
         return fm_fail(FM_E_ARG, "compare with what? give --golden or --tokenizer-golden");
     if (c->opt.tokenizer_golden && !c->engine->tokenizer_path && !c->engine->model_path)

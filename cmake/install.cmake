@@ -19,9 +19,20 @@ file(RELATIVE_PATH FM_PREFIX_FROM_PC
   /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/fathom.pc.in ${PROJECT_BINARY_DIR}/fathom.pc @ONLY)
 
+# Installed, the program looks beside itself first, and so do the libraries it brings along: a tree
+# can be moved.  The old tag holds for libraries of libraries, too.
+set_target_properties(fathom_app fathom_shared PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+target_link_options(fathom_app PRIVATE -Wl,--disable-new-dtags)
+target_link_options(fathom_shared PRIVATE -Wl,--disable-new-dtags)
+
 install(TARGETS fathom_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS fathom_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fathom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/fathom.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/fathom-tiny DESTINATION ${CMAKE_INSTALL_DATADIR}/fathom/models)
+# What shells complete is asked of the program, which has the tables of options.
+set(fm_completion ${PROJECT_SOURCE_DIR}/contrib/completion)
+install(FILES ${fm_completion}/fathom.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fathom)
+install(FILES ${fm_completion}/_fathom DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${fm_completion}/fathom.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES ${PROJECT_SOURCE_DIR}/docs/fathom.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

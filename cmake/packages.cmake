@@ -21,27 +21,21 @@ fm_need(OPENBLAS openblas   libopenblas-dev)
 fm_need(LAPACKE lapacke     liblapacke-dev)
 fm_need(LIBXC   libxc       libxc-dev)
 
+# Tests need one library more; without it the program is built all the same.
+set(FM_HAVE_TESTS OFF)
+if(FM_TESTS STREQUAL "AUTO")
+  pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET GLOBAL cmocka)
+  set(FM_HAVE_TESTS ${CMOCKA_FOUND})
+elseif(FM_TESTS)
+  fm_need(CMOCKA cmocka libcmocka-dev)
+  set(FM_HAVE_TESTS ON)
+endif()
+if(NOT FM_HAVE_TESTS)
+  set(FM_EMULATOR OFF)
+endif()
+
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 
-# Look for mpi.h before find_package(MPI): where the wrapper is installed
-# without headers, find_package ends the configure even without REQUIRED.
-set(FM_HAVE_MPI OFF)
-if(FM_MPI)
-  find_program(FM_MPICC mpicc)
-  if(FM_MPICC)
-    execute_process(COMMAND ${FM_MPICC} --showme:incdirs OUTPUT_VARIABLE fm_mpi_dirs
-                    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    separate_arguments(fm_mpi_dirs)
-    find_file(FM_MPI_H mpi.h PATHS ${fm_mpi_dirs} NO_DEFAULT_PATH)
-    if(FM_MPI_H)
-      find_package(MPI COMPONENTS C)
-      set(FM_HAVE_MPI ${MPI_C_FOUND})
-    endif()
-  endif()
-  if(FM_MPI STREQUAL "ON" AND NOT FM_HAVE_MPI)
-    message(FATAL_ERROR "MPI asked for but mpi.h not found (apt install libopenmpi-dev)")
-  endif()
-endif()
-
+include(cmake/mpi.cmake)
 include(cmake/cuda.cmake)

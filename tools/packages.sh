@@ -1,14 +1,33 @@
 #!/bin/sh
-# Make sure the Debian packages fathom builds and tests with are there.
-# Root: install what is missing.  Otherwise: print the one line that does, and stop.
+# packages.sh build|test: are the Debian packages there that fathom is built, or tested, with?
+# Root: what is missing is installed.  Others: the one line that would install it is printed, and
+# the work goes on, since libraries may come from elsewhere (modules, Spack, a home directory); what
+# then is really missing is named by the configure.  Stops only without the tools that run it.
 set -eu
 
-wanted="gcc g++ make cmake ninja-build pkg-config git
-        libjansson-dev libpcre2-dev libevent-dev libssl-dev libhwloc-dev libedit-dev
-        libopenblas-dev liblapacke-dev libxc-dev
-        libopenmpi-dev openmpi-bin libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 curl openssl"
+case ${1:-build} in
+build)
+    for_what="to build"
+    wanted="gcc g++ make cmake ninja-build pkg-config git
+            libjansson-dev libpcre2-dev libevent-dev libssl-dev libhwloc-dev libedit-dev
+            libopenblas-dev liblapacke-dev libxc-dev libopenmpi-dev openmpi-bin" ;;
+test)
+    for_what="to test"
+    wanted="libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 curl openssl
+            bash zsh fish shellcheck lua5.4 dpkg-dev" ;;
+*)
+    echo "packages.sh: build or test, not $1" >&2
+    exit 2 ;;
+esac
 
-command -v dpkg-query >/dev/null 2>&1 || exit 0 # not Debian: the configure names what it misses
+need_tools()
+{
+    for tool in cc cmake ninja pkg-config; do
+        command -v $tool >/dev/null 2>&1 || { echo "fathom: there is no $tool; nothing can be built" >&2; exit 1; }
+    done
+}
+
+command -v dpkg-query >/dev/null 2>&1 || { need_tools; exit 0; }
 
 missing=""
 for p in $wanted; do
@@ -20,9 +39,10 @@ done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo "fathom needs packages that are not installed. As root:" >&2
+    echo "fathom: packages $for_what with that Debian has and this machine has not; as root:" >&2
     echo "  apt-get install -y$missing" >&2
-    exit 1
+    need_tools
+    exit 0
 fi
 echo "installing$missing"
 apt-get update -qq

@@ -38,3 +38,13 @@ void fm_mapped_file_close(fm_mapped_file *f)
     if (f->data) munmap((void *)f->data, f->size);
     *f = (fm_mapped_file){0};
 }
+
+fm_status fm_not_lfs_pointer(const char *data, size_t size, const char *path)
+{
+    static const char begins[] = "version https://git-lfs.github.com/spec/";
+    if (size < sizeof begins - 1 || memcmp(data, begins, sizeof begins - 1)) return FM_OK;
+    return fm_fail(FM_E_FORMAT,
+                   "%s: this is a Git LFS pointer of %zu bytes, not the file itself: run `git lfs "
+                   "pull` in its folder, or `hf download`",
+                   path, size);
+}

@@ -15,4 +15,8 @@ typedef struct {
 fm_status fm_mapped_file_open(fm_mapped_file *out, const char *path); /* regular files only */
 void      fm_mapped_file_close(fm_mapped_file *f);                    /* {0} is fine */
 
+/* FM_E_FORMAT if the bytes are what Git leaves in a file's place until `git lfs pull` fetches it.
+ */
+fm_status fm_not_lfs_pointer(const char *data, size_t size, const char *path);
+
 #endif

@@ -24,6 +24,8 @@ const fm_knob fm_world_knobs[] = {
                "a rank not heard from for this long is lost"),
     WORLD_KNOB(FLAG, comm_report, "comm-report", NULL, 0, 0, NULL,
                "print calls, bytes, time and waiting of every collective and rank"),
+    WORLD_KNOB(FLAG, no_launch, "no-launch", NULL, 0, 0, NULL,
+               "do not start the ranks of one host by mpirun, but ask for it"),
     WORLD_KNOB(WORD, comm_interface, "comm-interface", NULL, 0, 0, "NAME",
                "network interface over which ranks watch each other"),
 };

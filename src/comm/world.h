@@ -33,11 +33,16 @@ typedef struct {
     double comm_timeout; /* seconds a wait may take */
     double comm_silence; /* seconds without a word after which a rank counts as lost */
     int    comm_report;  /* measure waiting apart from transfer: a barrier before each collective */
+    int    no_launch;    /* the program starts no launcher by itself */
     char  *comm_interface; /* network the watch threads of other hosts reach rank 0 on; NULL: any */
 } fm_world_options;
 
 extern const fm_knob fm_world_knobs[];
 extern const int     fm_n_world_knob;
+
+/* The rank that the launcher gave this process, known before there is a world; 0 without one. */
+int fm_world_launched_as(void);
+int fm_world_is_launched(void); /* by mpirun or srun, be it as the only rank */
 
 /* NULL options: defaults and what the environment says (FM_COMM_TIMEOUT ...).
  * FM_E_NOSUP: started as many ranks by a launcher this build cannot talk to. */

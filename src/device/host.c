@@ -124,6 +124,15 @@ size_t fm_host_total(void)
     return lesser(meminfo("MemTotal"), limit);
 }
 
+void fm_host_limit_words(char *out, size_t size)
+{
+    const fm_host_group g = fm_host_group_read("");
+    if (size) *out = 0;
+    if (g.memory_left < lesser(meminfo("MemAvailable"), read_ulimits().left))
+        snprintf(out, size, "; the control group %s allows %.2f GiB", g.nearest,
+                 (double)g.memory / 0x1p30);
+}
+
 size_t fm_host_resident(void)
 {
     return read_own_bytes().resident;

@@ -18,6 +18,9 @@ void      fm_host_free(void *p, size_t bytes); /* NULL is fine */
  * -v and -d leave.  Limits count in the total, too. */
 size_t fm_host_available(void);
 size_t fm_host_total(void);
+/* The control group, with its limit, that leaves less than the system has: "; the control group
+ * FOLDER allows 2.00 GiB".  "" where no group is in the way. */
+void   fm_host_limit_words(char *out, size_t size);
 size_t fm_host_resident(void); /* bytes this process holds now */
 
 #endif

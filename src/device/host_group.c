@@ -71,7 +71,9 @@ static void look_memory(fm_host_group *g, const char *folder, const memory_files
     const long long all = read_number(folder, m->used), used = all > cache ? all - cache : 0;
     const size_t    left = limit > used ? (size_t)(limit - used) : 0;
     if ((size_t)limit < g->memory) g->memory = (size_t)limit;
-    if (left < g->memory_left) g->memory_left = left;
+    if (left >= g->memory_left) return;
+    g->memory_left = left;
+    snprintf(g->nearest, sizeof g->nearest, "%.255s", folder);
 }
 
 static void take_quota(fm_host_group *g, long long quota, long long period)

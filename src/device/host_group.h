@@ -16,6 +16,7 @@
 typedef struct {
     size_t memory;      /* bytes, the tightest limit; SIZE_MAX: none */
     size_t memory_left; /* bytes until a group is at its limit, its file cache given back */
+    char   nearest[256]; /* folder of the group that is nearest to its limit; "": none has one */
     int    cpus;        /* CPU time per time, rounded up; 0: no quota */
 } fm_host_group;
 

@@ -85,7 +85,8 @@ fm_status fm_json_load(json_t **out, const char *path)
 {
     fm_mapped_file f;
     FM_TRY(fm_mapped_file_open(&f, path));
-    const fm_status rc = fm_json_parse(out, f.data, f.size, path);
+    fm_status rc = fm_not_lfs_pointer(f.data, f.size, path);
+    if (rc == FM_OK) rc = fm_json_parse(out, f.data, f.size, path);
     fm_mapped_file_close(&f);
     return rc;
 }

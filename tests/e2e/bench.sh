@@ -104,15 +104,57 @@ done
 # Requests that are cut are counted, whatever cut them: 50 and 40 tokens in a context, then a pool of 64.
 long="bench --model-path $data/v3 --dataset-name random --random-input-len 50 --random-output-len 40
       --random-range-ratio 1 --num-prompts 2 --skip-warmup"
-for words in "--context-length 64" "--max-total-tokens 64"; do
-    run 0 "$fathom" $long $words
-    grep -q "^fathom bench: 2 requests were cut to the .* of 64 tokens$" "$work/err" || fail "$words: not a word"
-    grep -q "^Total generated tokens: *28 " "$work/out" || fail "$words: answers of another length"
+for words in "context context --context-length" "KV.pool pool --max-total-tokens"; do
+    set -- $words
+    rm -f "$work/cut.jsonl"
+    run 0 "$fathom" $long $3 64 --quiet --result-filename "$work/cut.jsonl"
+    grep -q "^Requests cut to the $1: *2 (64 tokens)$" "$work/out" || fail "$3: not a word"
+    grep -q "\"requests_cut_to_$2\": 2" "$work/cut.jsonl" || fail "$3: not in the JSON line"
+    grep -q "^Total generated tokens: *28 " "$work/out" || fail "$3: answers of another length"
 done
-run 0 "$fathom" $long --max-total-tokens 96
-! grep -q "were cut" "$work/err" || fail "a pool that is large enough"
+run 0 "$fathom" $long --max-total-tokens 96 --result-filename "$work/cut.jsonl"
+! grep -q "Requests cut" "$work/out" || fail "a pool that is large enough"
+tail -1 "$work/cut.jsonl" | grep -q '"requests_cut_to_pool": 0' || fail "a pool that is large enough, in JSON"
 run 0 "$fathom" $long --max-total-tokens 96 --extra-request-body '{"max_new_tokens": 60}'
-grep -q "^fathom bench: 2 requests were cut to the KV pool of 96 tokens$" "$work/err" || fail "a limit of the request's own"
+grep -q "^Requests cut to the KV pool: *2 (96 tokens)$" "$work/out" || fail "a limit of the request's own"
+
+# So is a file with fewer conversations than requests were asked for.
+echo '[{"conversations": [{"value": "a long question"}, {"value": "an answer of some words"}]}]' >"$work/one.json"
+small --dataset-path "$work/one.json" --tokenizer-path "$data/tokenizer" --num-prompts 5 --result-filename "$work/few.jsonl"
+grep -q "^Requests in the dataset: *1 of 5$" "$work/out" || fail "a short dataset: not a word"
+grep -q '"num_prompts": 1,.*"requested_prompts": 5' "$work/few.jsonl" || fail "a short dataset, in JSON"
+
+# Lengths of random, and ids that come from no file.
+small --dataset-name random-ids --dataset-path "$work/one.json" --tokenizer-path "$data/tokenizer" \
+    --random-input-len 8 --random-output-len 4 --random-range-ratio 1 --num-prompts 3
+grep -q "^Total input tokens: *24 " "$work/out" || fail "random-ids"
+
+# An end before the end: what was measured is told, marked, with a status of its own.
+endless="--dataset-name random --random-input-len 40 --random-output-len 2000 --random-range-ratio 1
+         --num-prompts 4000 --skip-warmup --result-filename $work/part.jsonl"
+partial() # partial WHY
+{
+    grep -q "^Result: *partial ($1)$" "$work/out" || fail "$1: the table does not say it is partial"
+    grep -q "^Total token throughput" "$work/out" || fail "$1: no table"
+    grep -q "^#Input tokens: 160000$" "$work/out" && ! grep -q "^Total input tokens: *160000 " "$work/out" ||
+        fail "$1: prompts that were not read are counted"
+    tail -1 "$work/part.jsonl" | grep -q "\"partial\": true, \"ended_by\": \"$1\"" || fail "$1: not in the JSON line"
+}
+run 4 "$fathom" bench --quiet --model-path r1-mini --json-model-override-args "$small_shape" $endless --time-limit 3
+partial "time limit"
+for signal in TERM INT; do
+    "$fathom" bench --quiet --model-path r1-mini --json-model-override-args "$small_shape" $endless \
+        >"$work/out" 2>"$work/err" </dev/null &
+    pid=$!
+    for _ in $(seq 300); do grep -q "^#Output" "$work/out" && break || sleep 0.1; done
+    sleep 1
+    kill -$signal $pid
+    got=0
+    wait $pid || got=$?
+    [ "$got" -eq 4 ] || fail "SIG$signal: exit $got, want 4"
+    partial "SIG$signal"
+done
+run 2 "$fathom" bench --time-limit 5 --batch-size 1
 
 # One batch: lists in both notations, all combinations.
 small --batch-size 1 2 --input-len 16,32 --output-len 4 --result-filename "$work/one.jsonl"

@@ -18,8 +18,17 @@ for command in bench run verify; do
     grep -q -- "--model-path" "$work/out" || fail "$command --help"
     run 0 "$fathom" $command --version
 done
+for words in "-h" "help"; do
+    run 0 "$fathom" $words
+    grep -q "^  bench " "$work/out" || fail "$words does not list the commands"
+done
+for words in "help bench" "bench -h"; do
+    run 0 "$fathom" $words
+    grep -q -- "--num-prompts" "$work/out" || fail "$words does not list the options"
+done
 run 2 "$fathom"
 run 2 "$fathom" fly
+run 2 "$fathom" help fly
 
 # What could not be printed was not said: no command ends well then.
 unprinted() # unprinted COMMAND...
@@ -57,8 +66,11 @@ for flag in nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs atte
     enable-torch-compile moe-runner-backend quantization; do
     [ "$(grep -c "^fathom bench: --$flag" "$work/err")" -eq 1 ] || fail "--$flag is not explained once"
 done
-run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1
+run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1 --no-launch
 grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
+run 2 "$fathom" bench --model r1-mini --tp 8 --pp 2 --nnodes 2 --node-rank 0
+grep -q "mpirun -np 16 --map-by ppr:8:node" "$work/err" && grep -q "ppr:1:node, write ppr:8:node" "$work/err" ||
+    fail "one process per node: not told what to write"
 run 0 "$fathom" bench --nnodes 2 --node-rank 1
 grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
 
@@ -88,6 +100,30 @@ done
 # Aliases of vLLM mean the same.
 bench 0 --max-num-seqs 3 --block-size 4 --max-model-len 64 --no-enable-prefix-caching
 
+# Newer and older names of SGLang and vLLM.
+bench 0 --disable-mla --n-share-experts-fusion 8 --pp-max-micro-batch-size 4 --enable-expert-parallel
+run 0 "$fathom" bench $tiny --hf-overrides "$small_shape" --dataset-name random-ids
+
+# A name of config.json that is not one is answered with the one that is near; so is a sampling
+# parameter that cannot be, before a model that would take minutes to load.
+run 2 "$fathom" bench $tiny --json-model-override-args '{"num_hiden_layers": 2}'
+grep -q 'no "num_hiden_layers".*is "num_hidden_layers" meant' "$work/err" || fail "an unknown name in the overrides"
+run 2 "$fathom" bench $tiny --json-model-override-args '{"rope_scaling": {"faktor": 2}}'
+grep -q '"faktor".*is "factor" meant' "$work/err" || fail "an unknown name inside an override"
+run 2 "$fathom" bench --model-path r1 --extra-request-body '{"temperature": -1}'
+grep -q -- "--extra-request-body: temperature is -1" "$work/err" || fail "--extra-request-body is looked at after loading"
+
+# The model in the box has a name.
+run 0 "$fathom" run --quiet --model-path fathom-tiny --temperature 0 hello
+grep -q "How can I help you?" "$work/out" || fail "fathom-tiny by its name"
+
+# A checkout without git lfs has pointers where the weights should be.
+mkdir "$work/lfs"
+cp "$data/v3/config.json" "$work/lfs"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 4\n' 0 >"$work/lfs/model.safetensors"
+run 2 "$fathom" bench $tiny --model-path "$work/lfs"
+grep -q "model.safetensors: this is a Git LFS pointer.*git lfs pull" "$work/err" || fail "a Git LFS pointer"
+
 # The environment gives defaults, the command line wins.
 FM_PAGE_SIZE=0 run 2 "$fathom" bench --num-prompts 1
 FM_RANDOM_OUTPUT_LEN=3 run 0 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" \
@@ -100,4 +136,8 @@ grep -q "device=cpu, no GPU: " "$work/err" || fail "--device auto does not say w
 for words in "--device cuda" "--shadow"; do
     bench 2 $words --dtype float32
     grep -q "^fathom bench: $words: " "$work/err" || fail "$words without a GPU"
+    case $("$fathom" --version) in
+    *CUDA*none* | *CUDA*"not built"* | *CUDA*" no"*)
+        grep -q "this fathom was built without CUDA and computes on the CPU alone" "$work/err" || fail "$words: no reason" ;;
+    esac
 done

@@ -14,6 +14,7 @@ ask() # ask STATUS OPTION...
 ask 0 --max-new-tokens 12 "Hello there"
 [ -s "$work/out" ] && [ ! -s "$work/err" ] || fail "no answer, or noise"
 cp "$work/out" "$work/answer"
+[ "$(head -1 "$work/answer")" = "<think>" ] || fail "the prompt opens the thinking, and the tag is not shown"
 ask 0 --max-new-tokens 12 Hello there
 cmp -s "$work/out" "$work/answer" || fail "words are joined by blanks"
 echo "Hello there" | "$fathom" run --quiet --model-path r1-mini --json-model-override-args "$small_shape" \
@@ -35,7 +36,7 @@ ask 0 --max-new-tokens 12 --temperature 1.5 "Hello there"
 cmp -s "$work/out" "$work/drawn" && fail "no seed, but the same answer in the next run"
 
 # Stop strings: any of several ends the answer, before the stop itself.
-letter=$(head -c 6 "$work/answer" | tail -c 2)
+letter=$(sed 1d "$work/answer" | head -c 6 | tail -c 2)
 ask 0 --max-new-tokens 12 --stop "no such text" --stop "$letter" "Hello there"
 grep -qF -- "$letter" "$work/out" && fail "the stop string is in the answer"
 head -c "$(($(wc -c <"$work/out") - 1))" "$work/out" >"$work/before"

@@ -20,7 +20,7 @@ bench() # bench SIGNAL VICTIM LINE
     wait_until 30 steps
     sleep "0.$(($(now) % 7 + 2))" # anywhere in a step
     kill "-$1" "$(rank_pid "$2")"
-    ends_badly 10 "^fathom: rank $3.*it was: "
+    ends_badly 10 "^fathom: rank $3.*it was: [^l]" # not: loading
     done=$((done + 1))
 }
 

@@ -29,7 +29,7 @@ refused()
 refused 1 "mpirun -np 2" --tp 2
 refused 1 "mpirun -np 4" --tp 2 --pp 2
 refused 2 "2 ranks were started" --seed 1
-refused 2 "2 ranks were started" --tp 4
+refused 2 "2 ranks were started.*ppr:1:node becomes ppr:2:node" --tp 4
 refused 2 "ep-size 3 must divide" --tp 2 --ep 3
 refused 2 "must divide --tp-size" --tp 2 --dp 3 --enable-dp-attention
 refused 3 "heads" --tp 3

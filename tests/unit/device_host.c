@@ -108,8 +108,10 @@ static void own_group_and_those_above_count(void **state)
     put("/sys/fs/cgroup/slice/memory.max", "2097152000\n");
     put("/sys/fs/cgroup/slice/memory.current", "1572864000\n"); /* a neighbour's, mostly */
     expect(1000 * MIB, 500 * MIB, 0);
+    assert_non_null(strstr(fm_host_group_read(root).nearest, "/sys/fs/cgroup/slice"));
     put("/sys/fs/cgroup/slice/job/step/memory.max", "1048576\n");
     expect(MIB, 0, 0);
+    assert_non_null(strstr(fm_host_group_read(root).nearest, "/sys/fs/cgroup/slice/job/step"));
     put("/sys/fs/cgroup/other/memory.max", "0\n"); /* nobody asked */
     expect(MIB, 0, 0);
 }

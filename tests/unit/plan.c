@@ -75,13 +75,20 @@ static void says_what_would_make_it_fit(void **state)
 {
     (void)state;
     fm_plan_request q = request();
-    q.weights         = (size_t)10000 * MIB;
-    refuse(&q, "0.77 GiB more", "num_hidden_layers");
+    q.weights         = (size_t)10000 * MIB; /* beside them 9216 - 1025 MiB */
+    q.n_layer         = 60;
+    q.limited_by      = "; the control group /job allows 9.50 GiB";
+    refuse(&q, "0.77 GiB more", "{\"num_hidden_layers\": 49}");
+    refuse(&q, "about 2 ranks", "for everything; the control group /job allows 9.50 GiB;");
     assert_null(strstr(fm_why(), "mem-fraction"));
+    q.n_rank = 8; /* of which each has so much */
+    refuse(&q, "about 10 ranks", "--tp-size");
 
     q           = request();
     q.workspace = (size_t)6144 * MIB;
     refuse(&q, "1.00 GiB over", "--chunked-prefill-size");
+    q.chunk_fits = 512;
+    refuse(&q, "1.00 GiB over", "--chunked-prefill-size 512 fits");
 
     q                  = request();
     q.max_total_tokens = 100000;

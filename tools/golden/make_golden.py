@@ -4,15 +4,16 @@
 
     make_golden.py CHECKPOINT_DIR OUT.json [--override JSON] [--steps 24] [--lengths 1,7,33,150]
 
-The checkpoint is a small DeepSeek V2/V3 one in a single model.safetensors, BF16 or INT4; --override
-replaces config fields, so that one set of weights serves several routing methods and RoPE
-settings.  Every step is a full forward over everything before it.
+The checkpoint is a DeepSeek V2/V3 one in BF16 or INT4; --override replaces config fields, so that one
+set of weights serves several routing methods and RoPE settings, and of a large model the first layers
+alone are computed ({"num_hidden_layers": 2}).  Every step is a full forward over everything before it.
 
 `routes` of a case are the experts each token goes to, [MoE layer][token][k].  Beside the exact pass
 runs one that rounds what ops hand to each other to BF16 and takes the exact pass's routes: it says
 how far BF16 arithmetic alone may stray.
 """
 import argparse
+import glob
 import json
 import math
 import struct
@@ -21,22 +22,27 @@ import numpy as np
 
 
 class Checkpoint:
-    def __init__(self, path):
-        self.raw = open(path, "rb").read()
-        size = struct.unpack("<Q", self.raw[:8])[0]
-        self.header = json.loads(self.raw[8 : 8 + size])
-        self.base = 8 + size
+    """Every model*.safetensors of a folder, mapped: only tensors that are asked for are read."""
+
+    def __init__(self, folder):
+        self.header, self.file = {}, {}
+        for path in sorted(glob.glob(folder + "/model*.safetensors")):
+            raw = np.memmap(path, np.uint8, "r")
+            size = struct.unpack("<Q", raw[:8].tobytes())[0]
+            for name, t in json.loads(raw[8 : 8 + size].tobytes()).items():
+                self.header[name], self.file[name] = t, raw[8 + size :]
 
     def __call__(self, name):
         if name not in self.header and name + "_packed" in self.header:
             return self.int4(name)
         t = self.header[name]
         lo, hi = t["data_offsets"]
-        data = self.raw[self.base + lo : self.base + hi]
+        data = self.file[name][lo:hi].tobytes()
         if t["dtype"] == "BF16":
             wide = np.frombuffer(data, np.uint16).astype(np.uint32) << 16
             return wide.view(np.float32).astype(np.float64).reshape(t["shape"])
-        assert t["dtype"] == "F32", t["dtype"]
+        if t["dtype"] != "F32":
+            raise SystemExit(f"{name} is {t['dtype']}: the reference reads BF16 and F32 alone")
         return np.frombuffer(data, np.float32).astype(np.float64).reshape(t["shape"])
 
 
@@ -45,17 +51,25 @@ class Checkpoint:
         t, scale = self.header[name + "_packed"], self(name + "_scale")
         assert t["dtype"] == "I32", t["dtype"]
         lo, hi = t["data_offsets"]
-        packed = np.frombuffer(self.raw[self.base + lo : self.base + hi], np.int32)
+        packed = np.frombuffer(self.file[name + "_packed"][lo:hi].tobytes(), np.int32)
         value = (packed[:, None] >> np.arange(0, 32, 4)) & 15
         value = value.reshape(t["shape"][0], -1).astype(np.float64) - 8
         return value * np.repeat(scale, 32, axis=1)
+
+
+def rope_parameters(c):
+    """As newer files have them, or from the rope_scaling and rope_theta of published ones."""
+    if c.get("rope_parameters"):
+        return c["rope_parameters"]
+    p = dict(c.get("rope_scaling") or {}, rope_theta=c.get("rope_theta", 10000.0))
+    return {"rope_type": p.get("type", "default"), **p}
 
 
 class Rope:
     """Frequencies, cos/sin magnitude and softmax factor, YaRN or plain."""
 
     def __init__(self, c):
-        p = c.get("rope_parameters") or {}
+        p = rope_parameters(c)
         d, base = c["qk_rope_head_dim"], p.get("rope_theta", 10000.0)
         f = base ** (-np.arange(0, d, 2) / d)
         self.magnitude, self.softmax = 1.0, 1.0
@@ -206,7 +220,7 @@ def main():
     a = ap.parse_args()
     config = json.load(open(a.dir + "/config.json"))
     config.update(json.loads(a.override))
-    tensors, rng = Checkpoint(a.dir + "/model.safetensors"), np.random.default_rng(a.seed)
+    tensors, rng = Checkpoint(a.dir), np.random.default_rng(a.seed)
     cases = [case(config, tensors, rng, int(n), a.steps) for n in a.lengths.split(",")]
     json.dump({"model": a.dir.rstrip("/").split("/")[-1], "seed": a.seed,
                "override": json.loads(a.override), "cases": cases}, open(a.out, "w"))

@@ -18,7 +18,8 @@ static fm_status check_generation(const cudaDeviceProp *p, int index)
 {
     if (p->major == HOPPER) return FM_OK;
     return fm_fail(FM_E_DEVICE,
-                   "GPU %d, %s, has compute capability %d.x: kernels are built for Hopper, sm_90a",
+                   "GPU %d is a %s of compute capability %d.x, and fathom's kernels are for Hopper alone "
+                   "(H100, H200, H20, GH200: 9.0)",
                    index, p->name, p->major);
 }
 
@@ -26,8 +27,9 @@ fm_status fm_cuda_usable(void)
 {
     int               n = 0;
     const cudaError_t e = cudaGetDeviceCount(&n);
-    fm_status         rc =
-        fm_fail(FM_E_DEVICE, "%s", e == cudaSuccess ? "there is no GPU" : cudaGetErrorString(e));
+    fm_status         rc = fm_fail(FM_E_DEVICE, "no NVIDIA GPU can be used here (CUDA says: %s); nvidia-smi "
+                                                "lists those the system has",
+                                   cudaGetErrorString(e == cudaSuccess ? cudaErrorNoDevice : e));
     for (int i = 0; e == cudaSuccess && i < n; i++) {
         cudaDeviceProp p;
         FM_CUDA(cudaGetDeviceProperties(&p, i));

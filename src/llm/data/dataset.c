@@ -135,6 +135,13 @@ static fm_status deal_random(fm_dataset *d, fm__dealer *k)
                            o->random_range_ratio);
 }
 
+static fm_status deal_random_ids(fm_dataset *d, fm__dealer *k)
+{
+    const fm_data_options *o = k->opt;
+    return fm__deal_random_ids(d, k, o->n_prompt, o->random_input_len, o->random_output_len,
+                               o->random_range_ratio);
+}
+
 typedef struct {
     const char *name;
     int         is_text; /* the file's, which needs a tokenizer */
@@ -143,10 +150,11 @@ typedef struct {
 } dataset_kind;
 
 static const dataset_kind kinds[] = {
-    {"sharegpt",                1, check_sharegpt,      fm__deal_sharegpt},
-    {"random",                  0, check_random,        deal_random},
+    {"sharegpt", 1, check_sharegpt, fm__deal_sharegpt},
+    {"random", 0, check_random, deal_random},
+    {"random-ids", 0, check_random, deal_random_ids},
     {"generated-shared-prefix", 0, check_shared_prefix, fm__deal_shared_prefix},
-    {"synthetic",               0, NULL,                fm__deal_synthetic},
+    {"synthetic", 0, NULL, fm__deal_synthetic},
 };
 
 static const dataset_kind *find_kind(const char *name)
@@ -160,8 +168,10 @@ fm_status fm_dataset_check(const fm_data_options *o, int has_tokenizer)
 {
     const dataset_kind *kind = find_kind(o->name);
     if (!kind)
-        return fm_fail(FM_E_ARG, "dataset %s is unknown (sharegpt, random, "
-                       "generated-shared-prefix, synthetic)", o->name ? o->name : "(none)");
+        return fm_fail(FM_E_ARG,
+                       "dataset %s is unknown (sharegpt, random, random-ids, "
+                       "generated-shared-prefix, synthetic)",
+                       o->name ? o->name : "(none)");
     FM_TRY(check_between("--num-prompts", o->n_prompt, 1, INT32_MAX));
     if (o->seed > UINT32_MAX)
         return fm_fail(FM_E_ARG, "--seed is %llu, must be below 2^32", (unsigned long long)o->seed);

@@ -6,6 +6,7 @@
  *   random                   lengths from NumPy; the ids are the file's prompts,
  *                            repeated or cut, or, without a file or a tokenizer,
  *                            row i counts up from a random id
+ *   random-ids               random without a file's prompts
  *   generated-shared-prefix  random ids; the rows of a group begin alike
  *   synthetic                random ids, lengths with ShareGPT's means
  *
@@ -36,7 +37,7 @@ typedef struct {
 void fm_dataset_fini(fm_dataset *d); /* {0} is fine */
 
 typedef struct {
-    const char         *name;        /* sharegpt, random, generated-shared-prefix, synthetic */
+    const char         *name;        /* one of the names above */
     const char         *path;        /* file, or NULL */
     const char         *text;        /* NULL, or the file's bytes when they are here already; */
     size_t              text_len;    /* `path` is then only a name for messages */

@@ -55,6 +55,8 @@ fm_status fm__dataset_fits(int64_t n, int64_t len);
 fm_status fm__deal_sharegpt(fm_dataset *d, fm__dealer *k);
 fm_status fm__deal_random(fm_dataset *d, fm__dealer *k, int n, int input_len, int output_len,
                           double range_ratio);
+fm_status fm__deal_random_ids(fm_dataset *d, fm__dealer *k, int n, int input_len, int output_len,
+                              double range_ratio);
 fm_status fm__deal_shared_prefix(fm_dataset *d, fm__dealer *k);
 fm_status fm__deal_synthetic(fm_dataset *d, fm__dealer *k);
 

@@ -70,8 +70,11 @@ static fm_status deal_talks(fm_dataset *d, fm__dealer *k, const int32_t *input,
     return rc;
 }
 
-fm_status fm__deal_random(fm_dataset *d, fm__dealer *k, int n, int input_len, int output_len,
-                          double range_ratio)
+typedef fm_status deal_rows(fm_dataset *d, fm__dealer *k, const int32_t *input,
+                            const int32_t *output, int n, int32_t *row);
+
+static fm_status deal(fm_dataset *d, fm__dealer *k, int n, int input_len, int output_len,
+                      double range_ratio, deal_rows *rows)
 {
     FM_TRY(fm__dataset_fits(n, input_len));
     fm_status rc    = FM_OK;
@@ -83,9 +86,21 @@ fm_status fm__deal_random(fm_dataset *d, fm__dealer *k, int n, int input_len, in
     }
     draw_lengths(&k->numpy, input, n, input_len, range_ratio);
     draw_lengths(&k->numpy, output, n, output_len, range_ratio);
-    rc = (k->talks.n ? deal_talks : deal_ids)(d, k, input, output, n, row);
+    rc = rows(d, k, input, output, n, row);
 out:
     free(row);
     free(input);
     return rc;
+}
+
+fm_status fm__deal_random(fm_dataset *d, fm__dealer *k, int n, int input_len, int output_len,
+                          double range_ratio)
+{
+    return deal(d, k, n, input_len, output_len, range_ratio, k->talks.n ? deal_talks : deal_ids);
+}
+
+fm_status fm__deal_random_ids(fm_dataset *d, fm__dealer *k, int n, int input_len, int output_len,
+                              double range_ratio)
+{
+    return deal(d, k, n, input_len, output_len, range_ratio, deal_ids);
 }

@@ -21,7 +21,7 @@ static void say_step(fm_engine *e, const fm_batch *b, uint32_t serial)
 
 void fm__engine_doing(fm_engine *e, const fm_batch *b, uint32_t serial)
 {
-    if (!e->courier) return;
+    if (fm_world_comm(e->world)->n_rank == 1) return;
     if (b) say_step(e, b, serial);
     else fm_world_doing(e->world, "step %u: rows of other groups", serial);
 }

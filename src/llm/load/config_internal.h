@@ -19,5 +19,7 @@ fm_status fm__config_dim(int *out, const json_t *obj, const char *key, int lo, i
 
 /* config_quant.c */
 fm_status fm__config_quantisation(fm_model_config *c, const json_t *root, const char *file);
+/* Puts the option's members into a config; FM_E_ARG for a name nobody reads. */
+fm_status fm__config_override(json_t *root, const char *overrides);
 
 #endif

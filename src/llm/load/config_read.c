@@ -182,45 +182,12 @@ static fm_status read_root(fm_model_config *out, const json_t *root, const char 
     return FM_OK;
 }
 
-/* Members of `from` replace those of `into`; objects meet member by member. */
-static int merge(json_t *into, json_t *from)
-{
-    const char *key;
-    json_t     *v;
-    json_object_foreach(from, key, v)
-    {
-        json_t *old = json_object_get(into, key);
-        if (json_is_object(old) && json_is_object(v)) {
-            if (merge(old, v)) return -1;
-        } else if (json_object_set(into, key, v)) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static fm_status apply_overrides(json_t *root, const char *overrides)
-{
-    static const char name[] = "--json-model-override-args";
-    json_t           *with   = NULL;
-    fm_status         rc     = FM_OK;
-
-    if (!overrides || !*overrides || !json_is_object(root)) return FM_OK;
-    FM_TRY(fm_json_parse(&with, overrides, strlen(overrides), name));
-    if (!json_is_object(with))
-        rc = fm_fail(FM_E_FORMAT, "%s: expected an object, found %s", name, fm_json_kind(with));
-    else if (merge(root, with))
-        rc = fm_fail(FM_E_OOM, "%s: no memory to merge it", name);
-    json_decref(with);
-    return rc;
-}
-
 fm_status fm_config_parse(fm_model_config *out, const char *text, size_t len, const char *name,
                           const char *overrides)
 {
     json_t *root = NULL;
     FM_TRY(fm_json_parse(&root, text, len, name));
-    fm_status rc = apply_overrides(root, overrides);
+    fm_status rc = fm__config_override(root, overrides);
     if (rc == FM_OK) rc = read_root(out, root, name);
     json_decref(root);
     return rc;
@@ -257,7 +224,7 @@ fm_status fm_config_read(fm_model_config *out, const char *path, const char *ove
     fm_model_config c    = {0};
 
     FM_TRY(fm_json_load(&root, path));
-    fm_status rc = apply_overrides(root, overrides);
+    fm_status rc = fm__config_override(root, overrides);
     if (rc == FM_OK) rc = read_root(&c, root, path);
     if (rc == FM_OK) rc = read_generation(&c, path);
     if (rc == FM_OK) *out = c;

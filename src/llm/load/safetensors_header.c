@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mapped_file.h"
 #include "json/read.h"
 
 enum { LENGTH_BYTES = 8, MAX_HEADER = 100 << 20, MAX_DIMS = 16 };
@@ -156,6 +157,7 @@ static fm_status read_entries(fm_safetensors_file *f, const json_t *root, size_t
 static fm_status read_header(fm_safetensors_file *f)
 {
     uint64_t n = 0;
+    FM_TRY(fm_not_lfs_pointer(f->map.data, f->map.size, f->path));
     if (f->map.size < LENGTH_BYTES)
         return fm_fail(FM_E_FORMAT, "%s: header length: the file has only %zu bytes", f->path,
                        f->map.size);

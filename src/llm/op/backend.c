@@ -48,7 +48,9 @@ static fm_status find_gpu(fm_dtype act)
 {
     const fm_backend *cuda = fm_backend_cuda();
     if (!cuda)
-        return fm_fail(FM_E_NOSUP, "this build computes on the CPU alone: build it where nvcc is");
+        return fm_fail(FM_E_NOSUP,
+                       "this fathom was built without CUDA and computes on the CPU alone; to use a "
+                       "GPU, build it on a machine that has nvcc of CUDA 13");
     if (act != FM_BF16) return fm_fail(FM_E_NOSUP, "the GPU computes in bfloat16");
     return cuda->is_usable();
 }

@@ -391,6 +391,7 @@ static fm_status open_all(opening *p)
     FM_TRY(fm__agree_all_well(e->world, build_rooms(p)));
     fm_threads_roam(e->threads); /* threads made from here on are not bound; a step pins again */
     e->is_open = 1;
+    fm_world_doing(e->world, "waiting for the first requests");
     return FM_OK;
 }
 

@@ -5,10 +5,11 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "device/host.h"
 #include "llm/open/agree.h"
 #include "llm/open/open_internal.h"
 
-enum { MAX_PLAN_BYTES = 1 << 30 };
+enum { MAX_PLAN_BYTES = 1 << 30, SMALL_CHUNK = 16 };
 
 /* --- plan ------------------------------------------------------------------ */
 
@@ -41,6 +42,20 @@ static fm_status set_courier(opening *p)
     return FM_OK;
 }
 
+/* The chunk is halved until the workspace of a step fits in so many bytes; 0: it never does. */
+static int64_t chunk_that_fits(const opening *p, const fm_backend *b, size_t room)
+{
+    const fm_engine *e     = p->e;
+    fm_sched_options sched = p->sched;
+    fm_run_limits    limit = e->limits;
+    for (sched.chunk /= 2; sched.chunk >= SMALL_CHUNK; sched.chunk /= 2) {
+        limit.max_rows = fm_sched_max_rows(&sched);
+        if (b->workspace(&e->config, &e->layout.shard, p->act, &limit) <= room)
+            return (int64_t)sched.chunk * e->layout.n_group;
+    }
+    return 0;
+}
+
 static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
                          const fm_backend_memory *m, size_t weights, int64_t max_tokens)
 {
@@ -48,21 +63,28 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
     const size_t workspace = b->workspace(&e->config, &e->layout.shard, p->act, &e->limits);
     const size_t kv_page   = fm_planes_page_bytes(&e->limits.planes, e->limits.page_size);
     const size_t plans     = fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0;
-    const fm_plan_request q = {
-        .where            = m->where,
-        .total            = m->total,
-        .available        = m->available,
-        .reserve          = m->reserve,
-        .kept_for         = m->kept_for,
-        .mem_fraction     = p->o->mem_fraction_static,
-        .max_total_tokens = max_tokens,
-        .page_size        = e->limits.page_size,
-        .max_running      = p->sched.max_running * e->limits.n_lane,
-        .max_context      = p->sched.max_context,
-        .weights          = weights,
-        .workspace        = workspace + plans,
-        .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size),
-        .kv_type          = fm_planes_type(&e->limits.planes)};
+    char               limit[400] = "";
+    if (b->is_host) fm_host_limit_words(limit, sizeof limit);
+    fm_plan_request q      = {.n_rank           = fm__n_rank(e),
+                              .n_layer          = e->config.n_layer,
+                              .limited_by       = limit,
+                              .where            = m->where,
+                              .total            = m->total,
+                              .available        = m->available,
+                              .reserve          = m->reserve,
+                              .kept_for         = m->kept_for,
+                              .mem_fraction     = p->o->mem_fraction_static,
+                              .max_total_tokens = max_tokens,
+                              .page_size        = e->limits.page_size,
+                              .max_running      = p->sched.max_running * e->limits.n_lane,
+                              .max_context      = p->sched.max_context,
+                              .weights          = weights,
+                              .workspace        = workspace + plans,
+                              .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size),
+                              .kv_type          = fm_planes_type(&e->limits.planes)};
+    const size_t    budget = fm_plan_budget(&q), others = weights + plans + q.kv_page;
+    if (workspace + others > budget && others < budget)
+        q.chunk_fits = chunk_that_fits(p, b, budget - others);
     return fm_plan_make(out, &q);
 }
 

@@ -22,7 +22,7 @@ static size_t reserve_of(const fm_plan_request *q)
     return q->mem_fraction > 0 ? 0 : margin(q->total);
 }
 
-static size_t budget_of(const fm_plan_request *q)
+size_t fm_plan_budget(const fm_plan_request *q)
 {
     const size_t kept = reserve_of(q), most = q->available > kept ? q->available - kept : 0;
     const double wish = q->mem_fraction * (double)q->total;
@@ -47,34 +47,69 @@ static const char *or_more_memory(const fm_plan_request *q)
                : "";
 }
 
+static const char *limited_by(const fm_plan_request *q)
+{
+    return q->limited_by ? q->limited_by : "";
+}
+
+/* How many ranks with this much memory each would hold the weights, and how many
+ * layers these ranks do.  Not all of a model divides evenly: about. */
+static fm_status weights_too_big(const fm_plan_request *q, size_t budget)
+{
+    const size_t  beside = q->workspace + q->kv_page;
+    const size_t  room   = budget > beside ? budget - beside : 0;
+    const int     n_rank = q->n_rank > 0 ? q->n_rank : 1;
+    const double  times  = room ? (double)q->weights / (double)room : 0;
+    const int64_t layers = room ? (int64_t)(q->n_layer / times) : 0;
+    fm_str        cure   = {0};
+    if (room)
+        fm_str_printf(
+            &cure, "; about %lld ranks with as much memory each hold them (--tp-size, --pp-size)",
+            (long long)(times * n_rank) + 1);
+    if (layers)
+        fm_str_printf(&cure,
+                      "; about %lld of the %d layers fit here (--json-model-override-args "
+                      "'{\"num_hidden_layers\": %lld}')",
+                      (long long)layers, q->n_layer, (long long)layers);
+    const fm_status rc =
+        fm_fail(FM_E_OOM,
+                "the weights take %.2f GiB, %.2f GiB more than the %.2f GiB there are for "
+                "everything%s%s%s",
+                gib(q->weights), gib(q->weights - budget), gib(budget), limited_by(q),
+                cure.text ? cure.text : "", or_more_memory(q));
+    fm_str_fini(&cure);
+    return rc;
+}
+
+static fm_status workspace_too_big(const fm_plan_request *q, size_t budget, size_t need)
+{
+    char cure[120] = "lower --chunked-prefill-size, --max-running-requests or --context-length";
+    if (q->chunk_fits)
+        snprintf(cure, sizeof cure, "--chunked-prefill-size %lld fits", (long long)q->chunk_fits);
+    return fm_fail(FM_E_OOM,
+                   "the plan is %.2f GiB over the %.2f GiB there are%s: weights %.2f, workspace "
+                   "%.2f GiB; %s%s",
+                   gib(need - budget), gib(budget), limited_by(q), gib(q->weights),
+                   gib(q->workspace), cure, or_more_memory(q));
+}
+
 /* `need` is with the fewest pages that make sense for the request. */
 static fm_status too_big(const fm_plan_request *q, size_t budget, size_t need)
 {
     const size_t fixed = q->weights + q->workspace;
-    if (q->weights > budget)
-        return fm_fail(FM_E_OOM,
-                       "the weights take %.2f GiB, %.2f GiB more than the %.2f GiB there are for "
-                       "everything: run fewer layers (--json-model-override-args "
-                       "'{\"num_hidden_layers\": N}')%s",
-                       gib(q->weights), gib(q->weights - budget), gib(budget), or_more_memory(q));
-    if (fixed + q->kv_page > budget)
-        return fm_fail(FM_E_OOM,
-                       "the plan is %.2f GiB over the %.2f GiB there are: weights %.2f, workspace "
-                       "%.2f GiB; lower --chunked-prefill-size, --max-running-requests or "
-                       "--context-length%s",
-                       gib(need - budget), gib(budget), gib(q->weights), gib(q->workspace),
-                       or_more_memory(q));
+    if (q->weights > budget) return weights_too_big(q, budget);
+    if (fixed + q->kv_page > budget) return workspace_too_big(q, budget, need);
     const int64_t fit = (int64_t)((budget - fixed) / q->kv_page) * q->page_size;
     return fm_fail(FM_E_OOM,
-                   "--max-total-tokens %lld needs %.2f GiB more than the %.2f GiB there are: "
+                   "--max-total-tokens %lld needs %.2f GiB more than the %.2f GiB there are%s: "
                    "--max-total-tokens %lld fits%s",
-                   (long long)q->max_total_tokens, gib(need - budget), gib(budget), (long long)fit,
-                   or_more_memory(q));
+                   (long long)q->max_total_tokens, gib(need - budget), gib(budget), limited_by(q),
+                   (long long)fit, or_more_memory(q));
 }
 
 fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q)
 {
-    const size_t  budget = budget_of(q), fixed = q->weights + q->workspace;
+    const size_t  budget = fm_plan_budget(q), fixed = q->weights + q->workspace;
     const int64_t wanted = wanted_pages(q);
     const int64_t fit    = budget > fixed ? (int64_t)((budget - fixed) / q->kv_page) : 0;
     if (fit < 1) return too_big(q, budget, fixed + q->kv_page);

@@ -22,6 +22,11 @@ typedef struct {
     size_t  weights, workspace; /* bytes, exact */
     size_t  kv_page;            /* bytes of one page, its books included */
     const char *kv_type;        /* "bfloat16"; kept */
+
+    /* For the sentence of a refusal; zeros are fine. */
+    int         n_rank, n_layer; /* that hold the model now, and layers of the whole model */
+    const char *limited_by;      /* "; the control group X allows 2.00 GiB" */
+    int64_t     chunk_fits;      /* the largest --chunked-prefill-size found that would fit */
 } fm_plan_request;
 
 typedef struct {
@@ -33,6 +38,8 @@ typedef struct {
     int     n_page, page_size;
     int64_t max_tokens;             /* n_page * page_size */
 } fm_plan;
+
+size_t fm_plan_budget(const fm_plan_request *q); /* bytes for weights, workspace and pages */
 
 /* FM_E_OOM, saying by how much it does not fit and which flags would make it. */
 fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q);

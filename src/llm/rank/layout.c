@@ -55,10 +55,17 @@ static fm_status check_world(const fm_rank_sizes *s, int world_size)
                        "%s is %ld, and this is one rank: start it as\n  mpirun -np %ld fathom ... "
                        "--tp-size %d --pp-size %d --dp-size %d",
                        product, need, need, s->tp, s->pp, s->dp);
-    return fm_fail(FM_E_ARG,
-                   "%d ranks were started, but %s is %ld: give sizes whose product is %d, or start "
-                   "%ld",
-                   world_size, product, need, world_size, need);
+    if (need % world_size)
+        return fm_fail(FM_E_ARG,
+                       "%d ranks were started, but %s is %ld: give sizes whose product is %d, or "
+                       "start %ld",
+                       world_size, product, need, world_size, need);
+    return fm_fail(
+        FM_E_ARG,
+        "%d ranks were started, but %s is %ld: start %ld, one for each GPU or NUMA node. "
+        "If one was started per node: ppr:1:node becomes ppr:%ld:node (Open MPI), "
+        "--ntasks-per-node=1 becomes %ld (Slurm), -ppn 1 becomes %ld (MPICH, Intel, PALS)",
+        world_size, product, need, need, need / world_size, need / world_size, need / world_size);
 }
 
 fm_status fm_layout_make(fm_layout *out, const fm_rank_sizes *size, const fm_model_config *c,

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# packages.sh PROGRAM BUILD: the tarball runs where it is unpacked, the Debian package has what make
+# install leaves, completions offer what the tables have, recipes are well-formed.
+. "$(dirname "$0")/lib.sh"
+build=$1
+contrib=$here/../../contrib
+
+# The tarball: its libraries are its own.
+run 0 "$here/../../tools/tarball.sh" "$build" "$work/fathom-test.tar.gz"
+mkdir "$work/there"
+tar -C "$work/there" -xzf "$work/fathom-test.tar.gz"
+mv "$work/there/fathom-test" "$work/moved"
+run 0 ldd "$work/moved/bin/fathom"
+for lib in libjansson libevent-2 libhwloc libopenblas libgfortran; do
+    grep -q "$lib.*=> $work/moved/" "$work/out" || fail "$lib is not the tarball's own"
+done
+run 0 "$work/moved/bin/fathom" run --quiet --temperature 0 hello
+grep -q "How can I help you?" "$work/out" || fail "the unpacked program does not find its model"
+
+# The Debian package.
+if command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
+    run 0 cpack --config "$build/CPackConfig.cmake" -B "$work/deb"
+    deb=$(ls "$work"/deb/fathom_*.deb)
+    run 0 dpkg-deb --contents "$deb"
+    for file in usr/bin/fathom usr/share/man/man1/fathom.1 usr/share/bash-completion/completions/fathom \
+        usr/share/fathom/models/fathom-tiny/config.json usr/include/fathom/fathom.h; do
+        grep -q "/$file$" "$work/out" || fail "no $file in the package"
+    done
+    run 0 dpkg-deb --field "$deb" Depends
+    grep -q "libjansson4" "$work/out" || fail "the package does not say what it depends on"
+fi
+
+# Completions: each shell reads its file, and bash offers commands and options.
+PATH=$(dirname "$fathom"):$PATH run 0 bash -c ". '$contrib/completion/fathom.bash'
+    COMP_WORDS=(fathom be) COMP_CWORD=1; _fathom; echo \"\${COMPREPLY[@]}\"
+    COMP_WORDS=(fathom bench --num-pr) COMP_CWORD=2; _fathom; echo \"\${COMPREPLY[@]}\""
+[ "$(cat "$work/out")" = "bench
+--num-prompts" ] || fail "bash completes something else"
+if command -v zsh >/dev/null; then run 0 zsh -n "$contrib/completion/_fathom"; fi
+if command -v fish >/dev/null; then
+    PATH=$(dirname "$fathom"):$PATH run 0 fish -c "source '$contrib/completion/fathom.fish'; complete -C 'fathom bench --num-pr'"
+    grep -q "^--num-prompts" "$work/out" || fail "fish completes something else"
+fi
+run 0 "$fathom" serve --print-options
+grep -q "^--tp=" "$work/out" && grep -q "^--port=" "$work/out" && ! grep -q "trust-remote-code" "$work/out" ||
+    fail "the list of options"
+
+# Recipes.
+if command -v shellcheck >/dev/null; then
+    run 0 shellcheck -S error "$here/../../tools/packages.sh" "$here/../../tools/tarball.sh" "$contrib"/pbs/*.pbs "$contrib"/slurm/*.sbatch
+fi
+run 0 python3 -c "import ast; ast.parse(open('$contrib/spack/packages/fathom/package.py').read())"
+if command -v luac5.4 >/dev/null; then run 0 luac5.4 -p "$contrib/lmod/fathom.lua"; fi
+version=$("$fathom" --version | sed -n '1s/fathom //p')
+grep -q "\"Version: $version\"" "$contrib/lmod/fathom.lua" || fail "the module file has another version"
+echo "tarball, package, completions and recipes"
