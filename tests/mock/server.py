@@ -17,7 +17,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
-from answers import reply_to  # noqa: E402
+from answers import CONTEXT, reply_to  # noqa: E402
 from exposition import Metrics  # noqa: E402
 
 options = None
@@ -32,7 +32,7 @@ class Gone(Exception):
 
 def server_info():
     return {"version": "0.0-mock", "model_path": "mock/tiny", "served_model_name": "mock-tiny", "dtype": "bfloat16",
-            "device": "cpu", "context_length": 8192, "max_total_num_tokens": 65536, "page_size": 16,
+            "device": "cpu", "context_length": CONTEXT, "max_total_num_tokens": 65536, "page_size": 16,
             "max_running_requests": 256, "chunked_prefill_size": 2048, "schedule_policy": "fcfs",
             "internal_states": [{"last_gen_throughput": 123.4, "avg_spec_accept_length": options.accept_length}]}
 
@@ -57,8 +57,8 @@ class Handler(BaseHTTPRequestHandler):
     def send_json(self, status, value, **headers):
         self.send(status, "application/json", json.dumps(value), **headers)
 
-    def fail(self, status, message, **headers):
-        self.send_json(status, {"error": {"message": message, "type": "invalid_request_error"}}, **headers)
+    def fail(self, status, message, code=None, **headers):
+        self.send_json(status, {"error": {"message": message, "type": "invalid_request_error", "code": code}}, **headers)
 
     def do_GET(self):
         path = self.path.split("?")[0]
@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
             with open(options.page, "rb") as f:
                 self.send(200, "text/html; charset=utf-8", f.read())
         elif path == "/v1/models":
-            model = {"id": "mock-tiny", "object": "model", "max_model_len": 8192}
+            model = {"id": "mock-tiny", "object": "model", "max_model_len": CONTEXT}
             self.send_json(200, {"object": "list", "data": [model]})
         elif path == "/model_info":
             self.send_json(200, {"model_path": "mock/tiny", "tokenizer_path": "", "vocab_size": 1000})
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.fail(404, f"there is no {self.path} here")
         if reply.status != 200:
             entry["end"] = "refused"
-            return self.fail(reply.status, reply.message)
+            return self.fail(reply.status, reply.message, reply.code)
         began = time.monotonic()
         metrics.begin(reply.n_prompt)
         try:

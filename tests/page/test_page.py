@@ -13,40 +13,13 @@ import os
 import subprocess
 import sys
 import time
-import urllib.request
 
+import check_turns
 from browser import Browser, find_chromium
+from driver import Page
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHIFT = 8
-
-
-class Page:
-    def __init__(self, browser, url, shots):
-        self.browser, self.url, self.shots = browser, url, shots
-
-    def __getattr__(self, name):
-        return getattr(self.browser, name)
-
-    def ask(self, text):
-        self.eval("document.getElementById('prompt').focus()")
-        self.type(text)
-        self.key("Enter")
-
-    def finished(self):
-        self.wait("!document.querySelector('.turn.busy') && !document.getElementById('send').hidden", 60)
-
-    def answer(self):
-        return self.eval("[...document.querySelectorAll('.turn.answer .text')].pop().innerText")
-
-    def shot(self, name):
-        if self.shots:
-            os.makedirs(self.shots, exist_ok=True)
-            self.screenshot(os.path.join(self.shots, name + ".png"))
-
-    def asked(self):
-        with urllib.request.urlopen(self.url + "/mock/log") as r:
-            return json.load(r)
 
 
 def test_starts(p):
@@ -242,7 +215,7 @@ def test_dark(p):
 def test_no_outside_requests(p):
     outside = [u for u in p.requests if not u.startswith((p.url, "data:", "about:"))]
     assert not outside, outside
-    unexpected = [x for x in p.problems if "status of 400" not in x]  # the refused request, logged by the browser
+    unexpected = [x for x in p.problems if "status of 400" not in x]  # refused requests, logged by the browser
     assert not unexpected, unexpected
 
 
@@ -290,6 +263,7 @@ def with_mock(args, chromium):
             run([(t, p) for t in (test_starts, test_streams, test_thinking_is_folded, test_is_multi_turn, test_stops,
                                   test_escape_stops_too, test_shows_errors, test_settings_are_sent,
                                   test_reload_keeps_the_chat, test_new_chat, test_theme, test_quantiles)])
+            run([(t, p) for t in (*check_turns.TESTS,)])
             run([(test_dashboard, p, args.rounds), (test_phone, p), (test_dark, p), (test_no_outside_requests, p),
                  (test_server_gone, p, server)])
     finally:

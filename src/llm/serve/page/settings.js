@@ -3,9 +3,8 @@
 "use strict";
 
 const DEFAULTS = { system: "", temperature: 0.6, top_p: 0.95, max_tokens: "", seed: "",
-  thinking: "" };
+  thinking: "", full: "drop" };
 const settings = { ...DEFAULTS, key: "" };
-const byId = (id) => document.getElementById(id);
 
 /* A private window may refuse storage; the page works without. */
 function remember(store, key, value) {

@@ -57,6 +57,8 @@ async function loadModel() {
   try {
     const models = await getJson("v1/models");
     modelName = models.data[0].id;
+    contextTokens = models.data[0].max_model_len || 0;
+    showGauge(tree.path(), promptBox.value);
     byId("model").textContent = modelName.split("/").pop();
     document.title = `${byId("model").textContent} · fathom`;
   } catch { /* the chat works without the name */ }
