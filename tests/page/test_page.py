@@ -9,16 +9,14 @@ Exit 77: this machine has no Chromium.
 """
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 
+import check_start
 import check_turns
 from browser import Browser, find_chromium
 from driver import Page
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 SHIFT = 8
 
 
@@ -253,21 +251,16 @@ def run(tests):
 
 
 def with_mock(args, chromium):
-    mock = os.path.join(HERE, "../mock/server.py")
-    server = subprocess.Popen([sys.executable, mock, "--page", args.page, "--itl", "0.012"],
-                              stdout=subprocess.PIPE, text=True)
-    try:
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+    with check_start.mock(args.page) as (url, server):
         with Browser(chromium) as browser:
             p = Page(browser, url, args.shots)
             run([(t, p) for t in (test_starts, test_streams, test_thinking_is_folded, test_is_multi_turn, test_stops,
                                   test_escape_stops_too, test_shows_errors, test_settings_are_sent,
                                   test_reload_keeps_the_chat, test_new_chat, test_theme, test_quantiles)])
-            run([(t, p) for t in (*check_turns.TESTS,)])
+            run([(t, p) for t in (*check_turns.TESTS, *check_start.TESTS)])
+            run([(check_start.test_key_counts_at_once, p, args.page)])
             run([(test_dashboard, p, args.rounds), (test_phone, p), (test_dark, p), (test_no_outside_requests, p),
                  (test_server_gone, p, server)])
-    finally:
-        server.terminate()
 
 
 def main():

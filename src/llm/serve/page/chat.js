@@ -6,6 +6,7 @@ let tree = new Tree(); /* turns: {role, content, thought?, note?, failed?, usage
 let running = null;    /* the AbortController of the answer in progress */
 let modelName = "";
 
+const KEEP_MS = 1000; /* how often an answer in progress is kept */
 const log = byId("log"), promptBox = byId("prompt");
 
 function keepChat() {
@@ -86,15 +87,26 @@ async function askFitting(turn, turns, stop, on) {
   }
 }
 
+/* What a reload cut off: kept as far as it came. */
+function closeInterrupted() {
+  for (const turn of tree.turns.filter((t) => t.partial)) {
+    delete turn.partial;
+    if (turn.content || turn.thought) turn.note = "interrupted by a reload";
+    else turn.failed = "The page was reloaded before the answer began.";
+  }
+}
+
 /* Streams one answer into `turn`.  Drawing is bound to the screen's rate, not to the tokens'. */
 async function fill(turn, view, stop) {
   const clock = { sent: performance.now(), first: 0, last: 0 };
-  let frame = 0;
+  let frame = 0, kept = clock.sent;
+  turn.partial = true;
   const draw = () => { frame = 0; following(() => drawAnswer(view, true)); };
   const arrived = () => {
     clock.last = performance.now();
     if (!clock.first) clock.first = clock.last;
     if (!frame) frame = requestAnimationFrame(draw);
+    if (clock.last > kept + KEEP_MS) { kept = clock.last; keepChat(); }
   };
   try {
     await askFitting(turn, sendable(tree.before(turn)), stop, {
@@ -115,6 +127,7 @@ async function fill(turn, view, stop) {
     }
   }
   cancelAnimationFrame(frame);
+  delete turn.partial;
   turn.note = describe(turn, clock, turn.usage);
 }
 
@@ -198,7 +211,10 @@ function growPrompt() {
 
 function loadChat() {
   try { tree = new Tree(JSON.parse(recall(sessionStorage, "fathom-chat") || "{}")); } catch { /* none */ }
+  closeInterrupted();
   redraw();
+  loadExamples((prompt) => { promptBox.value = prompt; submit(); });
+  addEventListener("pagehide", keepChat);
   byId("composer").addEventListener("submit", (e) => { e.preventDefault(); submit(); });
   byId("stop").onclick = stopAnswer;
   byId("clear").onclick = newChat;

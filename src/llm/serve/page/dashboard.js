@@ -13,7 +13,7 @@ const LATENCIES = [
 
 const readings = []; /* {t, plain, histograms}: the raw ones, for differences */
 const trail = [];    /* {t, key: value}: what is plotted */
-let plots = [], down = false;
+let plots = [], down = false, keyNeeded = false;
 
 function reading(ago) {
   const t = readings[readings.length - 1].t - ago;
@@ -134,7 +134,8 @@ function serverFacts(info) {
 
 async function showServer() {
   try {
-    const facts = serverFacts(await getJson("server_info"));
+    const info = await getJson("server_info"), facts = serverFacts(info);
+    takeModelDefaults(info);
     byId("facts").replaceChildren(...[...facts].flatMap(([title, text]) =>
       [element("dt", {}, title), element("dd", {}, text)]));
   } catch { /* a server without it shows nothing here */ }
@@ -142,14 +143,14 @@ async function showServer() {
 
 function showLink(up, why) {
   byId("link").dataset.state = up ? "up" : "down";
-  byId("link-text").textContent = up ? "connected" : "not connected";
+  byId("link-text").textContent = !up ? "not connected" : keyNeeded ? "API key needed" : "connected";
   byId("dash-error").hidden = up;
   byId("dash-error").textContent = why || "";
 }
 
 async function poll() {
   try {
-    const response = await fetch("metrics", { cache: "no-store" });
+    const response = await fetch("metrics", { headers: authorization(), cache: "no-store" });
     if (!response.ok) throw new ServerError(`/metrics answered with status ${response.status}.`);
     const now = { t: performance.now() / 1000, ...parseMetrics(await response.text()) };
     const before = readings[readings.length - 1];

@@ -61,7 +61,19 @@ async function loadModel() {
     showGauge(tree.path(), promptBox.value);
     byId("model").textContent = modelName.split("/").pop();
     document.title = `${byId("model").textContent} · fathom`;
-  } catch { /* the chat works without the name */ }
+    keyNeeded = false;
+  } catch (e) { /* the chat works without the name */
+    keyNeeded = e.status === 401 || e.status === 403;
+  }
+}
+
+/* A key that was just typed counts at once, not after a reload. */
+function loadReconnect() {
+  let timer = 0;
+  document.addEventListener("keychange", () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => { await loadModel(); showServer(); poll(); }, 250);
+  });
 }
 
 loadTheme();
@@ -70,5 +82,6 @@ loadTabs();
 loadPanel();
 loadKeys();
 loadChat();
+loadReconnect();
 loadModel();
 loadDashboard();

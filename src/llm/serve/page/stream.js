@@ -4,9 +4,10 @@
 
 /* tooLong: the messages do not fit the model's context. */
 class ServerError extends Error {
-  constructor(text, tooLong = false) {
+  constructor(text, tooLong = false, status = 0) {
     super(text);
     this.tooLong = tooLong;
+    this.status = status;
   }
 }
 
@@ -32,7 +33,7 @@ async function checked(response) {
   if (wait) text += ` Try again in ${wait} s.`;
   if (response.status === 401 || response.status === 403)
     text += " Enter the API key under Settings.";
-  throw new ServerError(text, tooLong);
+  throw new ServerError(text, tooLong, response.status);
 }
 
 /* Yields the data of each event.  Events may be cut anywhere by the network,
