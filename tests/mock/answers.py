@@ -79,6 +79,16 @@ class Chat(Reply):
         return {"choices": [{"index": 0, "message": message, "finish_reason": self.finish}], "usage": self.usage()}
 
 
+class Calling(Chat):
+    """Calls the first tool of the request, its arguments in two pieces."""
+
+    def opening(self):
+        name = self.body["tools"][0]["function"]["name"]
+        first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": '{"city":'}}
+        rest = {"index": 0, "id": None, "function": {"name": None, "arguments": ' "Nome <b>"}'}}
+        return [*super().opening(), self.chunk({"tool_calls": [first]}), self.chunk({"tool_calls": [rest]})]
+
+
 class Breaking(Chat):
     """Stops in the middle with an error event."""
 
@@ -149,6 +159,10 @@ def chat(body):
     if "slow" in said:
         reply = Chat(body, counted(2000), n_prompt=n_prompt)
         reply.pace = 0.02
+        return reply
+    if body.get("tools") and body["messages"][-1]["role"] == "user":
+        reply = Calling(body, [], n_prompt=n_prompt)
+        reply.finish = "tool_calls"
         return reply
     if "earlier" in said:
         told = " / ".join(m["role"] + ": " + (m["content"] or "")[:20] for m in body["messages"])

@@ -41,7 +41,8 @@ function redraw() {
 
 /* Thoughts are not part of what the model is told. */
 function messages(turns) {
-  const said = turns.map(({ role, content }) => ({ role, content }));
+  const said = turns.flatMap((t) =>
+    (t.calls || []).length ? callMessages(t) : [{ role: t.role, content: t.content }]);
   return settings.system.trim() ? [{ role: "system", content: settings.system }, ...said] : said;
 }
 
@@ -75,7 +76,7 @@ async function askFitting(turn, turns, stop, on) {
     turn.firstSent = sent[0] && sent[0].id;
     turn.sentCharacters = allCharacters(sent) + settings.system.length;
     const body = { messages: messages(sent), stream: true, stream_options: { include_usage: true },
-      ...samplingFields() };
+      ...samplingFields(), ...toolFields() };
     if (modelName) body.model = modelName;
     try {
       return await streamChat(body, stop.signal, on);
@@ -116,13 +117,15 @@ async function fill(turn, view, stop) {
         turn.thoughtSeconds = (clock.last - clock.first) / 1000;
       },
       text: (t) => { arrived(); turn.content += t; },
+      calls: (pieces) => { arrived(); turn.calls = joinCalls(turn.calls || [], pieces); },
       usage: (u) => { turn.usage = u; },
       finish: (f) => { turn.finish = f; },
     });
   } catch (e) {
     if (stop.signal.aborted) turn.stopped = true;
     else {
-      turn.failed = e instanceof ServerError ? e.message : "The server cannot be reached.";
+      turn.failed = e instanceof ServerError || e instanceof InputError ? e.message :
+        "The server cannot be reached.";
       turn.tooLong = e.tooLong;
     }
   }

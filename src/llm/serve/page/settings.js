@@ -4,7 +4,7 @@
 
 /* "": as the model or the server has it. */
 const DEFAULTS = { system: "", temperature: "", top_p: "", max_tokens: "", seed: "",
-  thinking: "", full: "drop" };
+  thinking: "", full: "drop", tools: "", schema: "" };
 const settings = { ...DEFAULTS, key: "" };
 const modelDefaults = { temperature: 1, top_p: 1 };
 

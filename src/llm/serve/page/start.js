@@ -78,6 +78,7 @@ function loadReconnect() {
 
 loadTheme();
 loadSettings();
+loadTools();
 loadTabs();
 loadPanel();
 loadKeys();

@@ -67,8 +67,8 @@ async function getJson(path) {
   return (await checked(asked)).json();
 }
 
-/* Streams one chat completion: calls on.thought(text), on.text(text), on.usage(usage),
- * on.finish(reason) as they come. */
+/* Streams one chat completion: calls on.thought(text), on.text(text), on.calls(pieces),
+ * on.usage(usage), on.finish(reason) as they come. */
 async function streamChat(body, signal, on) {
   const response = await checked(await fetch("v1/chat/completions", {
     method: "POST", signal, body: JSON.stringify(body),
@@ -86,6 +86,7 @@ async function streamChat(body, signal, on) {
     const delta = choice.delta || {};
     if (delta.reasoning_content) on.thought(delta.reasoning_content);
     if (delta.content) on.text(delta.content);
+    if (delta.tool_calls) on.calls(delta.tool_calls);
     if (choice.finish_reason) on.finish(choice.finish_reason);
   }
   throw new ServerError("The connection ended before the answer did.");

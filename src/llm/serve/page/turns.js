@@ -56,10 +56,10 @@ function viewAnswer(turn) {
   const summary = element("summary", {}, "Thought"), thought = element("div", { class: "thought" });
   const think = element("details", { class: "think" }, summary, thought);
   const wait = element("div", { class: "wait" }), text = element("div", { class: "text" });
-  const after = element("div", { class: "after" });
+  const calls = element("div", { class: "calls" }), after = element("div", { class: "after" });
   const root = element("article", { class: "turn answer", "aria-label": "Answer",
-    "data-turn": turn.id }, think, wait, text, after);
-  return { root, think, summary, thought, wait, text, after, turn };
+    "data-turn": turn.id }, think, wait, text, calls, after);
+  return { root, think, summary, thought, wait, text, calls, after, turn };
 }
 
 function drawAnswer(view, busy) {
@@ -69,9 +69,11 @@ function drawAnswer(view, busy) {
   if (view.thought.textContent !== turn.thought) view.thought.textContent = turn.thought || "";
   view.summary.textContent = busy && !turn.content ? "Thinking…" :
     turn.thoughtSeconds ? `Thought for ${seconds(turn.thoughtSeconds)}` : "Thought";
-  if (!busy && turn.thought && !turn.content) view.think.open = true; /* nothing else to read */
-  view.wait.hidden = !busy || Boolean(turn.content);
+  const acts = Boolean(turn.content || (turn.calls || []).length);
+  if (!busy && turn.thought && !acts) view.think.open = true; /* nothing else to read */
+  view.wait.hidden = !busy || acts;
   view.text.replaceChildren(...markdown(turn.content || ""));
+  view.calls.replaceChildren(...callCards(turn, busy, () => { redraw(); answer(); }));
   view.after.replaceChildren();
   if (!busy) drawAfter(view);
 }
