@@ -102,11 +102,17 @@ async function fill(turn, view, stop) {
   const clock = { sent: performance.now(), first: 0, last: 0 };
   let frame = 0, kept = clock.sent;
   turn.partial = true;
-  const draw = () => { frame = 0; following(() => drawAnswer(view, true)); };
+  let wait = 0; /* a long answer is drawn less often: at most a third of the time goes into it */
+  const draw = () => {
+    const began = performance.now();
+    frame = 0;
+    following(() => drawAnswer(view, true));
+    wait = performance.now() + 2 * (performance.now() - began);
+  };
   const arrived = () => {
     clock.last = performance.now();
     if (!clock.first) clock.first = clock.last;
-    if (!frame) frame = requestAnimationFrame(draw);
+    if (!frame && clock.last >= wait) frame = requestAnimationFrame(draw);
     if (clock.last > kept + KEEP_MS) { kept = clock.last; keepChat(); }
   };
   try {
