@@ -5,12 +5,39 @@
 let tree = new Tree(); /* turns: {role, content, thought?, note?, failed?, usage?, ...} */
 let running = null;    /* the AbortController of the answer in progress */
 let modelName = "";
+let chatId = "", lastKept = "";
 
 const KEEP_MS = 1000; /* how often an answer in progress is kept */
 const log = byId("log"), promptBox = byId("prompt");
 
+/* The chat goes to the browser's storage; this window remembers which one it shows. */
 function keepChat() {
-  remember(sessionStorage, "fathom-chat", JSON.stringify(tree));
+  const text = JSON.stringify(tree);
+  if (text === lastKept || (!tree.turns.length && !lastKept)) return;
+  lastKept = text;
+  if (!writeChat(chatId, tree)) say("The browser has no room left: this chat is not kept.");
+  showChats();
+}
+
+/* Shows another chat; an answer in progress ends as far as it came. */
+function openChat(id) {
+  stopAnswer();
+  keepChat();
+  running = null;
+  chatId = id;
+  remember(sessionStorage, "fathom-open", id);
+  tree = new Tree(recallJson(CHAT + id));
+  lastKept = tree.turns.length ? JSON.stringify(tree) : "";
+  closeInterrupted();
+  setBusy(false);
+  redraw();
+  showChats();
+  leaveChatPanel();
+  promptBox.focus();
+}
+
+function newChat() {
+  openChat(newChatId());
 }
 
 function say(text) {
@@ -92,8 +119,8 @@ async function askFitting(turn, turns, stop, on) {
 function closeInterrupted() {
   for (const turn of tree.turns.filter((t) => t.partial)) {
     delete turn.partial;
-    if (turn.content || turn.thought) turn.note = "interrupted by a reload";
-    else turn.failed = "The page was reloaded before the answer began.";
+    if (turn.content || turn.thought) turn.note = "interrupted";
+    else turn.failed = "The page was left before the answer began.";
   }
 }
 
@@ -203,25 +230,22 @@ function stopAnswer() {
   if (running) running.abort();
 }
 
-function newChat() {
-  stopAnswer();
-  running = null;
-  tree = new Tree();
-  keepChat();
-  setBusy(false);
-  redraw();
-  promptBox.focus();
-}
-
 function growPrompt() {
   promptBox.style.height = "auto";
   promptBox.style.height = `${promptBox.scrollHeight}px`;
 }
 
+/* Up in an empty box: the last message again. */
+function editLast(e) {
+  const asked = tree.path().filter((t) => t.role === "user").pop();
+  const text = asked && log.querySelector(`[data-turn="${asked.id}"] .text`);
+  if (!text || running) return;
+  e.preventDefault();
+  editMessage(asked, text);
+}
+
 function loadChat() {
-  try { tree = new Tree(JSON.parse(recall(sessionStorage, "fathom-chat") || "{}")); } catch { /* none */ }
-  closeInterrupted();
-  redraw();
+  openChat(recall(sessionStorage, "fathom-open") || newChatId());
   loadExamples((prompt) => { promptBox.value = prompt; submit(); });
   addEventListener("pagehide", keepChat);
   byId("composer").addEventListener("submit", (e) => { e.preventDefault(); submit(); });
@@ -233,5 +257,6 @@ function loadChat() {
   });
   promptBox.addEventListener("keydown", (e) => {
     if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); }
+    if (e.key === "ArrowUp" && !promptBox.value) editLast(e);
   });
 }

@@ -11,7 +11,7 @@ function showTab(name, focus) {
     byId(`view-${t}`).hidden = !on;
     if (on && focus) tab.focus();
   }
-  byId("panel-toggle").hidden = name !== "chat";
+  byId("panel-toggle").hidden = byId("chats-toggle").hidden = name !== "chat";
   window.history.replaceState(null, "", name === "chat" ? location.pathname : "#dashboard");
   drawDashboard();
 }
@@ -42,10 +42,16 @@ function loadPanel() {
   showPanel(innerWidth > 1100);
 }
 
-/* Esc closes what is on top, then stops the answer. */
+/* Ctrl+K searches the chats.  Esc closes what is on top, then stops the answer. */
 function loadKeys() {
   addEventListener("keydown", (e) => {
+    if (e.key === "k" && (e.ctrlKey || e.metaKey) && !byId("view-chat").hidden) {
+      e.preventDefault();
+      showChatPanel(true);
+      byId("chat-search").focus();
+    }
     if (e.key !== "Escape") return;
+    if (byId("chats").contains(document.activeElement)) { leaveChatPanel(); promptBox.focus(); return; }
     if (byId("panel").contains(document.activeElement)) {
       if (innerWidth <= 700) showPanel(false);
       promptBox.focus();
@@ -83,6 +89,7 @@ loadTabs();
 loadPanel();
 loadKeys();
 loadChat();
+loadChats();
 loadReconnect();
 loadModel();
 loadDashboard();
