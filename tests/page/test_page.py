@@ -13,6 +13,7 @@ import sys
 import time
 
 import check_chats
+import check_dashboard
 import check_markup
 import check_start
 import check_tools
@@ -260,7 +261,8 @@ def with_mock(args, chromium):
             run([(t, p) for t in (test_starts, test_streams, test_thinking_is_folded, test_is_multi_turn, test_stops,
                                   test_escape_stops_too, test_shows_errors, test_settings_are_sent,
                                   test_reload_keeps_the_chat, test_new_chat, test_theme, test_quantiles)])
-            run([(t, p) for t in (*check_markup.TESTS, *check_turns.TESTS, *check_start.TESTS, *check_tools.TESTS, *check_chats.TESTS)])
+            for module in (check_markup, check_turns, check_start, check_tools, check_chats, check_dashboard):
+                run([(t, p) for t in module.TESTS])
             run([(check_start.test_key_counts_at_once, p, args.page)])
             run([(test_dashboard, p, args.rounds), (test_phone, p), (test_dark, p), (test_no_outside_requests, p),
                  (test_server_gone, p, server)])
