@@ -2,6 +2,7 @@
 """What the mock server answers, token by token, in each API's wire format."""
 import re
 
+CONTEXT = 8192  # tokens, of which the mock has one per word
 THOUGHT = "The user greets. I should answer briefly, show a list and some code, and stay calm about it."
 TALK = """Hello. **Depth** is measured in *fathoms*; one is 1.8288 m.
 
@@ -78,6 +79,16 @@ class Chat(Reply):
         return {"choices": [{"index": 0, "message": message, "finish_reason": self.finish}], "usage": self.usage()}
 
 
+class Calling(Chat):
+    """Calls the first tool of the request, its arguments in two pieces."""
+
+    def opening(self):
+        name = self.body["tools"][0]["function"]["name"]
+        first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": '{"city":'}}
+        rest = {"index": 0, "id": None, "function": {"name": None, "arguments": ' "Nome <b>"}'}}
+        return [*super().opening(), self.chunk({"tool_calls": [first]}), self.chunk({"tool_calls": [rest]})]
+
+
 class Breaking(Chat):
     """Stops in the middle with an error event."""
 
@@ -115,9 +126,9 @@ class Native(Reply):
 
 
 class Refusal(Reply):
-    def __init__(self, status, message):
+    def __init__(self, status, message, code=None):
         super().__init__({}, [])
-        self.status, self.message = status, message
+        self.status, self.message, self.code = status, message, code
 
 
 def counted(n):
@@ -133,7 +144,10 @@ def limit(body, *names):
 
 def chat(body):
     said = body["messages"][-1]["content"]
-    n_prompt = sum(len(m["content"].split()) for m in body["messages"])
+    n_prompt = sum(len((m["content"] or "").split()) for m in body["messages"])
+    if n_prompt > CONTEXT:
+        return Refusal(400, f"This model's maximum context length is {CONTEXT} tokens. However, your messages resulted in "
+                       f"{n_prompt} tokens. Please reduce the length of the messages.", "context_length_exceeded")
     if body.get("ignore_eos"):
         reply = Chat(body, counted(limit(body, "max_completion_tokens", "max_tokens")), n_prompt=n_prompt)
         reply.finish = "length"
@@ -146,8 +160,12 @@ def chat(body):
         reply = Chat(body, counted(2000), n_prompt=n_prompt)
         reply.pace = 0.02
         return reply
+    if body.get("tools") and body["messages"][-1]["role"] == "user":
+        reply = Calling(body, [], n_prompt=n_prompt)
+        reply.finish = "tool_calls"
+        return reply
     if "earlier" in said:
-        told = " / ".join(m["role"] + ": " + m["content"][:20] for m in body["messages"])
+        told = " / ".join(m["role"] + ": " + (m["content"] or "")[:20] for m in body["messages"])
         return Chat(body, re.findall(r"\S+\s*", told), n_prompt=n_prompt)
     return Chat(body, re.findall(r"\s*\S+|\s+$", TALK), re.findall(r"\s*\S+", THOUGHT), n_prompt)
 

@@ -70,7 +70,10 @@ class Metrics:
                      "max_total_num_tokens": 65536, "gen_throughput": self.throughput(),
                      "cache_hit_rate": self.cached / max(1, self.prompt), "prompt_tokens_total": self.prompt,
                      "generation_tokens_total": self.generated, "cached_tokens_total": self.cached,
-                     "num_requests_total": self.requests}
+                     "num_requests_total": self.requests,
+                     "kv_evictable_tokens": 12000, "num_connections": 7, "http_2xx_total": self.requests,
+                     "http_4xx_total": 5, "http_5xx_total": 2, "nonfinite_logits_total": 1,
+                     "num_aborted_requests_total": 4, "num_refused_requests_total": 6, "spec_accept_length": 1.84}
             lines = [f'fathom:{k}{{model_name="mock-tiny",engine_type="unified"}} {v}' for k, v in plain.items()]
             for h in (self.ttft, self.itl, self.e2e):
                 lines += h.lines()

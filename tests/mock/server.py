@@ -17,7 +17,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
-from answers import reply_to  # noqa: E402
+from answers import CONTEXT, reply_to  # noqa: E402
 from exposition import Metrics  # noqa: E402
 
 options = None
@@ -32,8 +32,9 @@ class Gone(Exception):
 
 def server_info():
     return {"version": "0.0-mock", "model_path": "mock/tiny", "served_model_name": "mock-tiny", "dtype": "bfloat16",
-            "device": "cpu", "context_length": 8192, "max_total_num_tokens": 65536, "page_size": 16,
+            "device": "cpu", "context_length": CONTEXT, "max_total_num_tokens": 65536, "page_size": 16,
             "max_running_requests": 256, "chunked_prefill_size": 2048, "schedule_policy": "fcfs",
+            "default_sampling_params": {"temperature": 0.6, "top_p": 0.95},
             "internal_states": [{"last_gen_throughput": 123.4, "avg_spec_accept_length": options.accept_length}]}
 
 
@@ -57,23 +58,32 @@ class Handler(BaseHTTPRequestHandler):
     def send_json(self, status, value, **headers):
         self.send(status, "application/json", json.dumps(value), **headers)
 
-    def fail(self, status, message, **headers):
-        self.send_json(status, {"error": {"message": message, "type": "invalid_request_error"}}, **headers)
+    def fail(self, status, message, code=None, **headers):
+        self.send_json(status, {"error": {"message": message, "type": "invalid_request_error", "code": code}}, **headers)
+
+    def refuses_key(self):
+        if not options.api_key or self.headers.get("Authorization") == f"Bearer {options.api_key}":
+            return False
+        self.fail(401, "the API key is missing or wrong")
+        return True
 
     def do_GET(self):
         path = self.path.split("?")[0]
+        if path in ("/v1/models", "/server_info") and self.refuses_key():
+            return
         if path == "/" and options.page:
             with open(options.page, "rb") as f:
                 self.send(200, "text/html; charset=utf-8", f.read())
         elif path == "/v1/models":
-            model = {"id": "mock-tiny", "object": "model", "max_model_len": 8192}
+            model = {"id": "mock-tiny", "object": "model", "max_model_len": CONTEXT}
             self.send_json(200, {"object": "list", "data": [model]})
         elif path == "/model_info":
             self.send_json(200, {"model_path": "mock/tiny", "tokenizer_path": "", "vocab_size": 1000})
         elif path == "/server_info":
             self.send_json(200, server_info())
         elif path == "/metrics":
-            self.send(200, "text/plain; version=0.0.4", metrics.text())
+            self.send(200, "text/plain; version=0.0.4",
+                      metrics.text().replace("fathom:", options.prefix + ":"))
         elif path == "/mock/log":
             with lock:
                 self.send_json(200, log)
@@ -82,6 +92,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.refuses_key():
+            return None
         if self.path == "/flush_cache":
             with lock:
                 log.append({"path": self.path})
@@ -105,7 +117,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.fail(404, f"there is no {self.path} here")
         if reply.status != 200:
             entry["end"] = "refused"
-            return self.fail(reply.status, reply.message)
+            return self.fail(reply.status, reply.message, reply.code)
         began = time.monotonic()
         metrics.begin(reply.n_prompt)
         try:
@@ -174,6 +186,8 @@ def main():
     p.add_argument("--per-event", type=int, default=1)
     p.add_argument("--fail-every", type=int, default=0)
     p.add_argument("--accept-length", type=float, default=None)
+    p.add_argument("--api-key")
+    p.add_argument("--prefix", default="fathom", help="of the names at /metrics")
     p.add_argument("--tls", help="a file with certificate and key")
     options = p.parse_args()
     server = Server(("127.0.0.1", options.port), Handler)

@@ -156,7 +156,7 @@ class Browser:
         self.call("Input.insertText", text=text)
 
     def key(self, name, modifiers=0):
-        code = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowRight": 39}[name]
+        code = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowRight": 39, "ArrowUp": 38, "ArrowDown": 40}[name]
         text = {"text": "\r"} if name == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code,

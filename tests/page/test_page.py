@@ -9,44 +9,19 @@ Exit 77: this machine has no Chromium.
 """
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
-import urllib.request
 
+import check_chats
+import check_dashboard
+import check_markup
+import check_start
+import check_tools
+import check_turns
 from browser import Browser, find_chromium
+from driver import Page
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 SHIFT = 8
-
-
-class Page:
-    def __init__(self, browser, url, shots):
-        self.browser, self.url, self.shots = browser, url, shots
-
-    def __getattr__(self, name):
-        return getattr(self.browser, name)
-
-    def ask(self, text):
-        self.eval("document.getElementById('prompt').focus()")
-        self.type(text)
-        self.key("Enter")
-
-    def finished(self):
-        self.wait("!document.querySelector('.turn.busy') && !document.getElementById('send').hidden", 60)
-
-    def answer(self):
-        return self.eval("[...document.querySelectorAll('.turn.answer .text')].pop().innerText")
-
-    def shot(self, name):
-        if self.shots:
-            os.makedirs(self.shots, exist_ok=True)
-            self.screenshot(os.path.join(self.shots, name + ".png"))
-
-    def asked(self):
-        with urllib.request.urlopen(self.url + "/mock/log") as r:
-            return json.load(r)
 
 
 def test_starts(p):
@@ -242,7 +217,7 @@ def test_dark(p):
 def test_no_outside_requests(p):
     outside = [u for u in p.requests if not u.startswith((p.url, "data:", "about:"))]
     assert not outside, outside
-    unexpected = [x for x in p.problems if "status of 400" not in x]  # the refused request, logged by the browser
+    unexpected = [x for x in p.problems if "status of 400" not in x]  # refused requests, logged by the browser
     assert not unexpected, unexpected
 
 
@@ -280,20 +255,17 @@ def run(tests):
 
 
 def with_mock(args, chromium):
-    mock = os.path.join(HERE, "../mock/server.py")
-    server = subprocess.Popen([sys.executable, mock, "--page", args.page, "--itl", "0.012"],
-                              stdout=subprocess.PIPE, text=True)
-    try:
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+    with check_start.mock(args.page) as (url, server):
         with Browser(chromium) as browser:
             p = Page(browser, url, args.shots)
             run([(t, p) for t in (test_starts, test_streams, test_thinking_is_folded, test_is_multi_turn, test_stops,
                                   test_escape_stops_too, test_shows_errors, test_settings_are_sent,
                                   test_reload_keeps_the_chat, test_new_chat, test_theme, test_quantiles)])
+            for module in (check_markup, check_turns, check_start, check_tools, check_chats, check_dashboard):
+                run([(t, p) for t in module.TESTS])
+            run([(check_start.test_key_counts_at_once, p, args.page)])
             run([(test_dashboard, p, args.rounds), (test_phone, p), (test_dark, p), (test_no_outside_requests, p),
                  (test_server_gone, p, server)])
-    finally:
-        server.terminate()
 
 
 def main():

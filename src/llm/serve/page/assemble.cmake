@@ -1,13 +1,16 @@
-# cmake -DOUT=page.html -P assemble.cmake: index.html with its style sheet and
+# cmake -DOUT=page.html -P assemble.cmake: index.html with its style sheets and
 # scripts put inside, so that the program carries one file and the page makes
 # no second request.
 cmake_minimum_required(VERSION 3.25)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 file(READ ${here}/index.html page)
 
-file(READ ${here}/page.css css)
-set(link "<link rel=\"stylesheet\" href=\"page.css\">")
-string(REPLACE "${link}" "<style>\n${css}</style>" page "${page}")
+string(REGEX MATCHALL "<link rel=\"stylesheet\" href=\"[a-z]+\\.css\">" links "${page}")
+foreach(link IN LISTS links)
+  string(REGEX REPLACE ".*\"([a-z]+\\.css)\".*" "\\1" name "${link}")
+  file(READ ${here}/${name} css)
+  string(REPLACE "${link}" "<style>\n${css}</style>" page "${page}")
+endforeach()
 
 string(REGEX MATCHALL "<script src=\"[a-z]+\\.js\"></script>" tags "${page}")
 foreach(tag IN LISTS tags)

@@ -2,14 +2,42 @@
 /* The conversation: turns as data, each drawn by the view that belongs to it. */
 "use strict";
 
-let turns = [];     /* {role, content, thought?, note?, failed?} */
-let running = null; /* the AbortController of the answer in progress */
+let tree = new Tree(); /* turns: {role, content, thought?, note?, failed?, usage?, ...} */
+let running = null;    /* the AbortController of the answer in progress */
 let modelName = "";
+let chatId = "", lastKept = "";
 
+const KEEP_MS = 1000; /* how often an answer in progress is kept */
 const log = byId("log"), promptBox = byId("prompt");
 
-function keepTurns() {
-  remember(sessionStorage, "fathom-turns", JSON.stringify(turns));
+/* The chat goes to the browser's storage; this window remembers which one it shows. */
+function keepChat() {
+  const text = JSON.stringify(tree);
+  if (text === lastKept || (!tree.turns.length && !lastKept)) return;
+  lastKept = text;
+  if (!writeChat(chatId, tree)) say("The browser has no room left: this chat is not kept.");
+  showChats();
+}
+
+/* Shows another chat; an answer in progress ends as far as it came. */
+function openChat(id) {
+  stopAnswer();
+  keepChat();
+  running = null;
+  chatId = id;
+  remember(sessionStorage, "fathom-open", id);
+  tree = new Tree(recallJson(CHAT + id));
+  lastKept = tree.turns.length ? JSON.stringify(tree) : "";
+  closeInterrupted();
+  setBusy(false);
+  redraw();
+  showChats();
+  leaveChatPanel();
+  promptBox.focus();
+}
+
+function newChat() {
+  openChat(newChatId());
 }
 
 function say(text) {
@@ -23,64 +51,25 @@ function following(change) {
   if (near) log.scrollTop = log.scrollHeight;
 }
 
-function viewUser(turn) {
-  return element("article", { class: "turn user", "aria-label": "You" },
-    element("div", { class: "text" }, turn.content));
-}
-
-function viewAnswer(turn) {
-  const summary = element("summary", {}, "Thought"), thought = element("div", { class: "thought" });
-  const think = element("details", { class: "think" }, summary, thought);
-  const wait = element("div", { class: "wait" }), text = element("div", { class: "text" });
-  const after = element("div", { class: "after" });
-  const root = element("article", { class: "turn answer", "aria-label": "Answer" },
-    think, wait, text, after);
-  return { root, think, summary, thought, wait, text, after, turn };
-}
-
-function drawAnswer(view, busy) {
-  const { turn } = view;
-  view.root.classList.toggle("busy", busy);
-  view.think.hidden = !turn.thought;
-  if (view.thought.textContent !== turn.thought) view.thought.textContent = turn.thought || "";
-  view.summary.textContent = busy && !turn.content ? "Thinking…" :
-    turn.thoughtSeconds ? `Thought for ${seconds(turn.thoughtSeconds)}` : "Thought";
-  if (!busy && turn.thought && !turn.content) view.think.open = true; /* nothing else to read */
-  view.wait.hidden = !busy || Boolean(turn.content);
-  view.text.replaceChildren(...markdown(turn.content || ""));
-  view.after.replaceChildren();
-  if (!busy) drawAfter(view);
-}
-
-function drawAfter({ turn, after, root }) {
-  const copy = plainButton("Copy", () => copyText(turn.content, copy));
-  const again = plainButton("Try again", () => answerAgain(turn));
-  if (turn.content) after.append(copy);
-  if (!turn.failed) after.append(again);
-  if (turn.note) after.append(element("span", {}, turn.note));
-  const old = root.querySelector(".error");
-  if (old) old.remove();
-  if (turn.failed)
-    root.append(element("div", { class: "error", role: "alert" }, element("span", {}, turn.failed),
-      element("button", { type: "button", onclick: () => answerAgain(turn) }, "Try again")));
-}
-
 function redraw() {
-  byId("empty").hidden = turns.length > 0;
+  const path = tree.path();
+  byId("empty").hidden = path.length > 0;
   for (const old of log.querySelectorAll(".turn")) old.remove();
-  for (const turn of turns) {
+  for (const turn of path) {
     if (turn.role === "user") { log.append(viewUser(turn)); continue; }
     const view = viewAnswer(turn);
     log.append(view.root);
     drawAnswer(view, false);
   }
+  markLeftOut(path);
+  showGauge(path, promptBox.value);
   log.scrollTop = log.scrollHeight;
 }
 
-/* Failed answers are not part of what the model is told; neither are thoughts. */
-function messages() {
-  const said = turns.filter((t) => t.role === "user" || t.content)
-    .map(({ role, content }) => ({ role, content }));
+/* Thoughts are not part of what the model is told. */
+function messages(turns) {
+  const said = turns.flatMap((t) =>
+    (t.calls || []).length ? callMessages(t) : [{ role: t.role, content: t.content }]);
   return settings.system.trim() ? [{ role: "system", content: settings.system }, ...said] : said;
 }
 
@@ -93,6 +82,7 @@ function setBusy(busy) {
 function describe(turn, clock, usage) {
   const parts = [];
   if (turn.stopped) parts.push("stopped");
+  if (turn.leftOut) parts.push(`${turn.leftOut} older turn${turn.leftOut === 1 ? "" : "s"} left out`);
   if (turn.finish === "length") parts.push("cut at the token limit");
   const tokens = usage && usage.completion_tokens;
   if (tokens) parts.push(`${tokens} token${tokens === 1 ? "" : "s"}`);
@@ -104,74 +94,135 @@ function describe(turn, clock, usage) {
   return parts.join(" · ");
 }
 
+/* Asks with as many of the turns as fit: where the server finds them too long, with fewer. */
+async function askFitting(turn, turns, stop, on) {
+  let sent = settings.full === "drop" ?
+    firstTry(turns, settings.system, Math.floor(settings.max_tokens) || 64) : turns;
+  for (;;) {
+    turn.leftOut = turns.length - sent.length;
+    turn.firstSent = sent[0] && sent[0].id;
+    turn.sentCharacters = allCharacters(sent) + settings.system.length;
+    const body = { messages: messages(sent), stream: true, stream_options: { include_usage: true },
+      ...samplingFields(), ...toolFields() };
+    if (modelName) body.model = modelName;
+    try {
+      return await streamChat(body, stop.signal, on);
+    } catch (e) {
+      const rest = e.tooLong && settings.full === "drop" && fewer(sent, settings.system, e.message);
+      if (!rest) throw e;
+      sent = rest;
+    }
+  }
+}
+
+/* What a reload cut off: kept as far as it came. */
+function closeInterrupted() {
+  for (const turn of tree.turns.filter((t) => t.partial)) {
+    delete turn.partial;
+    if (turn.content || turn.thought) turn.note = "interrupted";
+    else turn.failed = "The page was left before the answer began.";
+  }
+}
+
 /* Streams one answer into `turn`.  Drawing is bound to the screen's rate, not to the tokens'. */
 async function fill(turn, view, stop) {
   const clock = { sent: performance.now(), first: 0, last: 0 };
-  let usage = null, frame = 0;
-  const draw = () => { frame = 0; following(() => drawAnswer(view, true)); };
+  let frame = 0, kept = clock.sent;
+  turn.partial = true;
+  let wait = 0; /* a long answer is drawn less often: at most a third of the time goes into it */
+  const draw = () => {
+    const began = performance.now();
+    frame = 0;
+    following(() => drawAnswer(view, true));
+    wait = performance.now() + 2 * (performance.now() - began);
+  };
   const arrived = () => {
     clock.last = performance.now();
     if (!clock.first) clock.first = clock.last;
-    if (!frame) frame = requestAnimationFrame(draw);
+    if (!frame && clock.last >= wait) frame = requestAnimationFrame(draw);
+    if (clock.last > kept + KEEP_MS) { kept = clock.last; keepChat(); }
   };
-  const body = { messages: messages(), stream: true, stream_options: { include_usage: true },
-    ...samplingFields() };
-  if (modelName) body.model = modelName;
   try {
-    await streamChat(body, stop.signal, {
+    await askFitting(turn, sendable(tree.before(turn)), stop, {
       thought: (t) => {
         arrived();
         turn.thought = (turn.thought || "") + t;
         turn.thoughtSeconds = (clock.last - clock.first) / 1000;
       },
       text: (t) => { arrived(); turn.content += t; },
-      usage: (u) => { usage = u; },
+      calls: (pieces) => { arrived(); turn.calls = joinCalls(turn.calls || [], pieces); },
+      usage: (u) => { turn.usage = u; },
       finish: (f) => { turn.finish = f; },
     });
   } catch (e) {
     if (stop.signal.aborted) turn.stopped = true;
-    else turn.failed = e instanceof ServerError ? e.message : "The server cannot be reached.";
+    else {
+      turn.failed = e instanceof ServerError || e instanceof InputError ? e.message :
+        "The server cannot be reached.";
+      turn.tooLong = e.tooLong;
+    }
   }
   cancelAnimationFrame(frame);
-  turn.note = describe(turn, clock, usage);
+  delete turn.partial;
+  turn.note = describe(turn, clock, turn.usage);
 }
 
-async function answer() {
-  const turn = { role: "assistant", content: "" }, view = viewAnswer(turn);
-  const stop = new AbortController();
+/* Answers what the path ends with; `parent`: another version of the answer to that turn. */
+async function answer(parent) {
+  const turn = { role: "assistant", content: "" };
+  if (parent === undefined) tree.addLast(turn);
+  else tree.add(parent, turn);
+  const view = viewAnswer(turn), stop = new AbortController();
   running = stop;
   setBusy(true);
   say("Answering");
+  if (parent !== undefined) redraw();
+  for (const old of log.querySelectorAll(`[data-turn="${turn.id}"]`)) old.remove();
   following(() => { log.append(view.root); drawAnswer(view, true); });
   log.scrollTop = log.scrollHeight;
   await fill(turn, view, stop);
-  if (running !== stop) return; /* a new chat began meanwhile */
+  if (running !== stop) return; /* another chat was opened meanwhile */
   running = null;
-  turns.push(turn);
-  keepTurns();
+  keepChat();
   following(() => drawAnswer(view, false));
+  markLeftOut(tree.path());
+  showGauge(tree.path(), promptBox.value);
   setBusy(false);
   say(turn.failed ? "" : turn.stopped ? "Stopped" : "Answer finished");
 }
 
+/* A failed answer is replaced; a good one gets a sibling. */
 function answerAgain(turn) {
   if (running) return;
-  const i = turns.indexOf(turn);
-  if (i < 0) return;
-  turns = turns.slice(0, i);
+  const { parent } = turn;
+  if (turn.failed && !turn.content) tree.remove(turn);
+  answer(parent);
+}
+
+function showVersion(turn) {
+  if (running) return;
+  tree.choose(turn);
+  keepChat();
   redraw();
-  answer();
+}
+
+function deleteTurn(turn) {
+  if (running) return;
+  tree.remove(turn);
+  keepChat();
+  redraw();
+  promptBox.focus();
 }
 
 function submit() {
   const content = promptBox.value.trim();
   if (!content || running) return;
-  turns.push({ role: "user", content });
-  keepTurns();
+  const turn = tree.addLast({ role: "user", content });
+  keepChat();
   promptBox.value = "";
   growPrompt();
   byId("empty").hidden = true;
-  log.append(viewUser(turns[turns.length - 1]));
+  log.append(viewUser(turn));
   answer();
 }
 
@@ -179,29 +230,33 @@ function stopAnswer() {
   if (running) running.abort();
 }
 
-function newChat() {
-  stopAnswer();
-  running = null;
-  turns = [];
-  keepTurns();
-  setBusy(false);
-  redraw();
-  promptBox.focus();
-}
-
 function growPrompt() {
   promptBox.style.height = "auto";
   promptBox.style.height = `${promptBox.scrollHeight}px`;
 }
 
+/* Up in an empty box: the last message again. */
+function editLast(e) {
+  const asked = tree.path().filter((t) => t.role === "user").pop();
+  const text = asked && log.querySelector(`[data-turn="${asked.id}"] .text`);
+  if (!text || running) return;
+  e.preventDefault();
+  editMessage(asked, text);
+}
+
 function loadChat() {
-  try { turns = JSON.parse(recall(sessionStorage, "fathom-turns") || "[]"); } catch { turns = []; }
-  redraw();
+  openChat(recall(sessionStorage, "fathom-open") || newChatId());
+  loadExamples((prompt) => { promptBox.value = prompt; submit(); });
+  addEventListener("pagehide", keepChat);
   byId("composer").addEventListener("submit", (e) => { e.preventDefault(); submit(); });
   byId("stop").onclick = stopAnswer;
   byId("clear").onclick = newChat;
-  promptBox.addEventListener("input", growPrompt);
+  promptBox.addEventListener("input", () => {
+    growPrompt();
+    showGauge(tree.path(), promptBox.value);
+  });
   promptBox.addEventListener("keydown", (e) => {
     if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); }
+    if (e.key === "ArrowUp" && !promptBox.value) editLast(e);
   });
 }

@@ -2,7 +2,7 @@
 /* Polls /metrics and /server_info and shows what they say, now and over time. */
 "use strict";
 
-const POLL_MS = 2000, KEEP_SECONDS = 3600;
+const POLL_MS = 2000;
 const RATE_SECONDS = 6, LATENCY_SECONDS = 30; /* what one point of a plot averages over */
 
 const LATENCIES = [
@@ -12,8 +12,7 @@ const LATENCIES = [
 ];
 
 const readings = []; /* {t, plain, histograms}: the raw ones, for differences */
-const trail = [];    /* {t, key: value}: what is plotted */
-let plots = [], down = false;
+let plots = [], down = false, keyNeeded = false;
 
 function reading(ago) {
   const t = readings[readings.length - 1].t - ago;
@@ -36,56 +35,17 @@ function point() {
     prompt: rate("prompt_tokens_total"),
     running: value("num_running_reqs"), queued: value("num_queue_reqs"),
     usage: value("token_usage"), hits: value("cache_hit_rate"),
+    evictable: value("kv_evictable_tokens") / value("max_total_num_tokens"),
+    errors: 60 * (rate("http_5xx_total") + (rate("nonfinite_logits_total") || 0)),
+    aborts: 60 * rate("num_aborted_requests_total"), bad: 60 * rate("http_4xx_total"),
+    connections: value("num_connections"),
+    accepted: value("spec_accept_length"),
   };
   for (const [name, , key] of LATENCIES) {
     const h = since(now.histograms[name], reading(LATENCY_SECONDS).histograms[name]);
     for (const q of [50, 90, 99]) out[key + q] = readings.length > 1 ? quantile(q / 100, h) : NaN;
   }
   return out;
-}
-
-function requests(n) {
-  return n === 1 ? "request" : "requests";
-}
-
-/* Only if the number is there. */
-function note(x, text) {
-  return Number.isFinite(x) ? text(x) : "";
-}
-
-/* [name, value, unit, more, share of a bar] */
-function tiles() {
-  const now = trail[trail.length - 1], p = readings[readings.length - 1].plain;
-  const used = p.num_used_tokens ?? p.kv_used_tokens, most = p.max_total_num_tokens;
-  const [first, unit] = seconds(now.ttft50).split(" ");
-  return [
-    ["Generating", count(now.generated), "tok/s",
-      note(now.prompt, (x) => `prompts ${count(x)} tok/s`)],
-    ["Running", count(now.running), requests(now.running),
-      note(p.num_requests_total, (x) => `${count(x)} since start`)],
-    ["Waiting", count(now.queued), requests(now.queued),
-      note(p.num_retracted_requests_total || NaN, (x) => `${count(x)} retracted`)],
-    ["KV cache", percent(now.usage), "",
-      note(used / most, () => `${count(used)} of ${count(most)} tokens`), now.usage],
-    ["Cache hits", percent(now.hits), "",
-      note(p.cached_tokens_total, (x) => `${count(x)} tokens reused`), now.hits],
-    ["First token", first, unit || "",
-      note(now.ttft99, (x) => `median; p99 ${seconds(x)}`) || "no request in 30 s"],
-  ];
-}
-
-function showTiles() {
-  byId("tiles").replaceChildren(...tiles().map(([name, value, unit, more, share]) => {
-    const tile = element("div", { class: "tile" }, element("div", { class: "name" }, name),
-      element("div", { class: "value" }, value, element("span", { class: "unit" }, unit)),
-      element("div", { class: "more" }, more));
-    if (share !== undefined) {
-      const fill = element("i");
-      fill.style.width = `${100 * Math.min(1, share || 0)}%`;
-      tile.append(element("div", { class: "meter" }, fill));
-    }
-    return tile;
-  }));
 }
 
 function showLatencies() {
@@ -104,7 +64,9 @@ function drawDashboard() {
   const to = trail[trail.length - 1].t, from = to - Number(byId("window").value);
   showTiles();
   showLatencies();
-  for (const plot of plots) plot.draw(trail, from, to);
+  const speculates = trail.some((p) => Number.isFinite(p.accepted));
+  plots[plots.length - 1].figure.hidden = !speculates;
+  for (const plot of plots) if (!plot.figure.hidden) plot.draw(trail, from, to);
 }
 
 const FACTS = [
@@ -134,7 +96,8 @@ function serverFacts(info) {
 
 async function showServer() {
   try {
-    const facts = serverFacts(await getJson("server_info"));
+    const info = await getJson("server_info"), facts = serverFacts(info);
+    takeModelDefaults(info);
     byId("facts").replaceChildren(...[...facts].flatMap(([title, text]) =>
       [element("dt", {}, title), element("dd", {}, text)]));
   } catch { /* a server without it shows nothing here */ }
@@ -142,24 +105,24 @@ async function showServer() {
 
 function showLink(up, why) {
   byId("link").dataset.state = up ? "up" : "down";
-  byId("link-text").textContent = up ? "connected" : "not connected";
+  byId("link-text").textContent = !up ? "not connected" : keyNeeded ? "API key needed" : "connected";
   byId("dash-error").hidden = up;
   byId("dash-error").textContent = why || "";
 }
 
 async function poll() {
   try {
-    const response = await fetch("metrics", { cache: "no-store" });
+    const response = await fetch("metrics", { headers: authorization(), cache: "no-store" });
     if (!response.ok) throw new ServerError(`/metrics answered with status ${response.status}.`);
-    const now = { t: performance.now() / 1000, ...parseMetrics(await response.text()) };
+    const now = { t: wallSeconds(), ...parseMetrics(await response.text()) };
     const before = readings[readings.length - 1];
     const restarted = before &&
       now.plain.generation_tokens_total < before.plain.generation_tokens_total;
     if (restarted) readings.length = 0;
     readings.push(now);
     while (readings[0].t < now.t - 2 * LATENCY_SECONDS) readings.shift();
-    trail.push(point());
-    while (trail[0].t < now.t - KEEP_SECONDS) trail.shift();
+    addPoint(point());
+    keepTrailNowAndThen();
     if (down) showServer();
     down = false;
     showLink(true);
@@ -179,10 +142,16 @@ function loadDashboard() {
     new Plot({ title: "Requests", format: count, least: 4,
       series: series(["running", "running"], ["waiting", "queued"]) }),
     new Plot({ title: "KV cache", format: percent, top: 1,
-      series: series(["in use", "usage"], ["prompt hits", "hits"]) }),
+      series: series(["held", "usage"], ["evictable", "evictable"], ["prompt hits", "hits"]) }),
     ...LATENCIES.map(([, title, key]) => new Plot({ title, format: seconds, axis: axisSeconds,
       series: series(["p50", `${key}50`], ["p90", `${key}90`], ["p99", `${key}99`]) })),
+    new Plot({ title: "Failures per minute", format: count, least: 4,
+      series: series(["errors", "errors"], ["aborts", "aborts"], ["bad requests", "bad"]) }),
+    new Plot({ title: "Connections", format: count, least: 4, series: series(["open", "connections"]) }),
+    new Plot({ title: "Tokens per step", format: (x) => note(x, () => x.toFixed(2)) || "–", least: 2,
+      series: series(["accepted", "accepted"]) }),
   ];
+  loadTrail();
   byId("plots").replaceChildren(...plots.map((p) => p.figure));
   byId("window").onchange = drawDashboard;
   addEventListener("resize", drawDashboard);

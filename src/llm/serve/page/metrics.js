@@ -2,7 +2,9 @@
 /* Prometheus text -> numbers, and quantiles from cumulative histograms. */
 "use strict";
 
-const SAMPLE = /^(?:fathom|sglang):([\w:]+)(?:\{(.*)\})?\s+(\S+)/;
+/* The prefix is the server's choice (fathom:, sglang:, vllm:); of names that stand
+ * under several, the first prefix counts. */
+const SAMPLE = /^(\w+):([\w:]+)(?:\{(.*)\})?\s+(\S+)/;
 
 function number(text) {
   return text === "+Inf" ? Infinity : text === "-Inf" ? -Infinity : Number(text);
@@ -11,11 +13,13 @@ function number(text) {
 /* {plain: {name: value}, histograms: {name: {le: [...], count: [...], sum, n}}}; label sets
  * of one name are added up. */
 function parseMetrics(text) {
-  const plain = {}, buckets = {};
+  const plain = {}, buckets = {}, prefixOf = new Map();
   for (const line of text.split("\n")) {
     const m = line.match(SAMPLE);
     if (!m) continue;
-    const [, name, labels, value] = m;
+    const [, prefix, name, labels = "", value] = m;
+    if (!prefixOf.has(name)) prefixOf.set(name, prefix);
+    if (prefixOf.get(name) !== prefix) continue;
     if (name.endsWith("_bucket")) {
       const le = (labels.match(/(?:^|,)le="([^"]*)"/) || [])[1];
       const of = (buckets[name.slice(0, -7)] ||= new Map());

@@ -2,33 +2,49 @@
 /* What the user may turn: kept in this browser, the API key only in this tab. */
 "use strict";
 
-const DEFAULTS = { system: "", temperature: 0.6, top_p: 0.95, max_tokens: "", seed: "",
-  thinking: "" };
+/* "": as the model or the server has it. */
+const DEFAULTS = { system: "", temperature: "", top_p: "", max_tokens: "", seed: "",
+  thinking: "", full: "drop", tools: "", schema: "" };
 const settings = { ...DEFAULTS, key: "" };
-const byId = (id) => document.getElementById(id);
+const modelDefaults = { temperature: 1, top_p: 1 };
 
 /* A private window may refuse storage; the page works without. */
 function remember(store, key, value) {
-  try { store.setItem(key, value); } catch { /* not kept */ }
+  try { store.setItem(key, value); return true; } catch { return false; }
 }
 
 function recall(store, key) {
   try { return store.getItem(key); } catch { return null; }
 }
 
+/* A slider that was not moved stands where the model's own value is. */
+function showSlider(name) {
+  const own = settings[name] === "", value = own ? modelDefaults[name] : settings[name];
+  byId(name).value = value;
+  const out = document.querySelector(`output[for="${name}"]`);
+  out.textContent = Number(value).toFixed(2) + (own ? " (model’s)" : "");
+}
+
 function showSettings() {
-  for (const name of [...Object.keys(DEFAULTS), "key"]) byId(name).value = settings[name];
-  for (const out of document.querySelectorAll("output[for]"))
-    out.textContent = Number(settings[out.htmlFor]).toFixed(2);
+  for (const name of [...Object.keys(DEFAULTS), "key"])
+    if (name in modelDefaults) showSlider(name);
+    else byId(name).value = settings[name];
+}
+
+function takeModelDefaults(info) {
+  const given = info.default_sampling_params || info.preferred_sampling_params || {};
+  for (const name of Object.keys(modelDefaults))
+    if (Number.isFinite(given[name])) modelDefaults[name] = given[name];
+  for (const name of Object.keys(modelDefaults)) showSlider(name);
 }
 
 function changeSetting(name, value) {
-  settings[name] = name === "temperature" || name === "top_p" ? Number(value) : value;
+  settings[name] = value;
   const { key, ...kept } = settings;
   remember(localStorage, "fathom-settings", JSON.stringify(kept));
   remember(sessionStorage, "fathom-key", key);
-  const out = document.querySelector(`output[for="${name}"]`);
-  if (out) out.textContent = Number(value).toFixed(2);
+  if (name in modelDefaults) showSlider(name);
+  if (name === "key") document.dispatchEvent(new Event("keychange"));
 }
 
 function loadSettings() {
@@ -49,7 +65,9 @@ function loadSettings() {
 
 /* The settings as fields of a chat request. */
 function samplingFields() {
-  const fields = { temperature: settings.temperature, top_p: settings.top_p };
+  const fields = {};
+  for (const name of Object.keys(modelDefaults))
+    if (settings[name] !== "") fields[name] = Number(settings[name]);
   const limit = Math.floor(settings.max_tokens);
   if (limit >= 1) fields.max_completion_tokens = limit;
   if (settings.seed !== "" && Number(settings.seed) >= 0) fields.seed = Math.floor(settings.seed);

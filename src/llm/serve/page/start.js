@@ -11,7 +11,7 @@ function showTab(name, focus) {
     byId(`view-${t}`).hidden = !on;
     if (on && focus) tab.focus();
   }
-  byId("panel-toggle").hidden = name !== "chat";
+  byId("panel-toggle").hidden = byId("chats-toggle").hidden = name !== "chat";
   window.history.replaceState(null, "", name === "chat" ? location.pathname : "#dashboard");
   drawDashboard();
 }
@@ -42,10 +42,16 @@ function loadPanel() {
   showPanel(innerWidth > 1100);
 }
 
-/* Esc closes what is on top, then stops the answer. */
+/* Ctrl+K searches the chats.  Esc closes what is on top, then stops the answer. */
 function loadKeys() {
   addEventListener("keydown", (e) => {
+    if (e.key === "k" && (e.ctrlKey || e.metaKey) && !byId("view-chat").hidden) {
+      e.preventDefault();
+      showChatPanel(true);
+      byId("chat-search").focus();
+    }
     if (e.key !== "Escape") return;
+    if (byId("chats").contains(document.activeElement)) { leaveChatPanel(); promptBox.focus(); return; }
     if (byId("panel").contains(document.activeElement)) {
       if (innerWidth <= 700) showPanel(false);
       promptBox.focus();
@@ -57,16 +63,33 @@ async function loadModel() {
   try {
     const models = await getJson("v1/models");
     modelName = models.data[0].id;
+    contextTokens = models.data[0].max_model_len || 0;
+    showGauge(tree.path(), promptBox.value);
     byId("model").textContent = modelName.split("/").pop();
     document.title = `${byId("model").textContent} · fathom`;
-  } catch { /* the chat works without the name */ }
+    keyNeeded = false;
+  } catch (e) { /* the chat works without the name */
+    keyNeeded = e.status === 401 || e.status === 403;
+  }
+}
+
+/* A key that was just typed counts at once, not after a reload. */
+function loadReconnect() {
+  let timer = 0;
+  document.addEventListener("keychange", () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => { await loadModel(); showServer(); poll(); }, 250);
+  });
 }
 
 loadTheme();
 loadSettings();
+loadTools();
 loadTabs();
 loadPanel();
 loadKeys();
 loadChat();
+loadChats();
+loadReconnect();
 loadModel();
 loadDashboard();

@@ -2,26 +2,38 @@
 /* Requests to this server: JSON, and answers that arrive as server-sent events. */
 "use strict";
 
-class ServerError extends Error {}
+/* tooLong: the messages do not fit the model's context. */
+class ServerError extends Error {
+  constructor(text, tooLong = false, status = 0) {
+    super(text);
+    this.tooLong = tooLong;
+    this.status = status;
+  }
+}
 
-/* The sentence in an error body: nested as OpenAI's, flat, or plain text. */
-function errorSentence(status, body) {
+function isTooLong(error) {
+  return error.code === "context_length_exceeded" ||
+    /maximum context length/.test(error.message || "");
+}
+
+/* An error body: nested as OpenAI's, flat, or plain text. */
+function errorFrom(status, body) {
   try {
     const e = JSON.parse(body);
     const text = (e.error && e.error.message) || e.message || e.error;
-    if (typeof text === "string") return text;
+    if (typeof text === "string") return [text, isTooLong(e.error || e)];
   } catch { /* not JSON: fall through to the text itself */ }
-  return body.trim().slice(0, 300) || `The server answered with status ${status}.`;
+  return [body.trim().slice(0, 300) || `The server answered with status ${status}.`, false];
 }
 
 async function checked(response) {
   if (response.ok) return response;
-  let text = errorSentence(response.status, await response.text());
+  let [text, tooLong] = errorFrom(response.status, await response.text());
   const wait = response.headers.get("retry-after");
   if (wait) text += ` Try again in ${wait} s.`;
   if (response.status === 401 || response.status === 403)
     text += " Enter the API key under Settings.";
-  throw new ServerError(text);
+  throw new ServerError(text, tooLong, response.status);
 }
 
 /* Yields the data of each event.  Events may be cut anywhere by the network,
@@ -55,8 +67,8 @@ async function getJson(path) {
   return (await checked(asked)).json();
 }
 
-/* Streams one chat completion: calls on.thought(text), on.text(text), on.usage(usage),
- * on.finish(reason) as they come. */
+/* Streams one chat completion: calls on.thought(text), on.text(text), on.calls(pieces),
+ * on.usage(usage), on.finish(reason) as they come. */
 async function streamChat(body, signal, on) {
   const response = await checked(await fetch("v1/chat/completions", {
     method: "POST", signal, body: JSON.stringify(body),
@@ -66,13 +78,15 @@ async function streamChat(body, signal, on) {
     if (data === "[DONE]") return;
     const event = JSON.parse(data);
     if (event.error)
-      throw new ServerError(event.error.message || "The server stopped with an error.");
+      throw new ServerError(event.error.message || "The server stopped with an error.",
+        isTooLong(event.error));
     if (event.usage) on.usage(event.usage);
     const choice = event.choices && event.choices[0];
     if (!choice) continue;
     const delta = choice.delta || {};
     if (delta.reasoning_content) on.thought(delta.reasoning_content);
     if (delta.content) on.text(delta.content);
+    if (delta.tool_calls) on.calls(delta.tool_calls);
     if (choice.finish_reason) on.finish(choice.finish_reason);
   }
   throw new ServerError("The connection ended before the answer did.");

@@ -119,6 +119,16 @@ static void put_state(fm_str *out, const fm_serve *s, const fm__engine_state *e)
     fm_str_puts(out, "}");
 }
 
+/* What a request that names no sampling parameters gets. */
+static void put_defaults(fm_str *out, const fm_sampling *d)
+{
+    fm_str_puts(out, "{\"temperature\":");
+    fm__put_number(out, (double)d->temperature);
+    fm_str_puts(out, ",\"top_p\":");
+    fm__put_number(out, (double)d->top_p);
+    fm_str_puts(out, "}");
+}
+
 void fm__reply_server_info(fm_serve *s, fm_exchange *x)
 {
     const fm__engine_state e    = fm__engine_get_state(s->engine_thread);
@@ -136,7 +146,9 @@ void fm__reply_server_info(fm_serve *s, fm_exchange *x)
                   s->draining ? "draining" : "ready", (long long)e.info.plan.max_tokens,
                   s->facts.context - 1, s->facts.context, e.info.n_thread, fm_now() - s->started);
     put_state(&body, s, &e);
-    fm_str_puts(&body, "]}");
+    fm_str_puts(&body, "],\"default_sampling_params\":");
+    put_defaults(&body, &s->facts.defaults);
+    fm_str_puts(&body, "}");
     fm__reply_json(x, &body);
     fm_str_fini(&body);
 }
