@@ -118,7 +118,7 @@ for end in /v1 /v1/ /; do
 done
 run 0 "$fathom" bench --base-url "$url" --dataset-name random --random-input-len 9000 --random-output-len 25 \
     --random-range-ratio 1 --num-prompts 2
-grep -q "^fathom bench: 2 requests were cut to the context of 8192 tokens$" "$work/err" || fail "not a word of what was cut"
+grep -q "^Requests cut to the context: *2 (8192 tokens)$" "$work/out" || fail "not a word of what was cut"
 
 # Only a regular file is replaced, and what cannot be written costs no result.
 echo old >"$work/target"

@@ -26,8 +26,8 @@ refused()
     if alive; then fail "processes are left: $*"; fi
 }
 
-refused 1 "mpirun -np 2" --tp 2
-refused 1 "mpirun -np 4" --tp 2 --pp 2
+refused 1 "mpirun -np 2" --tp 2 --no-launch
+refused 1 "mpirun -np 4" --tp 2 --pp 2 --no-launch
 refused 2 "2 ranks were started" --seed 1
 refused 2 "2 ranks were started.*ppr:1:node becomes ppr:2:node" --tp 4
 refused 2 "ep-size 3 must divide" --tp 2 --ep 3

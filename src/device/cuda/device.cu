@@ -23,13 +23,21 @@ static fm_status check_generation(const cudaDeviceProp *p, int index)
                    index, p->name, p->major);
 }
 
+/* CUDA calls a driver that is not there too old. */
+static const char *why_none(cudaError_t e)
+{
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return "there is no NVIDIA driver on this machine, or the container does not see it";
+    if (e == cudaErrorInsufficientDriver) return "its NVIDIA driver is older than CUDA 13 wants";
+    return cudaGetErrorString(e == cudaSuccess ? cudaErrorNoDevice : e);
+}
+
 fm_status fm_cuda_usable(void)
 {
     int               n = 0;
     const cudaError_t e = cudaGetDeviceCount(&n);
-    fm_status         rc = fm_fail(FM_E_DEVICE, "no NVIDIA GPU can be used here (CUDA says: %s); nvidia-smi "
-                                                "lists those the system has",
-                                   cudaGetErrorString(e == cudaSuccess ? cudaErrorNoDevice : e));
+    fm_status         rc = fm_fail(FM_E_DEVICE, "no GPU can be used here: %s", why_none(e));
     for (int i = 0; e == cudaSuccess && i < n; i++) {
         cudaDeviceProp p;
         FM_CUDA(cudaGetDeviceProperties(&p, i));
