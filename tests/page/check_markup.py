@@ -81,6 +81,14 @@ def test_formulas(p):
     same(drawn(p, "$$\nx +", "d.textContent"), "$$\nx +")
 
 
+def test_fences_are_as_high_as_what_they_hold(p):
+    """With a mathematical font by the browser, without one by the style sheet."""
+    for text in (r"\begin{pmatrix}1\\2\\3\end{pmatrix}", r"\begin{cases}1\\2\\3\end{cases}", r"\left(\frac{a}{b}\right)"):
+        share = drawn(p, f"$${text}$$", """(() => { const high = (e) => e.getBoundingClientRect().height;
+            return high(d.querySelector('mo.fence')) / high(d.querySelector('mtable, mfrac')); })()""")
+        assert 0.7 < share < 1.7, (text, share)
+
+
 HOSTILE = ("<script>window.hit = 1</script>", "<img src=x onerror='window.hit = 1'>", "[a](javascript:window.hit=1)",
            "[a](https://x\" onmouseover=\"window.hit=1)", "$\\href{javascript:window.hit=1}{x}$",
            "$\\text{<img src=x onerror=window.hit=1>}$", "```html\n<script>window.hit = 1</script>\n```",
@@ -124,5 +132,6 @@ def test_random_text_is_safe_and_whole(p):
     assert not bad, bad
 
 
-TESTS = (test_inline, test_blocks, test_code_is_coloured, test_formulas, test_hostile_text_stays_text,
-         test_long_and_deep_text_ends_soon, test_random_text_is_safe_and_whole)
+TESTS = (test_inline, test_blocks, test_code_is_coloured, test_formulas, test_fences_are_as_high_as_what_they_hold,
+         test_hostile_text_stays_text, test_long_and_deep_text_ends_soon,
+         test_random_text_is_safe_and_whole)

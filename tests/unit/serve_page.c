@@ -38,9 +38,12 @@ static void it_loads_nothing(void **state)
     static const char *const loads[] = {"src=\"", "href=\"page.css", "@import", "url(", "//cdn"};
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)
         if (find(loads[i], NULL)) fail_msg("found %s", loads[i]);
-    /* The one address in it is SVG's name, which is never fetched. */
+    /* The addresses in it are the names of SVG and MathML, which are never fetched. */
+    static const char svg[]    = "http://www.w3.org/2000/svg";
+    static const char mathml[] = "http://www.w3.org/1998/Math/MathML\"";
     for (const char *at = find("http://", NULL); at; at = find("http://", at + 1))
-        assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
+        if (strncmp(at, svg, sizeof svg - 1) && strncmp(at, mathml, sizeof mathml - 1))
+            fail_msg("found %.40s", at);
 }
 
 int main(void)

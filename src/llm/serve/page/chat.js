@@ -164,7 +164,7 @@ async function fill(turn, view, stop) {
   }
   cancelAnimationFrame(frame);
   delete turn.partial;
-  turn.note = describe(turn, clock, turn.usage);
+  turn.note = turn.failed && !turn.content ? "" : describe(turn, clock, turn.usage);
 }
 
 /* Answers what the path ends with; `parent`: another version of the answer to that turn. */

@@ -18,7 +18,7 @@ function allCharacters(turns) {
 
 /* A message that got no answer is not told to the model again, unless it is the last. */
 function sendable(path) {
-  const failed = (t) => t && t.role === "assistant" && !t.content && !(t.calls || []).length;
+  const failed = (t) => t && t.role === "assistant" && !t.content && !(t.calls || []).length && !t.usage;
   return path.filter((t, i) => !failed(t) && !(t.role === "user" && failed(path[i + 1])));
 }
 

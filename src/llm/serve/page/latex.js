@@ -19,7 +19,8 @@ function math(tag, attributes, ...children) {
 }
 
 const operator = (sign, more = {}) => math("mo", { stretchy: "false", ...more }, sign);
-const fence = (sign) => math("mo", { fence: "true", stretchy: "true" }, sign === "." ? "" : sign);
+const fence = (sign, high = 1) => math("mo", { fence: "true", stretchy: "true", class: "fence",
+  style: `--high: ${high}` }, sign === "." ? "" : sign);
 const together = (nodes) => (nodes.length === 1 ? nodes[0] : math("mrow", {}, ...nodes));
 
 class Latex {
@@ -162,10 +163,11 @@ class Latex {
     const rows = this.cells((t) => t === "\\end");
     if (this.skip("\\end")) this.raw();
     const table = tableOf(rows, ALIGNED.has(name) ? "aligned" : /cases/.test(name) ? "cases" : "");
-    if (name === "cases") return math("mrow", {}, fence("{"), table);
-    if (name === "rcases") return math("mrow", {}, table, fence("}"));
+    const high = 1.1 * rows.length;
+    if (name === "cases") return math("mrow", {}, fence("{", high), table);
+    if (name === "rcases") return math("mrow", {}, table, fence("}", high));
     const pair = [...(FENCES[name] || "")];
-    return pair.length ? math("mrow", {}, fence(pair[0]), table, fence(pair[1])) : table;
+    return pair.length ? math("mrow", {}, fence(pair[0], high), table, fence(pair[1], high)) : table;
   }
 
   /* \left( ... \right): fences as high as what they hold. */
@@ -177,6 +179,8 @@ class Latex {
   fenced() {
     const open = this.delimiter(), inside = this.row((t) => t === "\\right");
     const close = this.skip("\\right") ? this.delimiter() : fence(".");
+    const tall = inside.some((e) => e.localName === "mfrac" || e.querySelector("mfrac, mtable, munderover"));
+    if (tall) for (const e of [open, close]) e.style.setProperty("--high", 1.8);
     return math("mrow", {}, open, ...inside, close);
   }
 }
@@ -230,6 +234,17 @@ const COMMANDS = {
 };
 for (const name of ["big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr"])
   COMMANDS[name] = sized;
+
+/* Browsers stretch fences only with a mathematical font; without one, the style sheet
+ * stretches them by the height that is known here. */
+function markMathFont() {
+  const rows = tableOf([1, 2, 3, 4].map(() => [[math("mi", {}, "x")]]), ""), sign = fence("(");
+  const probe = element("div", { class: "hidden" }, math("math", {}, math("mrow", {}, sign, rows)));
+  document.body.append(probe);
+  const stretches = sign.getBoundingClientRect().height > 0.7 * rows.getBoundingClientRect().height;
+  probe.remove();
+  document.documentElement.classList.toggle("no-math-font", !stretches);
+}
 
 /* A formula, or its text where it cannot be drawn. */
 function latex(text, display) {

@@ -83,6 +83,7 @@ function loadReconnect() {
 }
 
 loadTheme();
+markMathFont();
 loadSettings();
 loadTools();
 loadTabs();

@@ -2,6 +2,8 @@
 /* How turns are drawn: messages, answers, and what can be done with each. */
 "use strict";
 
+const LONG_MESSAGE = 1500;
+
 /* ‹ 2/3 ›: the versions of a turn; nothing if there is one. */
 function versions(turn) {
   const all = tree.versions(turn), i = all.indexOf(turn);
@@ -36,6 +38,7 @@ function editInPlace(text, start, label, done) {
 
 function viewUser(turn) {
   const text = element("div", { class: "text" }, turn.content);
+  if (turn.content.length > LONG_MESSAGE) text.tabIndex = 0; /* it scrolls: keys must reach it */
   const edit = plainButton("Edit", () => editMessage(turn, text));
   const copy = plainButton("Copy", () => copyText(turn.content, copy));
   const acts = element("div", { class: "acts" }, edit, copy,
