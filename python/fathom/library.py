@@ -27,7 +27,8 @@ class Prompt(c.Structure):
     _fields_ = [
         ("text", c.c_char_p), ("text_len", c.c_size_t), ("token", c.POINTER(c.c_int32)), ("n_token", c.c_int32),
         ("sampling", Sampling), ("stop", c.POINTER(c.c_char_p)), ("n_stop", c.c_int), ("keep_stop", c.c_int),
-        ("keep_special", c.c_int), ("n", c.c_int), ("priority", c.c_int), ("grammar", c.c_void_p),
+        ("keep_special", c.c_int), ("n", c.c_int), ("priority", c.c_int), ("id", c.c_uint64),
+        ("grammar", c.c_void_p),
         ("grammar_after", c.c_char_p), ("prompt_logprobs", c.c_int), ("logprob_from", c.c_int32)]
 
 
@@ -40,7 +41,7 @@ class Event(c.Structure):
         ("id", c.c_uint64), ("index", c.c_int), ("token", c.c_int32), ("text", c.c_void_p), ("text_len", c.c_size_t),
         ("prompt_at", c.c_int32), ("logprob", c.c_float), ("n_top", c.c_int), ("top", c.POINTER(TopLogprob)),
         ("finish", c.c_int), ("matched_id", c.c_int32), ("matched_stop", c.c_int), ("n_prompt", c.c_int32),
-        ("n_output", c.c_int32), ("n_cached", c.c_int32), ("queue_seconds", c.c_double)]
+        ("n_output", c.c_int32), ("n_cached", c.c_int32), ("queue_seconds", c.c_double), ("when", c.c_double)]
 
 
 class Facts(c.Structure):
