@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "llm/engine/engine_internal.h"
 
-enum { LOOK_AGAIN = 64 }; /* outputs after which a draft that should not pay is tried again */
+enum {
+    LOOK_AGAIN = 64, /* outputs after which a draft that should not pay is tried again */
+    WAIT_AGAIN = 8,  /* outputs after which a request planned ahead waits for its token, to look */
+};
 
 /* Whether its drafts have failed lately is asked anew now and then. */
 static int drafts_for(const fm_engine *e, const fm_job *j, double threshold)
@@ -21,7 +24,11 @@ static void propose(fm_engine *e, fm_partition *p, fm_job *j, double threshold)
 {
     fm_request *r = &j->request;
     int32_t     draft[FM_MAX_DRAFT];
-    if (!j->ngram || r->n_pending) return;
+    if (!j->ngram) return;
+    if (r->n_pending) {
+        if (fm_request_n_output(r) % WAIT_AGAIN == 0) r->is_sequential = 1;
+        return;
+    }
     int n = drafts_for(e, j, threshold);
     if (n) n = fm_ngram_propose(j->ngram, r->token, r->n_token, draft, n);
     r->is_sequential = j->needs_token || n > 0;

@@ -122,7 +122,7 @@ static fm_status fill_job(fm_engine *e, const checked *c, fm_job *j, int index)
     if (e->tokenizer) j->detok = fm_detokenizer_begin(e->tokenizer, c->p->keep_special);
     r->id            = c->id;
     j->needs_token   = j->matcher || is_penalised(&r->sampling);
-    r->is_sequential = j->needs_token;
+    r->is_sequential = j->needs_token || j->ngram; /* until it is known to get no drafts */
     r->sampling.seed = c->seed + (uint64_t)index;
     r->user          = j;
     j->index         = index;

@@ -32,10 +32,12 @@
 #define warpSize  32
 
 typedef enum {
-    cudaSuccess               = 0,
-    cudaErrorInvalidValue     = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorNotReady         = 600,
+    cudaSuccess                 = 0,
+    cudaErrorInvalidValue       = 1,
+    cudaErrorMemoryAllocation   = 2,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice           = 100,
+    cudaErrorNotReady           = 600,
 } cudaError_t;
 typedef enum {
     cudaMemcpyHostToHost,
@@ -56,6 +58,7 @@ enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 const char *cudaGetErrorString(cudaError_t e);
 const char *cudaGetErrorName(cudaError_t e);
 cudaError_t cudaGetLastError();
+cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaPeekAtLastError();
 
 /* Filled with ones (NaN, -1); freeing what was not allocated aborts.  Copies to

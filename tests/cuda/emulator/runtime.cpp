@@ -24,6 +24,12 @@ const char *cudaGetErrorName(cudaError_t e)
     return cudaGetErrorString(e);
 }
 
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetLastError()
 {
     return cudaSuccess;
