@@ -124,7 +124,7 @@ typedef struct {
     int            keep_special; /* 1: special tokens appear in the text; 2: only <think>, </think> */
     int            n;            /* answers wanted; 0 means 1 */
     int            priority;     /* higher first */
-    uint64_t       id;           /* the caller's number for it, not in use; 0: the engine gives one */
+    uint64_t       id;           /* the caller's number for it, not in use; 0: the engine counts from 1 */
     fm_grammar    *grammar;      /* or NULL; retained */
     const char    *grammar_after; /* the grammar begins behind this text, e.g. </think>; or NULL */
     int            prompt_logprobs; /* report the prompt's own log-probabilities, too, */

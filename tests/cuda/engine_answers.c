@@ -46,9 +46,9 @@ static fm_status run(fm_engine *e, fm_answers_of *out)
     do {
         FM_TRY(fm_engine_step(e));
         while (fm_engine_poll(e, &ev)) {
-            out->failed[ev.id % FM_N_ASKED] |= ev.finish == FM_FINISH_ERROR;
-            if (ev.token >= 0 && n[ev.id % FM_N_ASKED] < FM_N_ANSWER)
-                out->token[ev.id % FM_N_ASKED][n[ev.id % FM_N_ASKED]++] = ev.token;
+            out->failed[(ev.id - 1) % FM_N_ASKED] |= ev.finish == FM_FINISH_ERROR;
+            if (ev.token >= 0 && n[(ev.id - 1) % FM_N_ASKED] < FM_N_ANSWER)
+                out->token[(ev.id - 1) % FM_N_ASKED][n[(ev.id - 1) % FM_N_ASKED]++] = ev.token;
         }
     } while (fm_engine_busy(e));
     return FM_OK;

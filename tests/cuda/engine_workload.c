@@ -106,7 +106,7 @@ static fm_status submit(session *s, int i)
 
 static void write_down(session *s, const fm_event *ev)
 {
-    fm_str *to = &s->said[ev->id % N_ASKED][ev->index % N_ANSWERS];
+    fm_str *to = &s->said[(ev->id - 1) % N_ASKED][ev->index % N_ANSWERS];
     fm_str_printf(to, "[%d@%d %a", ev->token, ev->prompt_at, (double)ev->logprob);
     for (int i = 0; i < ev->n_top; i++)
         fm_str_printf(to, " %d:%a", ev->top[i].id, (double)ev->top[i].logprob);
@@ -121,7 +121,7 @@ static void write_down(session *s, const fm_event *ev)
 static void read_events(session *s)
 {
     for (fm_event ev; fm_engine_poll(s->e, &ev);) {
-        const int i = (int)(ev.id % N_ASKED);
+        const int i = (int)((ev.id - 1) % N_ASKED);
         write_down(s, &ev);
         if (++s->n_event[i] == LEAVES_AT && i % N_KIND == LEAVES) fm_engine_cancel(s->e, ev.id);
     }
