@@ -3,7 +3,7 @@
 
 #include "device/cuda/device.h"
 #include "llm/model/model.h"
-#include "llm/op/cuda/cuda_internal.h" /* its stream, which nobody else has to know */
+#include "llm/op/cuda/cuda_internal.h" /* for its stream */
 #include "llm/op/cuda/weights.h"
 
 enum { N_THREAD = 4 };

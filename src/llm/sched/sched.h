@@ -24,7 +24,7 @@
  *
  * A prompt that shares a good part with one being prefilled waits for those
  * pages instead of computing them again, and keeps a place among the running.
- * That, and longest-prefix-match (lpm), lets others overtake, but nobody more
+ * That, and longest-prefix-match (lpm), lets others overtake, but none more
  * often than a fixed number of times; preempted requests go before newcomers.
  *
  * Pure bookkeeping: no model, no threads, no clock.  Nothing allocates after
