@@ -3,31 +3,40 @@
 
 #include <math.h>
 
-enum { LANES = 32, BLOCK = 4096 };
+#include "base/clones.h"
+
+enum { LANES = 64 };
 
 /* Independent lanes, so that the compiler may use vector maxima; a comparison
  * with NaN is false and keeps what was there. */
-static float block_max(const float *x, int n)
+FM_CLONES static float largest(const float *x, int n)
 {
-    float m[LANES], best = -INFINITY;
+    float m[LANES];
+    int   i = 0;
     for (int j = 0; j < LANES; j++) m[j] = -INFINITY;
-    int i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
-    for (; i < n; i++) best = x[i] > best ? x[i] : best;
-    for (int j = 0; j < LANES; j++) best = m[j] > best ? m[j] : best;
-    return best;
+    for (int j = 0; i + j < n; j++) m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++) m[j] = m[j + half] > m[j] ? m[j + half] : m[j];
+    return m[0];
+}
+
+/* The first place of a value that is there; whole blocks without it are passed over. */
+FM_CLONES static int find(const float *x, int n, float value)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        int is_here = 0;
+        for (int j = 0; j < LANES; j++) is_here |= x[i + j] == value;
+        if (is_here) break;
+    }
+    while (x[i] != value) i++;
+    return i;
 }
 
 int fm_argmax(const float *x, int n)
 {
-    float best = -INFINITY;
-    int   at   = 0;
-    for (int b = 0; b < n; b += BLOCK) {
-        const float m = block_max(x + b, n - b < BLOCK ? n - b : BLOCK);
-        if (m > best) best = m, at = b;
-    }
-    if (best == -INFINITY) return 0;
-    while (x[at] != best) at++;
-    return at;
+    const float best = largest(x, n);
+    return best == -INFINITY ? 0 : find(x, n, best);
 }

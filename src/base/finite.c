@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/finite.h"
 
+#include "base/clones.h"
 #include "base/number.h"
 
 enum { LANES = 32, BLOCK = 4096 };
@@ -8,7 +9,7 @@ enum { LANES = 32, BLOCK = 4096 };
 /* x - x is +0 for every finite x and NaN for the others, so the bits of the
  * differences stay 0 exactly as long as all are finite.  Independent lanes: the
  * compiler uses vector instructions. */
-static uint32_t bits_of_differences(const float *x, int n)
+FM_CLONES static uint32_t bits_of_differences(const float *x, int n)
 {
     uint32_t lane[LANES] = {0}, any = 0;
     int      i = 0;

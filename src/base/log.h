@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines for whoever runs the process: level, room, key=value, one line on
+/* Log lines for the operator of the process: level, room, key=value, one line on
  * stderr.  Filtered by FM_LOG, e.g. FM_LOG=info,kv=debug; default warn.
  * Results are printed by app/ alone, never logged. */
 #ifndef FM_BASE_LOG_H
@@ -20,7 +20,7 @@ void fm_log(fm_log_level level, const char *room, const char *fmt, ...)
 void fm_log_lines(const char *lines);
 
 /* From here on lines are handed to a thread that writes them, and no caller ever
- * waits for whoever reads stderr: a line that finds 128 KiB unwritten is dropped and
+ * waits for the reader of stderr: a line that finds 128 KiB unwritten is dropped and
  * counted, and when the reader goes on, a line tells how many were.  Without a
  * thread (none could be started) lines are written by the caller, as before. */
 void fm_log_start_writer(void);

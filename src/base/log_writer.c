@@ -24,7 +24,7 @@ typedef enum {
     DIRECT, /* callers write */
     THREAD, /* the thread does */
     ENDING, /* and stops when all is written */
-    STALLED /* it never came back from write(2): nobody writes any more */
+    STALLED /* write(2) has not returned: no thread writes any more */
 } mode;
 
 static struct {
@@ -61,7 +61,7 @@ static int write_all(const char *text, size_t len)
 
 static void drop(const char *lines, size_t len) { out.n_dropped += count_lines(lines, len); }
 
-/* With the lock: what was lost while the reader slept, once there is room to say so. */
+/* With the lock: reports how many lines were dropped, once there is room. */
 static void tell_dropped(void)
 {
     char *at = out.buffer[out.filling] + out.len;
