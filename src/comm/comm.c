@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all transports share: a job's life, its cost, and its patience. */
+/* What all transports share: starting, polling and finishing a job, its statistics, and its time
+ * limit. */
 #define _POSIX_C_SOURCE 200809L
 #include "comm/comm.h"
 
@@ -48,6 +49,7 @@ static void finish(fm_comm_job *job)
 {
     fm_comm *c = job->comm;
     if (!c->stats) return;
+    fm__world_tell_observer(c, job);
     fm_comm_cost *cost = &c->stats->cost[job->call.kind];
     cost->calls++;
     cost->bytes += fm__call_bytes(c, &job->call);
@@ -60,10 +62,11 @@ fm_status fm_comm_start(fm_comm *c, fm_comm_job *job, fm_comm_call call)
     if (c->n_rank == 1) return c->ops->start(c, job);
     if (c->is_broken)
         return fm_fail(FM_E_COMM, "%s on a group that failed before", fm_comm_kind_name(call.kind));
-    const double began = fm_now();
+    job->began = fm_now();
     fm__world_count(c->world);
     FM_TRY(judge(c, c->ops->start(c, job)));
-    job->busy_s = fm_now() - began;
+    if (call.kind != FM_COMM_SEND && call.kind != FM_COMM_RECV) job->serial = c->n_serial++;
+    job->busy_s = fm_now() - job->began;
     if (job->is_done) finish(job);
     return FM_OK;
 }
@@ -80,8 +83,8 @@ fm_status fm_comm_test(fm_comm_job *job, int *done)
     return FM_OK;
 }
 
-/* First nothing but polls; then others may run, since ranks can be more than
- * cores; after a while, naps: whoever waits this long does not miss them. */
+/* Polls at first; then yields, since there may be more ranks than cores; after a while sleeps: in a
+ * wait this long the time to wake up does not matter. */
 static void rest(unsigned spin, double waited)
 {
     const struct timespec nap = {.tv_nsec = waited > 1 ? 2000000 : 200000};

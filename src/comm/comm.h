@@ -30,6 +30,7 @@
 #define FM_COMM_COMM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -75,6 +76,8 @@ typedef struct {
     fm_comm_call call;
     int          slot; /* the transport's */
     int          is_done;
+    uint32_t     serial; /* counts the collectives of the group, alike on its ranks */
+    double       began;  /* fm_now() of the start */
     double       busy_s; /* spent in start, test and wait so far */
 } fm_comm_job;
 
@@ -89,7 +92,7 @@ typedef struct {
     const char *name;
     fm_status (*start)(fm_comm *c, fm_comm_job *job); /* FM_E_FULL: all jobs are in flight */
     fm_status (*poll)(fm_comm *c, fm_comm_job *job);  /* sets is_done */
-    int (*awaits)(const fm_comm *c, const fm_comm_job *job); /* a world rank; -1: nobody */
+    int (*awaits)(const fm_comm *c, const fm_comm_job *job); /* a world rank; -1: none */
     fm_status (*split)(fm_comm *c, const fm_comm_part *part, fm_comm **out);
     void (*close)(fm_comm *c);
 } fm_comm_ops;
@@ -100,6 +103,8 @@ struct fm_comm {
     fm_world          *world; /* borrowed; NULL outside a world */
     fm_comm_stats     *stats; /* borrowed; NULL: calls are not counted */
     int                is_broken;
+    uint32_t           id;       /* of the group, alike on its ranks; 0: a group of one */
+    uint32_t           n_serial; /* collectives started */
 };
 
 fm_comm fm_comm_self(void); /* the group of this process alone, outside any world */

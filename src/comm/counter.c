@@ -56,8 +56,8 @@ static int all_have(const offer *all, int n)
     return n_have == n;
 }
 
-/* The group's first rank makes the word, the others map it; unless all can,
- * nobody uses it. */
+/* The group's first rank creates the word in shared memory, the others map it.  It is used only
+ * if all ranks could map it. */
 static fm_status meet(fm_counter *c, offer *all, size_t *bytes)
 {
     const int me     = c->comm->rank;

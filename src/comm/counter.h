@@ -22,7 +22,7 @@ fm_status fm_counter_open(fm_counter **out, fm_comm *comm);
 void      fm_counter_close(fm_counter *c); /* NULL is fine; not collective */
 
 /* Begins a new round, in which numbers start at 0 again.  Every rank calls it,
- * in the same order as its collectives, and nobody waits.  Between two resets
+ * in the same order as its collectives; the call does not wait.  Between two resets
  * all ranks pass a collective that waits for all of them. */
 void fm_counter_reset(fm_counter *c);
 

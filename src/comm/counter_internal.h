@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The word of a shared counter: the round in its upper 24 bits, the numbers
- * given out in that round below.  Whoever comes with a later round begins it. */
+ * given out in that round below.  The first rank that asks with a later round begins that round. */
 #ifndef FM_COMM_COUNTER_INTERNAL_H
 #define FM_COMM_COUNTER_INTERNAL_H
 

@@ -10,7 +10,7 @@
  * All ranks of a group make the same calls in the same order.  Bytes are moved,
  * nothing is added.  Zero bytes are legal everywhere.
  *
- * A rank that is lost does not wake whoever waits for the device: while
+ * A rank that is lost does not wake a thread that waits for the device: while
  * waiting, ask fm_device_comm_check() from time to time.  Its fault is
  * FM_E_COMM and ends the group. */
 #ifndef FM_COMM_DEVICE_COMM_H

@@ -46,7 +46,7 @@ static fm_status alone(fm_shared *s, const char *what)
     return fm_host_alloc(&s->base, s->bytes, what);
 }
 
-/* Whoever cannot share goes on alone; the plan has to know. */
+/* A process that cannot map shared memory allocates its own; the memory plan has to know. */
 static fm_status take(fm_shared *s, fm_status shared, const char *what)
 {
     if (shared == FM_OK) {

@@ -56,8 +56,7 @@ void fm__watch_waits(fm__watch *w, fm_comm_kind k, int for_rank);
 fm_status fm__watch_number(fm__watch *w, uint64_t key, uint64_t round, double timeout_s,
                            uint64_t *number);
 
-/* Tells everybody; this process is gone when it returns, at most two seconds
- * later. */
+/* Tells all ranks; this process has exited when it returns, at most two seconds later. */
 _Noreturn void fm__watch_abort(fm__watch *w, const char *text);
 
 #endif

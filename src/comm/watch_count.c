@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include "base/clock.h"
 #include "comm/counter_internal.h"
 #include "comm/watch_internal.h"
 

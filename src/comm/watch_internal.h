@@ -17,7 +17,7 @@ typedef enum {
     FM__ABORT,   /* to rank 0; text: why */
     FM__VERDICT, /* the job is over */
     FM__BYE,     /* an end of the connection from here on is no loss */
-    FM__COUNT,   /* to rank 0: the next number of a shared counter, please */
+    FM__COUNT,   /* to rank 0: request for the next number of a shared counter */
     FM__NUMBER,  /* the answer */
 } fm__frame_kind;
 
@@ -73,7 +73,7 @@ struct fm__watch {
     _Atomic int      waits_for, in_call;
     pthread_mutex_t  lock; /* for the texts */
     char             doing[FM__DOING_BYTES];
-    char             abort_text[FM__FRAME_TEXT]; /* empty: nobody asked */
+    char             abort_text[FM__FRAME_TEXT]; /* empty: no abort was requested */
 
     /* Shared counters: rank 0's table; the answer another rank's thread waits for. */
     pthread_mutex_t count_lock, ask_lock; /* ask_lock: one request of this rank at a time */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch thread: hear, tell, and judge whom nobody hears any more. */
+/* The watch thread: receives and sends heartbeats, and declares a rank lost after silence. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -86,7 +86,7 @@ static void check_silence(fm__watch *w, double now)
 }
 
 /* This process itself did not run, perhaps with the whole job (a debugger, a
- * suspended machine): nobody can have been heard. */
+ * suspended machine): it could not receive heartbeats, so silence means nothing. */
 static void forgive_own_nap(rounds *r, double now)
 {
     if (now - r->last_loop > nap_s)
@@ -113,7 +113,7 @@ static void check_abort(fm__watch *w)
 }
 
 /* A launcher that lost one rank sends the others a signal: the line about the
- * lost one comes first.  If there is none, the signal is the news. */
+ * lost one comes first.  If there is none, the signal is reported. */
 static void check_signal(rounds *r, double now)
 {
     if (!atomic_load(&r->w->is_terminated)) return;

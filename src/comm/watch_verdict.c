@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "comm/watch_internal.h"
 #include "comm/world.h"
 
@@ -36,8 +35,8 @@ static void print(const char *line)
     dprintf(STDERR_FILENO, "fathom: %s\n", line); /* one write: lines of ranks do not mix */
 }
 
-/* The others leave first where they can: a launcher that sees one exit sends
- * signals to all, and these should find nobody waiting for news. */
+/* The other ranks exit first where they can: a launcher that sees one exit sends signals to
+ * all, and by then none should still be waiting for the verdict. */
 static void tell_all(fm__watch *w, const char *line)
 {
     const fm__frame f = fm__watch_frame(w, FM__VERDICT, line);
@@ -49,8 +48,8 @@ _Noreturn void fm__watch_obeys(void)
     _exit(FM_WORLD_EXIT);
 }
 
-/* Rank 0 decides for all; without it everybody decides alone, rank 1 speaks,
- * and the others give it time to. */
+/* Rank 0 decides for all. Without rank 0 every rank decides alone: rank 1 prints the line, and the
+ * others exit a little later. */
 static _Noreturn void end_job(fm__watch *w, const char *line)
 {
     const int speaks = w->plan.rank == 0 || w->plan.rank == 1;
@@ -69,7 +68,7 @@ _Noreturn void fm__watch_lost(fm__watch *w, const fm__link *l, const char *how)
 }
 
 /* Waiting ranks wait for others that wait; at the end of the chain is one
- * that does not, and that is the news. */
+ * that does not, and that is what is reported. */
 static const fm__frame *end_of_chain(const fm__watch *w, int from)
 {
     const fm__frame *found = NULL;

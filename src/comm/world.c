@@ -69,6 +69,22 @@ void fm__world_waits(fm_world *w, fm_comm_kind k, int for_rank)
     if (w && w->watch) fm__watch_waits(w->watch, k, for_rank);
 }
 
+void fm__world_tell_observer(const fm_comm *c, const fm_comm_job *job)
+{
+    const fm_world *w = c->world;
+    if (!w || !w->observer) return;
+    const fm_comm_note n = {.group  = c->stats ? c->stats->name : "?",
+                            .id     = c->id,
+                            .serial = job->serial,
+                            .kind   = job->call.kind,
+                            .peer   = job->call.peer,
+                            .bytes  = fm__call_bytes(c, &job->call),
+                            .began  = job->began,
+                            .ended  = fm_now(),
+                            .busy_s = job->busy_s};
+    w->observer(w->observer_ctx, &n);
+}
+
 fm_status fm__world_timed_out(const fm_comm *c, const fm_comm_job *job, double waited)
 {
     const int   peer = c->ops->awaits(c, job);
@@ -107,8 +123,7 @@ static fm_status make_group(fm_world *w, int rank, int n_rank)
     return rc;
 }
 
-/* What rank 0 was told holds for all: a barrier only some take part in would
- * be the end. */
+/* Rank 0's options hold for all ranks: a barrier in which only some take part would hang. */
 static fm_status share_options(fm_world *w)
 {
     char           *interface = w->options.comm_interface; /* a pointer: not for others */
@@ -223,6 +238,20 @@ int fm__world_same_host(const fm_world *w, int a, int b)
     return w->seat[a].boot == w->seat[b].boot && !strcmp(w->seat[a].host, w->seat[b].host);
 }
 
+void fm_world_library(char *out, size_t size)
+{
+    fm__mpi_version(out, size);
+}
+
+int fm_world_machine(const fm_world *w, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (w->seat[i].boot ? w->seat[i].boot == w->seat[rank].boot
+                            : fm__world_same_host(w, i, rank))
+            return i;
+    return rank;
+}
+
 /* Ranks on this host, those with the same CPUs alone if asked for. */
 static int count_near(const fm_world *w, int same_cpus, int *index)
 {
@@ -245,6 +274,12 @@ int fm_world_on_host(const fm_world *w, int *index)
 int fm_world_on_cpus(const fm_world *w, int *index)
 {
     return count_near(w, 1, index);
+}
+
+void fm_world_observe(fm_world *w, fm_comm_observer *fn, void *ctx)
+{
+    w->observer     = fn;
+    w->observer_ctx = ctx;
 }
 
 void fm_world_doing(fm_world *w, const char *fmt, ...)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job this process belongs to: all its ranks, under one roof.
+/* The job this process belongs to: all its ranks.
  *
  *     open ──> agree on what matters ──> groups (comm/comm.h) ──> close
  *                        │
@@ -14,7 +14,7 @@
  * rank leaves with FM_WORLD_EXIT.  This is the one place where the library
  * prints and exits: the thread that learns of it has no caller to return to.
  * A terminate signal ends the job in the same way, half a second later, since
- * launchers send one when they have lost a rank: the news is the lost rank.
+ * launchers send one when they have lost a rank: the lost rank is what is reported.
  *
  * Threads: as comm/comm.h; fm_world_doing and fm_world_abort from any. */
 #ifndef FM_COMM_WORLD_H
@@ -28,7 +28,7 @@
 
 enum { FM_WORLD_EXIT = 3 };
 
-/* Rank 0's options are everybody's, except the interface. */
+/* Rank 0's options hold for all ranks, except the interface. */
 typedef struct {
     double comm_timeout; /* seconds a wait may take */
     double comm_silence; /* seconds without a word after which a rank counts as lost */
@@ -55,11 +55,15 @@ void fm_world_close(fm_world *w);
 fm_comm    *fm_world_comm(fm_world *w);                 /* all ranks; borrowed */
 const char *fm_world_host(const fm_world *w, int rank); /* borrowed */
 
-/* How many ranks are on this host, and the how-maniest of them this one is.
- * Then the same for those of them that may use exactly the CPUs this one may:
- * one when the launcher has given each rank its own. */
+/* How many ranks are on this host, and this rank's index among them. Then the same for the ranks of
+ * the host that may use exactly the CPUs this one may: one where the launcher has given each rank
+ * its own. */
 int fm_world_on_host(const fm_world *w, int *index);
 int fm_world_on_cpus(const fm_world *w, int *index);
+
+/* The lowest rank that runs under the same kernel as `rank`, whatever their hosts are called:
+ * ranks with the same number share memory and cores, as those of containers do. */
+int fm_world_machine(const fm_world *w, int rank);
 
 /* FM_E_COMM on every rank, naming those that differ and both texts, unless
  * all pass the same hash.  `text` is what a human would compare. */
@@ -68,12 +72,30 @@ fm_status fm_world_agree(fm_world *w, const char *name, uint64_t hash, const cha
 /* A table of rank, host, socket, NUMA node and cores, the same on all ranks. */
 fm_status fm_world_placement(fm_world *w, fm_str *out);
 
+/* The library that carries messages, as it calls itself; "": there is none. */
+void fm_world_library(char *out, size_t size);
+
 /* What this rank is at, for the line about its end; cheap, cut at 120 bytes. */
 void fm_world_doing(fm_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Ends the job: "rank 2 on node7: <text>; it was: <doing>". */
 _Noreturn void fm_world_abort(fm_world *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
+
+/* A call of a group that ended on this rank. */
+typedef struct {
+    const char  *group; /* its name */
+    uint32_t     id;    /* of the group, and */
+    uint32_t     serial; /* of a collective in it: alike on its ranks */
+    fm_comm_kind kind;
+    int          peer; /* SEND, RECV, BROADCAST: a rank of the group */
+    size_t       bytes;
+    double       began, ended, busy_s; /* fm_now(); seconds this rank could do nothing else */
+} fm_comm_note;
+typedef void fm_comm_observer(void *ctx, const fm_comm_note *n);
+
+/* From here on every call that ends is told to `fn`, on the thread that made it; NULL: no more. */
+void fm_world_observe(fm_world *w, fm_comm_observer *fn, void *ctx);
 
 /* On all ranks: what communication cost, per collective and per rank.  Rank 0
  * gets the text, the others nothing. */

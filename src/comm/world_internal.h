@@ -25,6 +25,8 @@ struct fm_world {
     fm__seat        *seat;        /* [n_rank] */
     size_t       *bytes;          /* [n_rank] counts for gathers of equal pieces */
     double        began;
+    fm_comm_observer *observer; /* NULL: there is no observer */
+    void             *observer_ctx;
     char          why[400]; /* the first failure of a group; empty: none */
     int           n_stats;
     fm_comm_stats stats[FM__MAX_STATS]; /* by group name, in the order of their making */
@@ -36,7 +38,8 @@ double         fm__world_timeout(const fm_world *w);
 int            fm__world_reports(const fm_world *w);
 void           fm__world_blame(fm_world *w); /* fm_why() broke a group */
 void           fm__world_count(fm_world *w);
-void           fm__world_waits(fm_world *w, fm_comm_kind k, int for_rank); /* -1: for nobody */
+void           fm__world_waits(fm_world *w, fm_comm_kind k, int for_rank); /* -1: for no rank */
+void           fm__world_tell_observer(const fm_comm *c, const fm_comm_job *job);
 fm_status      fm__world_timed_out(const fm_comm *c, const fm_comm_job *job, double waited);
 
 /* `bytes` of every rank, in rank order, on every rank. */

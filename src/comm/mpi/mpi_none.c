@@ -18,3 +18,8 @@ void fm__mpi_close(fm_wire *w)
 {
     (void)w;
 }
+
+void fm__mpi_version(char *out, size_t size)
+{
+    if (size) *out = 0;
+}

@@ -5,7 +5,9 @@
 
 #include <mpi.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc_guard.h"
 #include "base/clock.h"
@@ -136,4 +138,13 @@ void fm__mpi_close(fm_wire *w)
     MPI_Comm_free(&m->comm);
     if (m->is_ours) MPI_Finalize();
     free(m);
+}
+
+/* The first line, up to a comma: the rest says who packed it. */
+void fm__mpi_version(char *out, size_t size)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int  n                                    = 0;
+    if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) text[0] = 0;
+    snprintf(out, size, "%.*s", (int)strcspn(text, ",\n"), text);
 }

@@ -3,7 +3,7 @@
  * with an id that travels over the group; communicators do not block, so a call
  * that waits for another rank can be given up.
  *
- * A rank that is lost: whoever waits asks for errors, a communicator with one is
+ * A rank that is lost: a waiting call polls for errors, a communicator with one is
  * aborted, which ends its kernels on this device, and later calls fail. */
 #include <sched.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static group *of(fm_device_comm *c)
     return (group *)c;
 }
 
-/* Ends what this rank has on its device; the others learn it from their own
- * errors, or from the watch. */
+/* Aborts this rank's communicator; the other ranks find out by their own errors, or by the
+ * watch. */
 static fm_status give_up(group *g, const char *why)
 {
     fm_comm *all = g->base.group;
@@ -147,7 +147,7 @@ static fm_status broadcast(fm_device_comm *c, void *buf, size_t bytes, int root,
     return settle(g, g->nccl->Broadcast(buf, buf, bytes, FM__NCCL_BYTE, root, g->comm, s));
 }
 
-/* Whoever closes after a failure has its sentence: nothing is said here. */
+/* The failure that led here was reported already: closing reports nothing. */
 static void close_group(fm_device_comm *c)
 {
     group *g = of(c);

@@ -75,7 +75,7 @@ static fm_status broken_message(const fm__group *g, const fm__message *m, fm_sta
                    g->member[m->peer], why);
 }
 
-/* Testing one message moves them all, so the first that is missing is enough. */
+/* Testing one message makes progress on all, so the first incomplete one is enough. */
 static fm_status collect(fm__group *g, fm__slot *s)
 {
     while (s->n_arrived < s->n_message) {
@@ -286,6 +286,14 @@ static char *aligned(char *p)
     return p + (FM_SLAB_ALIGN - (uintptr_t)p % FM_SLAB_ALIGN) % FM_SLAB_ALIGN;
 }
 
+/* FNV-1a of the members' world ranks and the context. */
+static uint32_t id_of(const fm__group_plan *plan)
+{
+    uint32_t id = (2166136261u ^ (uint32_t)plan->context) * 16777619u;
+    for (int i = 0; i < plan->n_rank; i++) id = (id ^ (uint32_t)plan->member[i]) * 16777619u;
+    return id ? id : 1;
+}
+
 fm_status fm__group_create(fm_comm **out, fm_wire *wire, const fm__group_plan *plan)
 {
     FM_BUG_UNLESS(plan->n_rank > 1 && plan->rank >= 0 && plan->rank < plan->n_rank);
@@ -298,6 +306,7 @@ fm_status fm__group_create(fm_comm **out, fm_wire *wire, const fm__group_plan *p
     g->comm.rank   = plan->rank;
     g->comm.n_rank = plan->n_rank;
     g->comm.world  = plan->world;
+    g->comm.id     = id_of(plan);
     g->wire        = wire;
     g->context     = plan->context;
     g->piece       = piece_bytes(plan);

@@ -4,8 +4,8 @@
 
 #include "comm/p2p/p2p_internal.h"
 
-/* Round k tells the rank 2^k further on: after log2(n) rounds everybody has
- * heard, over others, from everybody. */
+/* Dissemination barrier: in round k each rank sends to the rank 2^k further on; after log2(n)
+ * rounds every rank has heard from every other, directly or not. */
 fm_status fm__barrier_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
 {
     (void)call;
@@ -20,8 +20,8 @@ fm_status fm__barrier_step(fm__group *g, fm__slot *s, const fm_comm_call *call, 
     return FM_OK;
 }
 
-/* Binomial tree: counted from the root, rank v hears from v without its
- * lowest bit and tells those that have one lower bit more. */
+/* Binomial tree: counted from the root, rank v receives from v without its lowest bit and sends to
+ * those that have one lower bit more. */
 fm_status fm__broadcast_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
 {
     const int n = g->comm.n_rank, root = call->peer;
@@ -39,8 +39,8 @@ fm_status fm__broadcast_step(fm__group *g, fm__slot *s, const fm_comm_call *call
     return FM_OK;
 }
 
-/* Receives first, and each rank begins with its right neighbour: nobody is
- * everybody's first address. */
+/* Receives first, and each rank begins with its right neighbour, so that the
+ * first messages do not all go to one rank. */
 fm_status fm__all_gather_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
 {
     const int     n = g->comm.n_rank, me = g->comm.rank;

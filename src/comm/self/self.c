@@ -22,7 +22,7 @@ static fm_status start(fm_comm *c, fm_comm_job *job)
     case FM_COMM_ALL_GATHER:
     case FM_COMM_ALL_TO_ALL: return copy(job, job->call.recv_n[0]);
     case FM_COMM_SEND:
-    case FM_COMM_RECV: return fm_fail(FM_E_ARG, "a group of one has nobody to send to");
+    case FM_COMM_RECV: return fm_fail(FM_E_ARG, "a group of one has no other rank to send to");
     default: return FM_OK;
     }
 }

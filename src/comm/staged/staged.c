@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device collectives by way of the host.  A call downloads what this rank sends,
- * waits, meets the group and uploads.  The uploads of one call are done before
- * the next writes the staging room, since each begins by waiting for the stream. */
+/* Device collectives staged through pinned host memory. A call downloads what this rank sends,
+ * waits for the stream, runs the group's collective on the host and uploads the result. The uploads
+ * of one call are finished before the next writes the staging buffer, since each call begins by
+ * waiting for the stream. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static fm_status all_gather(fm_device_comm *c, void *dst, const void *src, const
     const size_t at = sum_of(bytes, all->rank), mine = bytes[all->rank];
     const size_t total = sum_of(bytes, all->n_rank);
     if (!total) return FM_OK;
-    FM_BUG_UNLESS(total <= g->room.size); /* whoever opened the group knows its calls */
+    FM_BUG_UNLESS(total <= g->room.size); /* the room was sized for the calls of this group */
     if (mine) FM_TRY(fm_cuda_download(g->room.bytes + at, src, mine, s));
     FM_TRY(fm_cuda_stream_wait(s));
     FM_TRY(fm_all_gather(all, g->room.bytes, g->room.bytes + at, bytes));
