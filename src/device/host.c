@@ -48,7 +48,7 @@ static size_t meminfo(const char *key)
 }
 
 /* Bytes of this process: those it has addresses for, those it may write and
- * shares with nobody, and those it holds. */
+ * shares with no other process, and those it holds. */
 typedef struct {
     size_t mapped, writable, resident;
 } own_bytes;
@@ -97,7 +97,7 @@ static size_t lesser(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Whoever sees free memory and a plan for less of it is told why, once. */
+/* Logs once which limit makes the plan smaller than the free memory. */
 static void say_limits(size_t free_bytes, size_t group, const ulimits *u)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;

@@ -79,8 +79,18 @@ static void look_memory(fm_host_group *g, const char *folder, const memory_files
 static void take_quota(fm_host_group *g, long long quota, long long period)
 {
     if (quota <= 0 || period <= 0) return;
+    const double share = (double)quota / (double)period;
+    if (g->quota == 0 || share < g->quota) g->quota = share;
     const long long cpus = quota / period + (quota % period > 0);
     if (cpus <= INT_MAX && (!g->cpus || cpus < g->cpus)) g->cpus = (int)cpus;
+}
+
+static void count_stops(fm_host_group *g, const char *folder)
+{
+    char text[TEXT_BYTES];
+    read_text(text, folder, "cpu.stat");
+    if (!strstr(text, "nr_throttled ")) return;
+    g->n_stopped = (g->n_stopped < 0 ? 0 : g->n_stopped) + number_of(text, "nr_throttled");
 }
 
 static void look_v1_memory(fm_host_group *g, const char *folder)
@@ -92,6 +102,7 @@ static void look_v1_cpu(fm_host_group *g, const char *folder)
 {
     const long long quota = read_number(folder, "cpu.cfs_quota_us");
     take_quota(g, quota, read_number(folder, "cpu.cfs_period_us"));
+    count_stops(g, folder);
 }
 
 static void look_v2(fm_host_group *g, const char *folder)
@@ -101,6 +112,7 @@ static void look_v2(fm_host_group *g, const char *folder)
     look_memory(g, folder, &memory_v2);
     read_text(text, folder, "cpu.max");
     if (sscanf(text, "%lld %lld", &quota, &period) == 2) take_quota(g, quota, period);
+    count_stops(g, folder);
 }
 
 /* --- where the group is ---------------------------------------------------- */
@@ -196,7 +208,7 @@ fm_host_group fm_host_group_read(const char *root)
         const char *controller; /* "": version 2 has all of them in one hierarchy */
         void (*look)(fm_host_group *g, const char *folder);
     } hierarchy[] = {{"", look_v2}, {"memory", look_v1_memory}, {"cpu", look_v1_cpu}};
-    fm_host_group g = {.memory = SIZE_MAX, .memory_left = SIZE_MAX};
+    fm_host_group g = {.memory = SIZE_MAX, .memory_left = SIZE_MAX, .n_stopped = -1};
     place         p;
     for (size_t i = 0; i < sizeof hierarchy / sizeof hierarchy[0]; i++)
         if (find_group(&p, root, hierarchy[i].controller)) climb(&p, &g, hierarchy[i].look);

@@ -7,8 +7,8 @@
  *     fm_host_share_settle ──── "it is filled" ────────> fm_host_share_settle
  *
  * The memory has no name in any file system: it goes with the last process
- * that maps it, however that process ends.  Whoever joins can neither write
- * nor resize it, and after it has settled nobody can. */
+ * that maps it, however that process ends.  A process that joins can neither
+ * write nor resize it; after fm_host_share_settle its creator cannot, either. */
 #ifndef FM_DEVICE_HOST_SHARE_H
 #define FM_DEVICE_HOST_SHARE_H
 

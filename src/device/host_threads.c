@@ -57,7 +57,7 @@ static void choose_cores(fm_threads *t)
 }
 
 /* Keeps of the chosen cores, in the order of the machine, the part's: at least
- * one, and nobody else's if there are enough. */
+ * one, and none of another part's if there are enough. */
 static void keep_part(fm_threads *t, fm_threads_part p)
 {
     const int n     = hwloc_bitmap_weight(t->chosen);

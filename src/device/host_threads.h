@@ -54,8 +54,8 @@ int fm_threads_cpu(const fm_threads *t, int i);   /* of thread i; -1 when not bo
 int fm_threads_nodes(const fm_threads *t);        /* NUMA nodes they span, at least 1 */
 
 /* To be called by the thread that opens the parallel regions: teams belong to
- * it.  Cheap when they are in their place already, so whoever works may ask
- * each time.  Returns how many threads are in their place. */
+ * it.  Cheap when they are in their place already, so it may be called before
+ * every step.  Returns how many threads are in their place. */
 int fm_threads_pin(fm_threads *t);
 
 /* The calling thread alone may run on any core of the process again. */

@@ -160,6 +160,32 @@ fm_status fm_cuda_download(void *dst, const void *src, size_t bytes, fm_stream s
     return FM_OK;
 }
 
+/* One copy where CUDA takes the stride, otherwise one per row. */
+static fm_status copy_rows(char *dst, size_t dst_stride, const char *src, size_t src_stride, size_t width,
+                           int n, cudaMemcpyKind kind, cudaStream_t s)
+{
+    const size_t most = 0x7fffffff;
+    if (dst_stride <= most && src_stride <= most) {
+        FM_CUDA(cudaMemcpy2DAsync(dst, dst_stride, src, src_stride, width, (size_t)n, kind, s));
+        return FM_OK;
+    }
+    for (int i = 0; i < n; i++)
+        FM_CUDA(cudaMemcpyAsync(dst + (size_t)i * dst_stride, src + (size_t)i * src_stride, width, kind, s));
+    return FM_OK;
+}
+
+fm_status fm_cuda_upload_rows(void *dst, size_t stride, const void *src, size_t width, int n, fm_stream s)
+{
+    return copy_rows((char *)dst, stride, (const char *)src, width, width, n, cudaMemcpyHostToDevice,
+                     (cudaStream_t)s);
+}
+
+fm_status fm_cuda_download_rows(void *dst, const void *src, size_t stride, size_t width, int n, fm_stream s)
+{
+    return copy_rows((char *)dst, width, (const char *)src, stride, width, n, cudaMemcpyDeviceToHost,
+                     (cudaStream_t)s);
+}
+
 fm_status fm_cuda_copy(void *dst, const void *src, size_t bytes, fm_stream s)
 {
     FM_CUDA(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)s));
