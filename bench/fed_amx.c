@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products as the kernels do them, on operands that stay in L1. */
 #include "base/clock.h"
-#include "bench/gemm_peak.h"
+#include "bench/fed_amx.h"
 #include "llm/kernel/tiles_amx.h"
+#include "probe/peak.h"
 
 enum { ROUNDS = 50000, LINE = 64, TILE = FM__TILE_ROWS * LINE };
 
@@ -10,8 +11,8 @@ double fm_bench_fed_amx(void)
 {
     _Alignas(64) char x[TILE], w[2 * TILE];
     const double      flops = 2.0 * 16 * 16 * 32 * 2; /* of a pair */
-    fm_bench_numbers(x, sizeof x);
-    fm_bench_numbers(w, sizeof w);
+    fm_peak_numbers(x, sizeof x);
+    fm_peak_numbers(w, sizeof w);
     fm__shape_tiles(FM__TILE_ROWS);
     fm__memory_is_written();
     const double began = fm_now();

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "base/cpu.h"
-#include "base/number.h"
 #include "base/status.h"
 #include "bench/roof.h"
 
@@ -24,15 +23,7 @@ static inline fm_roof fm_roof_of(const fm_limits *l)
     return (fm_roof){.bandwidth = l->read, .bf16 = l->peak};
 }
 
-/* Bytes per second when all threads of the team read the arena, each a share
- * of it: the best of several passes and of one, two and four streams a thread. */
-double fm_read_bandwidth(const void *arena, size_t bytes, int n_thread);
-
-/* FLOP per second of the instruction a variant is built on, all threads at
- * once, so that clocks shared by the cores are seen; 0 for ref. */
-double fm_peak_of_team(fm_isa isa, fm_dtype type, int n_thread);
-
-/* Both, on an arena of its own (1 GiB in huge pages). */
+/* On an arena of its own (1 GiB in huge pages). */
 fm_status fm_limits_measure(fm_limits *out, int n_thread);
 
 #endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_ROWS = 32, MOST_COLUMNS = 16 };
+
+/* --- a row is a rank, or a host where ranks are many -------------------------------- */
+
+static int rows_are_ranks(const fm_checkup *c) { return c->n_rank <= MOST_ROWS; }
+
+static fm_rate get_read(const fm_checkup_rank *r, int which)
+{
+    (void)which;
+    return r->rates.read;
+}
+
+static fm_rate get_product(const fm_checkup_rank *r, int which) { return r->rates.product[which]; }
+
+static fm_rate get_gpu(const fm_checkup_rank *r, int which)
+{
+    return which < 0 ? r->rates.gpu.read : r->rates.gpu.product[which];
+}
+
+typedef fm_rate getter(const fm_checkup_rank *r, int which);
+
+static fm_rate rate_of_row(const fm_checkup *c, int row, getter *get, int which)
+{
+    return rows_are_ranks(c) ? get(&c->rank[row], which) : fm_checkup_host_rate(c, row, get, which);
+}
+
+static const fm_checkup_rank *rank_of_row(const fm_checkup *c, int row)
+{
+    return &c->rank[rows_are_ranks(c) ? row : c->host[row].first];
+}
+
+static void add_rate(fm_str *out, fm_rate r, double scale)
+{
+    if (r.n == 0)
+        fm_str_printf(out, " %15s", "-");
+    else
+        fm_str_printf(out, " %9.3g ± %2.0f%%", r.median * scale,
+                      r.median > 0 ? 100 * r.spread / r.median : 0);
+}
+
+static void name_row(fm_str *out, const fm_checkup *c, int row)
+{
+    if (rows_are_ranks(c))
+        fm_str_printf(out, "%5d %-16.16s", row, c->rank[row].rates.host);
+    else
+        fm_str_printf(out, "%5d %-16.16s", c->host[row].first, c->host[row].name);
+}
+
+static void table_of_hosts(fm_str *out, const fm_checkup *c)
+{
+    const int n = rows_are_ranks(c) ? c->n_rank : c->n_host;
+    fm_str_printf(out, "%5s %-16s %-6s %7s %6s %15s %15s %15s %15s\n", "rank", "host", "isa",
+                  "threads", "on CPU", "read GB/s", "bf16 TFLOP/s", "f32 TFLOP/s", "f64 TFLOP/s");
+    for (int i = 0; i < n; i++) {
+        const fm_checkup_rank *r = rank_of_row(c, i);
+        name_row(out, c, i);
+        fm_str_printf(out, " %-6s %7d %5.0f%%", r->rates.isa, r->rates.n_thread, 100 * r->on_cpu);
+        add_rate(out, rate_of_row(c, i, get_read, 0), 1e-9);
+        add_rate(out, rate_of_row(c, i, get_product, FM_FACTOR_BF16), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_product, FM_FACTOR_F32), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_product, FM_FACTOR_F64), 1e-12);
+        fm_str_puts(out, "\n");
+        for (int k = 0; r->rates.n_node > 1 && k < r->rates.n_node; k++) {
+            fm_str_printf(out, "%5s %-16s %23d", "", "  NUMA node", r->rates.node[k].id);
+            add_rate(out, r->rates.node[k].read, 1e-9);
+            fm_str_puts(out, "\n");
+        }
+    }
+}
+
+/* --- GPUs ------------------------------------------------------------------------------ */
+
+static void add_part(fm_str *out, int now, int most, int width)
+{
+    char text[24] = "-";
+    if (now >= 0 && most >= 0)
+        snprintf(text, sizeof text, "%d/%d", now, most);
+    else if (now >= 0)
+        snprintf(text, sizeof text, "%d", now);
+    fm_str_printf(out, " %*s", width, text);
+}
+
+static void table_of_gpus(fm_str *out, const fm_checkup *c)
+{
+    const int n      = rows_are_ranks(c) ? c->n_rank : c->n_host;
+    int       has_it = 0;
+    for (int i = 0; i < c->n_rank; i++)
+        has_it |= c->rank[i].gpu.index >= 0 || *c->rank[i].rates.gpu.name;
+    if (!has_it) return;
+    fm_str_printf(out, "\n%5s %-16s %15s %15s %15s %10s %6s %6s %8s %7s  %s\n", "rank", "host",
+                  "read GB/s", "bf16 TFLOP/s", "fp8 TFLOP/s", "clock MHz", "lanes", "links", "ECC",
+                  "W", "GPU");
+    for (int i = 0; i < n; i++) {
+        const fm_checkup_rank *r = rank_of_row(c, i);
+        const fm_gpu_facts    *g = &r->gpu;
+        name_row(out, c, i);
+        add_rate(out, rate_of_row(c, i, get_gpu, -1), 1e-9);
+        add_rate(out, rate_of_row(c, i, get_gpu, FM_FACTOR_BF16), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_gpu, FM_FACTOR_FP8), 1e-12);
+        add_part(out, g->mhz, g->mhz_most, 10);
+        add_part(out, g->pcie_width, g->pcie_width_most, 6);
+        add_part(out, g->n_link_active, g->n_link, 6);
+        add_part(out, (int)g->uncorrected, (int)g->corrected, 8);
+        add_part(out, g->watt, g->watt_limit, 7);
+        fm_str_printf(out, "  %s\n",
+                      *g->name             ? g->name
+                      : *r->rates.gpu.name ? r->rates.gpu.name
+                                           : "-");
+    }
+}
+
+/* --- links ------------------------------------------------------------------------------ */
+
+static void matrix(fm_str *out, const fm_checkup *c, const char *title, const fm_rate *m,
+                   double scale)
+{
+    fm_str_printf(out, "\n%-22s", title);
+    for (int j = 0; j < c->n_rank; j++) fm_str_printf(out, " %6d", j);
+    fm_str_puts(out, "\n");
+    for (int i = 0; i < c->n_rank; i++) {
+        name_row(out, c, i);
+        for (int j = 0; j < c->n_rank; j++) {
+            const fm_rate *r = &m[(size_t)i * (size_t)c->n_rank + (size_t)j];
+            if (r->n == 0)
+                fm_str_printf(out, " %6s", i == j ? "." : "-");
+            else
+                fm_str_printf(out, " %6.3g", r->median * scale);
+        }
+        fm_str_puts(out, "\n");
+    }
+}
+
+static void add_links(fm_str *out, const char *where, const fm_rates_links *l)
+{
+    if (l->latency.n == 0) return;
+    fm_str_printf(out, "links %-16s %7.3g us ± %2.0f%%   %7.3g GB/s ± %2.0f%%   (%d)\n", where,
+                  1e6 * l->latency.median, 100 * l->latency.spread / l->latency.median,
+                  1e-9 * l->bandwidth.median, 100 * l->bandwidth.spread / l->bandwidth.median,
+                  l->latency.n);
+}
+
+static void links(fm_str *out, const fm_checkup *c)
+{
+    fm_rates r = {0};
+    if (c->n_rank < 2) return;
+    if (c->n_rank <= MOST_COLUMNS) {
+        matrix(out, c, "one way, us", c->links.latency, 1e6);
+        matrix(out, c, "GB/s", c->links.bandwidth, 1e-9);
+    }
+    fm_str_puts(out, "\n");
+    if (fm_checkup_rates(&r, c) != FM_OK) return;
+    add_links(out, "within hosts", &r.near);
+    add_links(out, "between hosts", &r.far);
+    if (r.all_to_all.n)
+        fm_str_printf(out, "all-to-all, a rank    %9.3g GB/s\n", 1e-9 * r.all_to_all.median);
+    fm_rates_fini(&r);
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+static void files(fm_str *out, const fm_checkup *c)
+{
+    for (int i = 0; i < c->n_rank; i++) {
+        const fm_checkup_rank *r = &c->rank[i];
+        if (r->rates.file.n == 0) continue;
+        fm_str_printf(out, "files of %s read on %s at %.3g GB/s (%s)\n", r->rates.directory,
+                      r->rates.host, 1e-9 * r->rates.file.median,
+                      r->file.is_memory   ? "they lie in memory"
+                      : r->file.is_direct ? "past the page cache"
+                                          : "page cache dropped");
+    }
+}
+
+static const char *or_dash(const char *text) { return *text ? text : "-"; }
+
+static void levels(fm_str *out, const fm_rates_rank *r)
+{
+    const char *before = "product by instruction set, TFLOP/s: ";
+    for (int i = 0; i < FM_RATES_LEVELS; i++) {
+        if (r->level[i].n == 0) continue;
+        fm_str_printf(out, "%s%s %.3g", before, fm_isa_name((fm_isa)i), 1e-12 * r->level[i].median);
+        before = ", ";
+    }
+    if (before[0] == ',') fm_str_puts(out, "\n");
+}
+
+/* Of rank 0; what differs elsewhere is a finding. */
+static void settings(fm_str *out, const fm_checkup *c)
+{
+    const fm_facts *f = &c->rank[0].facts;
+    fm_str_printf(out, "\nCPU %s; kernel %s; governor %s; huge pages %s; CPU quota ",
+                  or_dash(f->cpu), or_dash(f->kernel), or_dash(f->governor),
+                  or_dash(f->huge_pages));
+    if (f->quota > 0)
+        fm_str_printf(out, "%.3g", f->quota);
+    else
+        fm_str_puts(out, "none");
+    fm_str_puts(out, "; memory errors ");
+    if (f->uncorrected < 0)
+        fm_str_puts(out, "-");
+    else
+        fm_str_printf(out, "%lld (%lld corrected)", (long long)f->uncorrected,
+                      (long long)f->corrected);
+    fm_str_puts(out, "\n");
+    levels(out, &c->rank[0].rates);
+    if (*c->mpi) fm_str_printf(out, "MPI %s\n", c->mpi);
+    if (*c->rank[0].gpu.driver) fm_str_printf(out, "GPU driver %s\n", c->rank[0].gpu.driver);
+    for (const char *line = f->variables; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        fm_str_printf(out, "variable %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+void fm_report_tables(fm_str *out, const fm_checkup *c)
+{
+    fm_str_printf(out, "%d %s on %d %s\n\n", c->n_rank, c->n_rank == 1 ? "rank" : "ranks",
+                  c->n_host, c->n_host == 1 ? "host" : "hosts");
+    table_of_hosts(out, c);
+    table_of_gpus(out, c);
+    links(out, c);
+    files(out, c);
+    settings(out, c);
+}
+
+static void add_finding(fm_str *out, const fm_checkup *c, const fm_finding *f)
+{
+    char who[192];
+    fm_finding_who(f, c, who, sizeof who);
+    fm_str_printf(out, "%s %s: %s\n", f->level == FM_FINDING_FAULT ? "FAULT" : "note ", who,
+                  f->what);
+    if (*f->todo) fm_str_printf(out, "      %s\n", f->todo);
+}
+
+static void advise_without(fm_str *out, const fm_checkup *c, const fm_findings *f)
+{
+    fm_str bad = {0}, good = {0};
+    fm_findings_excluded(f, c, &bad);
+    fm_findings_healthy(f, c, 1, &good);
+    fm_str_printf(out, "verdict: look at %s\n", bad.len ? bad.text : "the links");
+    if (bad.len && good.len)
+        fm_str_printf(out, "without: srun --exclude=%s ...   mpirun --host %s ...\n", bad.text,
+                      good.text);
+    fm_str_fini(&bad);
+    fm_str_fini(&good);
+}
+
+void fm_report_verdict(fm_str *out, const fm_checkup *c, const fm_findings *f)
+{
+    fm_str_puts(out, "\n");
+    for (int i = 0; i < f->n; i++) add_finding(out, c, &f->item[i]);
+    if (fm_findings_faults(f) > 0)
+        advise_without(out, c, f);
+    else if (c->n_rank == 1 && c->n_before)
+        fm_str_puts(out, "verdict: as before\n");
+    else if (c->n_rank == 1)
+        fm_str_puts(out, "verdict: nothing is wrong here as far as one rank can tell; start it on "
+                         "several hosts by mpirun to compare them\n");
+    else
+        fm_str_printf(out, "verdict: all %d %s are alike\n", c->n_host > 1 ? c->n_host : c->n_rank,
+                      c->n_host > 1 ? "hosts" : "ranks");
+}
