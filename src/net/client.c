@@ -258,8 +258,8 @@ static void finish(call *k, int status)
     finished_one(c);
 }
 
-/* Ends a call whose reply has no end worth waiting for; evhttp calls nobody
- * when a connection is freed. */
+/* Ends a call without waiting for the end of its reply; evhttp makes no callback when a
+ * connection is freed. */
 static void give_up(void *ctx) { finish(ctx, 0); }
 
 static fm_status start(call *k);

@@ -88,5 +88,6 @@ void      fm_exchange_begin(fm_exchange *x, int status, const char *type, const 
 fm_status fm_exchange_write(fm_exchange *x, const void *bytes, size_t len);
 size_t    fm_exchange_unread(const fm_exchange *x); /* bytes that still wait for the client */
 void      fm_exchange_end(fm_exchange *x);
+void      fm_exchange_cut(fm_exchange *x); /* closes now: the client sees that more was to come */
 
 #endif

@@ -143,9 +143,9 @@ static int has_word(const char *list, const char *word)
     return 0;
 }
 
-static int read_fields(fm_http_head *h, const char **why)
+/* What the fields say of the message itself; *n_host counts Host fields. */
+static int read_fields(fm_http_head *h, int *n_host, const char **why)
 {
-    int n_host = 0;
     for (int i = 0; i < h->n_field; i++) {
         const char *name = h->field[i].name, *value = h->field[i].value;
         if (!strcasecmp(name, "Content-Length")) {
@@ -162,18 +162,30 @@ static int read_fields(fm_http_head *h, const char **why)
             if (strcasecmp(value, "100-continue")) return refuse(417, why, "unknown expectation");
             h->expects_continue = h->minor == 1;
         } else if (!strcasecmp(name, "Host")) {
-            n_host++;
+            ++*n_host;
         }
     }
-    if (n_host > 1 || (n_host == 0 && h->minor == 1))
-        return refuse(400, why, "one Host header is needed");
     if (h->chunked && (h->content_length >= 0 || h->minor == 0))
         return refuse(400, why, "a chunked body with Content-Length or in HTTP/1.0");
     return 0;
 }
 
+/* The lines behind the first. */
+static int parse_fields(fm_http_head *h, char **at, char *end, const char **why)
+{
+    for (int status = 0; !status;) {
+        char *line = next_line(at, end);
+        if (!line) return refuse(400, why, "a header line does not end in CR LF");
+        if (!*line) return 0;
+        status = parse_field(h, line, why);
+        if (status) return status;
+    }
+    return 0;
+}
+
 int fm_http_head_parse(fm_http_head *h, char *text, size_t len, const char **why)
 {
+    int   n_host = 0;
     char *at = text, *end = text + len, *line = next_line(&at, end);
     h->n_field        = 0;
     h->content_length = -1;
@@ -181,13 +193,36 @@ int fm_http_head_parse(fm_http_head *h, char *text, size_t len, const char **why
     if (!line) return refuse(400, why, "the request line does not end in CR LF");
     int status    = parse_line(h, line, why);
     h->keep_alive = h->minor == 1;
-    while (!status) {
-        line = next_line(&at, end);
-        if (!line) return refuse(400, why, "a header line does not end in CR LF");
-        if (!*line) break;
-        status = parse_field(h, line, why);
-    }
-    return status ? status : read_fields(h, why);
+    if (!status) status = parse_fields(h, &at, end, why);
+    if (!status) status = read_fields(h, &n_host, why);
+    if (!status && (n_host > 1 || (n_host == 0 && h->minor == 1)))
+        return refuse(400, why, "one Host header is needed");
+    return status;
+}
+
+/* HTTP/1.x NNN words */
+static int parse_status_line(fm_http_head *h, int *status, const char *line)
+{
+    static const char version[] = "HTTP/1.";
+    const char       *digits    = line + sizeof version + 1;
+    if (strncmp(line, version, sizeof version - 1)) return 0;
+    h->minor = line[sizeof version - 1] - '0';
+    if (h->minor < 0 || h->minor > 1 || line[sizeof version] != ' ') return 0;
+    if (strspn(digits, "0123456789") != 3 || (digits[3] && digits[3] != ' ')) return 0;
+    *status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
+    return *status >= 100;
+}
+
+int fm_http_reply_head_parse(fm_http_head *h, int *status, char *text, size_t len,
+                             const char **why)
+{
+    int   n_host = 0;
+    char *at = text, *end = text + len, *line = next_line(&at, end);
+    *h = (fm_http_head){.content_length = -1};
+    if (!line || !parse_status_line(h, status, line)) return refuse(-1, why, "the reply is no HTTP");
+    h->keep_alive = h->minor == 1;
+    if (parse_fields(h, &at, end, why) || read_fields(h, &n_host, why)) return -1;
+    return 0;
 }
 
 const char *fm_http_head_get(const fm_http_head *h, const char *name)

@@ -22,7 +22,7 @@ typedef enum {
     FM__STREAMING, /* a reply in pieces */
     FM__FLUSHING,  /* the last bytes, then close */
     FM__LINGERING, /* refused: swallow what still comes, so that the client reads why */
-    FM__CUT,       /* to be freed by whoever is working on it */
+    FM__CUT,       /* freed by the function that is working on it */
 } fm__phase;
 
 typedef struct fm__conn {

@@ -186,3 +186,8 @@ void fm_exchange_end(fm_exchange *x)
     if (c->head.minor && !is_head(c)) put_parts(c, &last, 1);
     end_exchange(c);
 }
+
+void fm_exchange_cut(fm_exchange *x)
+{
+    fm__conn_cut((fm__conn *)x);
+}

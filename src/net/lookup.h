@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The addresses of a host.  Numbers are known at once; a name is looked up by a thread,
+ * since the system's resolver may take seconds and an event loop must not wait.
+ *
+ *     create ──> is_pending ... ──> address, or why there is none
+ *                    ^                  │ it does not answer
+ *                    └──────────────────┘ fail: the next address; in time the name is looked up
+ * anew
+ *
+ * One thread calls; the thread that looks up belongs to the module. */
+#ifndef FM_NET_LOOKUP_H
+#define FM_NET_LOOKUP_H
+
+#include <sys/socket.h>
+
+#include "base/status.h"
+
+typedef struct fm_lookup fm_lookup;
+
+/* The host is copied.  FM_E_OOM, or no thread could be started; an unknown name is no error. */
+fm_status fm_lookup_create(fm_lookup **out, const char *host, int port);
+void      fm_lookup_destroy(fm_lookup *l); /* NULL is fine; waits for nobody */
+
+int fm_lookup_is_pending(fm_lookup *l); /* nothing is known yet */
+
+/* NULL: none is known, and `why` says so.  Valid until the next call. */
+const struct sockaddr *fm_lookup_address(fm_lookup *l, socklen_t *len, const char **why);
+
+/* The address was of no use: another one is next, if the host has several. */
+void fm_lookup_fail(fm_lookup *l);
+
+#endif
