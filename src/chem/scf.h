@@ -16,7 +16,7 @@
 
 typedef struct fm_scf fm_scf;
 
-/* One iteration, for whoever reports progress. */
+/* One iteration, as reported to on_step. */
 typedef struct {
     int         iteration;
     double      energy, change; /* hartree; change: since the iteration before */
@@ -71,13 +71,13 @@ struct fm_scf {
     double *D, *F;         /* [n_spin][n][n] */
     double *C[2], *eps[2]; /* [n][m], [m] of each set */
 
-    fm_scf_energy energy;
-    fm_scf_step   step;
-    fm_scf_times  times;
-    int           is_converged, n_grid_point;
-    int           all_know; /* a failure that every rank has seen: nobody waits for this one */
-    double        atoms_energy, guess_energy; /* guess_energy: of the starting density */
-    struct fm__scf_parts *parts;              /* private */
+    fm_scf_energy         energy;
+    fm_scf_step           step;
+    fm_scf_times          times;
+    int                   is_converged, n_grid_point;
+    int                   all_know; /* every rank has seen the failure: none waits for another */
+    double                atoms_energy;
+    struct fm__scf_parts *parts;                      /* private */
 };
 
 fm_status fm_scf_open(fm_scf **out, const fm_deck_task *task, const fm_scf_options *opt);
@@ -87,7 +87,6 @@ void      fm_scf_close(fm_scf *s); /* NULL is fine */
  * and densities are then those of the last iteration. */
 fm_status fm_scf_run(fm_scf *s);
 
-const char *fm_scf_name(const fm_scf *s);          /* "RHF", "ROHF", "UHF", "RKS", "UKS" */
-double     *fm_scf_total_density(const fm_scf *s); /* [n][n], freed with free(); NULL: no memory */
+const char *fm_scf_name(const fm_scf *s); /* "RHF", "ROHF", "UHF", "RKS", "UKS" */
 
 #endif

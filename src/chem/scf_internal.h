@@ -34,6 +34,7 @@ typedef struct fm__scf_parts {
     double       energy_old, gap; /* gap: least of HOMO and LUMO, without the level shift */
     double       best_gradient;
     int          n_since_best, n_descent; /* iterations; times that DIIS was given up */
+    int          n_more;                  /* iterations since what the deck asks for was met */
     fm__descent *descent;                 /* NULL while DIIS is at work */
 
     fm_vectors kept; /* what goes to the file */

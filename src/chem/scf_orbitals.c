@@ -194,9 +194,17 @@ static void back_to_diis(fm_scf *s)
     p->n_since_best  = 0;
 }
 
+/* The error of the energy goes as the square of the gradient: NWChem's default thresholds leave up
+ * to 1e-7 hartree in scf and 1e-6 in dft.  NWChem's scf ends with a Newton step, which takes its
+ * error away; DIIS goes on a little, in dft for up to MORE iterations. */
+enum { MORE = 3 };
+static const double good_scf_gradient = 3e-5, good_gradient = 1e-4, good_change = 1e-7;
+
 static int has_small_gradient(const fm_scf *s)
 {
-    return !s->is_dft && s->step.gradient < s->task->thresh && !is_atomic_start(s) &&
+    const int    is_last = s->step.iteration == s->task->max_iterations;
+    const double least   = is_last ? s->task->thresh : fmin(s->task->thresh, good_scf_gradient);
+    return !s->is_dft && s->step.gradient < least && !is_atomic_start(s) &&
            s->parts->tol <= s->parts->tol_final;
 }
 
@@ -251,11 +259,23 @@ fm_status fm__scf_density(fm_scf *s)
     return FM_OK;
 }
 
-int fm__scf_converged(fm_scf *s)
+/* What the deck asks for. */
+static int has_converged_as_asked(const fm_scf *s)
 {
     const fm_deck_task *t = s->task;
     if (!s->is_dft) return has_small_gradient(s);
     return !is_atomic_start(s) && s->parts->tol <= s->parts->tol_final &&
            fabs(s->step.change) < t->tol_energy && s->step.rms_density < t->tol_density &&
            s->step.gradient < t->tol_gradient;
+}
+
+static int is_good(const fm_scf *s)
+{
+    return !s->is_dft || (s->step.gradient < good_gradient && fabs(s->step.change) < good_change);
+}
+
+int fm__scf_converged(fm_scf *s)
+{
+    if (!has_converged_as_asked(s)) return 0;
+    return is_good(s) || s->step.iteration == s->task->max_iterations || s->parts->n_more++ == MORE;
 }

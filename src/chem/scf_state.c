@@ -145,12 +145,3 @@ fm_status fm__scf_core(fm_scf *s)
     s->times.one_electron = fm_now() - began;
     return fm__scf_open_builders(s);
 }
-
-double *fm_scf_total_density(const fm_scf *s)
-{
-    double *D = fm_dense_new(fm__nn(s));
-    if (!D) return NULL;
-    for (int i = 0; i < s->n_spin; i++)
-        fm_dense_axpy(D, 1, s->D + (size_t)i * fm__nn(s), fm__nn(s));
-    return D;
-}

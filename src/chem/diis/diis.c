@@ -47,8 +47,6 @@ void fm_diis_destroy(fm_diis *d)
 
 void fm_diis_clear(fm_diis *d) { d->n = 0; }
 
-int fm_diis_size(const fm_diis *d) { return d->n; }
-
 static void drop_oldest(fm_diis *d)
 {
     double *F = d->F[0], *R = d->R[0];

@@ -21,6 +21,4 @@ void      fm_diis_clear(fm_diis *d);   /* forgets what it has seen */
  * matrices are dropped where the equations become singular. */
 void fm_diis_mix(fm_diis *d, double *F, const double *R);
 
-int fm_diis_size(const fm_diis *d); /* matrices in the last combination */
-
 #endif

@@ -108,7 +108,7 @@ void fm_keep_fini(fm_keep *k)
 
 double *fm_keep_room(fm_keep *k, int bra, int class, size_t doubles)
 {
-    const size_t bytes = doubles * sizeof(double);
+    const size_t bytes = (doubles * sizeof(double) + 63) / 64 * 64; /* as aligned_alloc wants it */
     size_t       left  = atomic_load(&k->left);
     if (k->is_kept[k->list->of[bra] * k->list->n_class + class] < 2) return NULL;
     do {

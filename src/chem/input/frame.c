@@ -13,8 +13,11 @@ static const double equal_moments = 1e-4;
 
 static double weight(const fm_atom *a, int by_charge) { return by_charge ? a->charge : a->mass; }
 
-/* Move the centre of nuclear charge or mass to the origin. */
-static void center(fm_molecule *m, int by_charge)
+/* NWChem finds cubic groups only if the centre of mass was so close to the origin (bohr). */
+static const double cubic_centre = 0.005;
+
+/* Move the centre of nuclear charge or mass to the origin; how far it was away. */
+static double center(fm_molecule *m, int by_charge)
 {
     double total = 0, at[3] = {0};
     for (int i = 0; i < m->n_atom; i++) {
@@ -22,9 +25,10 @@ static void center(fm_molecule *m, int by_charge)
         total += w;
         for (int k = 0; k < 3; k++) at[k] += w * m->atom[i].xyz[k];
     }
-    if (!(total > 0)) return;
+    if (!(total > 0)) return 0;
     for (int i = 0; i < m->n_atom; i++)
         for (int k = 0; k < 3; k++) m->atom[i].xyz[k] -= at[k] / total;
+    return sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) / total;
 }
 
 static void inertia(const fm_molecule *m, double I[3][3])
@@ -62,7 +66,7 @@ static void axes_by_atom(const fm_molecule *m, double axes[3][3], int unique)
 }
 
 /* Turn to the principal axes, the one of highest order to z.  0: a spherical top, which
- * NWChem leaves in the axes of the input. */
+ * has none. */
 static int turn_to_axes(fm_molecule *m, double tol, int *z_order, int *z_is_proper)
 {
     double axes[3][3], moment[3];
@@ -105,9 +109,11 @@ void fm__to_frame(fm_molecule *m, const fm__frame_options *opt)
     int order, is_proper;
     strcpy(m->group, "C1");
     if (opt->autosym) {
-        center(m, 0);
+        const double moved = center(m, 0);
         if (turn_to_axes(m, opt->tolerance, &order, &is_proper))
             fm__find_group(m, order, is_proper, opt->tolerance);
+        else if (moved < cubic_centre)
+            fm__find_cubic_group(m, opt->tolerance);
     }
     if (opt->group[0]) {
         strcpy(m->group, opt->group);

@@ -19,7 +19,7 @@ fm_status fm__read_mix(fm__words *w, fm_xc_mix *mix)
         t->part   = fm__take(w, "local")      ? FM_XC_LOCAL
                     : fm__take(w, "nonlocal") ? FM_XC_NONLOCAL
                                               : FM_XC_WHOLE;
-        t->factor = 1;
+        t->factor = fm_xc_usual_factor(t->name);
         (void)fm__take_real(w, &t->factor);
     }
     double exact;

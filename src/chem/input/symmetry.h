@@ -33,6 +33,10 @@ int fm__axis_order(const fm_molecule *m, int k, double tol, int *is_proper);
  * y; the molecule is turned about z into NWChem's setting.  Writes m->group. */
 void fm__find_group(fm_molecule *m, int order, int is_proper, double tol);
 
+/* Find the cubic group of a spherical top and turn the molecule to its two-fold axes, so
+ * that its three-fold ones are the diagonals; C1 and the axes of the input if there is none. */
+void fm__find_cubic_group(fm_molecule *m, double tol);
+
 /* A group's name as NWChem writes it (C2v, D3h, Td ...) from any case; 0: unknown. */
 int fm__group_name(const char *word, char name[8]);
 /* Add the atoms that the operations of m->group make of those that are there. */

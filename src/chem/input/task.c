@@ -70,7 +70,8 @@ static fm_status take_scf(const fm__state *s, fm_deck_task *t)
     return set_spins(&s->words, t, c->n_open);
 }
 
-static fm_status take_dft(const fm__state *s, fm_deck_task *t)
+/* NWChem's dft leaves its kind of orbitals to scf tasks that do not name theirs. */
+static fm_status take_dft(fm__state *s, fm_deck_task *t)
 {
     const fm__dft *d = &s->dft;
     take_method(t, &d->method);
@@ -80,12 +81,13 @@ static fm_status take_dft(const fm__state *s, fm_deck_task *t)
     t->tol2e          = pow(10, -d->acc_coul);
     t->max_iterations = d->max_iterations;
     t->level_shift    = d->level_shift;
-    t->spin = d->multiplicity > 1 || d->is_odft ? FM_SPIN_UNRESTRICTED : FM_SPIN_RESTRICTED;
-    t->xc   = (fm_xc_options){.mix          = d->mix,
-                              .level        = d->level,
-                              .tol_rho      = d->tol_rho,
-                              .tol_ao       = fmax(d->acc_ao, nearbyint(-log(d->tol_energy))),
-                              .is_polarised = t->spin == FM_SPIN_UNRESTRICTED};
+    t->spin       = d->multiplicity > 1 || d->is_odft ? FM_SPIN_UNRESTRICTED : FM_SPIN_RESTRICTED;
+    s->scf.is_uhf = t->spin == FM_SPIN_UNRESTRICTED;
+    t->xc         = (fm_xc_options){.mix          = d->mix,
+                                    .level        = d->level,
+                                    .tol_rho      = d->tol_rho,
+                                    .tol_ao       = fmax(d->acc_ao, nearbyint(-log(d->tol_energy))),
+                                    .is_polarised = t->spin == FM_SPIN_UNRESTRICTED};
     return set_spins(&s->words, t, d->multiplicity - 1);
 }
 

@@ -7,19 +7,18 @@
 #include "base/cpu.h"
 #include "chem/input/deck_print.h"
 
-static int shows(const fm_scf *s, unsigned part)
-{
-    return !(s->task->quiet & part);
-}
+static int shows(const fm_scf *s, unsigned part) { return !(s->task->quiet & part); }
 
 /* 1.0E-07 as Fortran writes it: 1.00D-07. */
-static const char *fortran(char out[16], double x)
+static const char *fortran_digits(char out[16], double x, int digits)
 {
-    snprintf(out, 16, "%.2E", x);
+    snprintf(out, 16, "%.*E", digits, x);
     char *e = strchr(out, 'E');
     if (e) *e = 'D';
     return out;
 }
+
+static const char *fortran(char out[16], double x) { return fortran_digits(out, x, 2); }
 
 static void underlined(FILE *to, int indent, const char *title)
 {
@@ -217,6 +216,31 @@ static void eigenvalues(FILE *to, const fm_scf *s)
     }
 }
 
+/* Electrons in an orbital of set i. */
+static int occupation(const fm_scf *s, int i, int orbital)
+{
+    if (s->n_set == 2) return orbital < s->n_occ[i];
+    return (orbital < s->n_occ[0]) + (orbital < s->n_occ[1]);
+}
+
+/* A line an orbital, as scripts read it; NWChem's RHF calls itself ROHF here. */
+static void vectors(FILE *to, const fm_scf *s)
+{
+    static const char *const spin[] = {"", " Alpha", " Beta"};
+    const char *const        name   = s->is_dft ? "DFT" : s->n_set == 2 ? "UHF" : "ROHF";
+    char                     title[64], occ[16], e[16];
+    for (int i = 0; i < s->n_set; i++) {
+        const int n_occ = s->n_occ[i], n = n_occ + 10 < s->m ? n_occ + 10 : s->m;
+        snprintf(title, sizeof title, "%s Final%s Molecular Orbital Analysis", name,
+                 spin[s->n_set == 1 ? 0 : i + 1]);
+        underlined(to, 23, title);
+        for (int k = 0; k < n; k++)
+            fprintf(to, " Vector %4d  Occ=%s  E=%13s\n", k + 1,
+                    fortran_digits(occ, occupation(s, i, k), 6),
+                    fortran_digits(e, s->eps[i][k], 6));
+    }
+}
+
 static void mulliken(FILE *to, const fm_scf *s, const fm_props *p)
 {
     const fm_molecule *m = s->task->molecule;
@@ -258,7 +282,10 @@ void fm_report_result(FILE *to, const fm_scf *s, const fm_props *p)
                 " not final !!\n",
                 s->step.iteration);
     (s->is_dft ? dft_energies : scf_energies)(to, s, p);
-    if (shows(s, FM_PRINT_VECTORS)) eigenvalues(to, s);
+    if (shows(s, FM_PRINT_VECTORS)) {
+        eigenvalues(to, s);
+        vectors(to, s);
+    }
     if (shows(s, FM_PRINT_MULLIKEN)) mulliken(to, s, p);
     if (shows(s, FM_PRINT_MULTIPOLE)) dipole(to, p);
     fflush(to);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The printout of a calculation, with NWChem's labels on the lines that scripts
  * look for ("Total SCF energy =", "Total DFT energy =", "Nuclear repulsion energy =",
- * iteration tables, "Total times  cpu:").  Rank 0 prints. */
+ * iteration tables, "Vector   5  Occ=", "Task  times  cpu:", "Total times  cpu:").
+ * Rank 0 prints. */
 #ifndef FM_CHEM_REPORT_REPORT_H
 #define FM_CHEM_REPORT_REPORT_H
 
@@ -20,6 +21,7 @@ void fm_report_task(FILE *to, const fm_scf *s);  /* geometry, basis, method, gri
 void fm_report_guess(FILE *to, const fm_scf *s); /* and the head of the iterations */
 void fm_report_step(FILE *to, const fm_scf *s, const fm_scf_step *step);
 void fm_report_result(FILE *to, const fm_scf *s, const fm_props *p);
+void fm_report_task_times(FILE *to, double cpu_s, double wall_s);
 
 /* One row a rank; `host` gives its name. */
 void fm_report_times(FILE *to, const fm_scf_times *of_rank, int n_rank, fm_world *w);

@@ -55,6 +55,11 @@ void fm_report_times(FILE *to, const fm_scf_times *of_rank, int n_rank, fm_world
             100 * fm_report_imbalance(of_rank, n_rank));
 }
 
+void fm_report_task_times(FILE *to, double cpu_s, double wall_s)
+{
+    fprintf(to, "\n Task  times  cpu: %10.1fs     wall: %10.1fs\n", cpu_s, wall_s);
+}
+
 void fm_report_end(FILE *to, double cpu_s, double wall_s, double peak_bytes)
 {
     fprintf(to, "\n Peak memory of a rank: %.0f MB\n", peak_bytes / 1e6);

@@ -4,8 +4,8 @@
  *     "fathom vectors" | version | sizes, fingerprint, energy | eps, C per set | checksum
  *
  * Numbers are little-endian doubles.  A file is written beside its name and
- * renamed, so that whoever reads it, at any moment, finds a whole one: a process
- * that is killed loses the iteration it was in.
+ * renamed, so that a reader finds a whole one at any moment: a process that is
+ * killed loses the iteration it was in.
  *
  * Ownership: fm_vectors owns its numbers; fm_vectors_fini accepts a zeroed one. */
 #ifndef FM_CHEM_VECTORS_VECTORS_H

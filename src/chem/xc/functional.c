@@ -19,6 +19,7 @@ typedef struct {
     int    n;
     double exact;
     int    has_local_correlation, has_foreign_local;
+    int    has_slater, has_optx;
     double gradient_only[2]; /* factors of perdew86; of perdew91 and cpbe96 */
 } recipe;
 
@@ -48,6 +49,15 @@ static void note_local(recipe *r, int whole)
     r->has_foreign_local |= whole != XC_LDA_C_PW_MOD;
 }
 
+/* Handy and Cohen, Mol. Phys. 99, 403 (2001). */
+static const double optx_local = 1.05151, optx_gradient = 1.43169;
+
+double fm_xc_usual_factor(const char *name)
+{
+    const fm__name *n = fm__functional_name(name);
+    return n && n->kind == FM_NAME_OPTX ? optx_gradient : 1;
+}
+
 static fm_status add_name(recipe *r, const fm__name *name, const fm_xc_term *t)
 {
     switch (name->kind) {
@@ -57,6 +67,7 @@ static fm_status add_name(recipe *r, const fm__name *name, const fm_xc_term *t)
             return fm_fail(FM_E_ARG, "xc: %s is a local functional, nonlocal does not go with it",
                            t->name);
         note_local(r, name->whole);
+        r->has_slater |= name->whole == XC_LDA_X && t->factor != 0;
         break;
     case FM_NAME_EXCHANGE:
         if (t->part == FM_XC_LOCAL)
@@ -73,6 +84,11 @@ static fm_status add_name(recipe *r, const fm__name *name, const fm_xc_term *t)
         r->gradient_only[name->local != XC_LDA_C_PZ] = t->factor;
         break;
     case FM_NAME_TOTAL: note_local(r, name->whole); break;
+    case FM_NAME_OPTX:
+        r->has_optx = 1;
+        add(r, name->whole, t->factor / optx_gradient);
+        add(r, name->local, -optx_local * t->factor / optx_gradient);
+        return FM_OK;
     }
     add(r, name->whole, t->factor);
     return FM_OK;
@@ -128,6 +144,7 @@ static fm_status resolve(recipe *r, const fm_xc_mix *mix)
     if (mix->n_term < 0 || mix->n_term > FM_XC_TERM_MAX)
         return fm_fail(FM_E_ARG, "xc: at most %d terms", FM_XC_TERM_MAX);
     for (int i = 0; i < mix->n_term; i++) FM_TRY(add_term(r, &mix->term[i]));
+    if (r->has_optx && !r->has_slater) add(r, XC_LDA_X, optx_local);
     return join_local_correlation(r);
 }
 
@@ -167,8 +184,6 @@ void fm_functional_close(fm_functional *f)
     for (int i = 0; i < f->n_part; i++) xc_func_end(&f->part[i]);
     free(f);
 }
-
-double fm_functional_exact(const fm_functional *f) { return f->exact; }
 
 int fm_functional_has_gradient(const fm_functional *f) { return f->has_gradient; }
 

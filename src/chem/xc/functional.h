@@ -28,7 +28,6 @@ typedef struct {
 fm_status fm_functional_open(fm_functional **out, const fm_xc_mix *mix, int is_polarised);
 void      fm_functional_close(fm_functional *f); /* NULL is fine */
 
-double fm_functional_exact(const fm_functional *f); /* share of exact exchange */
 int    fm_functional_has_gradient(const fm_functional *f);
 int    fm_functional_is_empty(const fm_functional *f); /* nothing but exact exchange */
 

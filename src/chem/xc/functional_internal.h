@@ -11,7 +11,9 @@ typedef enum {
     FM_NAME_EXCHANGE,    /* `nonlocal` leaves out Slater's exchange, which is in it */
     FM_NAME_CORRELATION, /* only its gradient part is added; a local part joins by default */
     FM_NAME_TOTAL,       /* cannot be split: local and nonlocal are ignored */
-    FM_NAME_EXACT        /* exact exchange */
+    FM_NAME_EXACT,       /* exact exchange */
+    FM_NAME_OPTX         /* its factor is that of the gradient part, 1.43169 as published; the
+                          * local part is the mixture's slater, or 1.05151 of it if there is none */
 } fm__name_kind;
 
 typedef struct {

@@ -51,6 +51,23 @@ static double gradient_part(double e, double phi3, double t2)
     return phi3 * beta * beta / (2 * alpha) * log1p(ratio * t2 * (1 + x) / (1 + x + x * x));
 }
 
+/* nu C_xc(rs) without its constant part, Rasolt and Geldart, Phys. Rev. B 34, 1325 (1986);
+ * `cubic` is the last coefficient below the line. */
+static double gradient_coefficient(double rs, double cubic)
+{
+    const double above = 2.568 + rs * (23.266 + rs * 0.007389);
+    const double below = 1 + rs * (8.723 + rs * (0.472 + rs * cubic));
+    return 16 / PI * cbrt(3 * PI * PI) * 1e-3 * above / below;
+}
+
+/* H1, eq. 15: libxc leaves the cubic term out of C_xc. */
+static double short_range_difference(double rs, double phi, double phi3, double ks2_over_kf2,
+                                     double t2)
+{
+    return (gradient_coefficient(rs, 0.07389) - gradient_coefficient(rs, 0)) * phi3 * t2 *
+           exp(-100 * phi3 * phi * ks2_over_kf2 * t2);
+}
+
 /* Difference of the energies per volume. */
 static double difference(double up, double down, double sigma)
 {
@@ -59,10 +76,11 @@ static double difference(double up, double down, double sigma)
     zeta              = zeta > 1 ? 1 : zeta < -1 ? -1 : zeta;
     const double rs   = cbrt(3 / (4 * PI * rho));
     const double phi  = 0.5 * (pow(1 + zeta, 2.0 / 3) + pow(1 - zeta, 2.0 / 3));
-    const double ks2  = 4 / PI * cbrt(3 * PI * PI * rho);
+    const double kf = cbrt(3 * PI * PI * rho), ks2 = 4 / PI * kf;
     const double t2 = sigma / (4 * phi * phi * ks2 * rho * rho), phi3 = phi * phi * phi;
     return rho * (gradient_part(gas_energy(&precise, rs, zeta), phi3, t2) -
-                  gradient_part(gas_energy(&rounded, rs, zeta), phi3, t2));
+                  gradient_part(gas_energy(&rounded, rs, zeta), phi3, t2) +
+                  short_range_difference(rs, phi, phi3, ks2 / (kf * kf), t2));
 }
 
 /* The term is a millionth of the functional: differences of it are derivatives enough. */

@@ -53,6 +53,9 @@ fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const
                      fm_comm *comm);
 void      fm_xc_close(fm_xc *x); /* NULL is fine */
 
+/* The factor of a name that a deck writes without one. */
+double fm_xc_usual_factor(const char *name);
+
 /* Whether `mix` is understood, without a molecule: decks are checked before any
  * computing.  *exact is the share of exact exchange in it. */
 fm_status fm_xc_check(const fm_xc_mix *mix, double *exact);

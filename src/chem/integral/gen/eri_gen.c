@@ -21,7 +21,7 @@
 #include "chem/integral/harmonic.h"
 #include "chem/integral/hermite.h"
 
-enum { MAX_HERMITE = 165, MAX_PRODUCT = 225 };
+enum { MAX_HERMITE = 165 };
 
 typedef struct {
     int    la, lb, is_pure;
