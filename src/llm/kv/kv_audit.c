@@ -94,6 +94,28 @@ static void check_counts(const fm_kv *kv, const sighting *seen, int32_t n_node)
     FM_BUG_UNLESS(kv->n_free + n_owned + n_node == kv->opt.n_page);
 }
 
+/* Pages to be saved are pages of the tree, each in the list once; its identity follows from its
+ * parent's and its tokens. */
+static void check_below(const fm_kv *kv, const sighting *seen)
+{
+    const int32_t root = fm__kv_root(kv);
+    int32_t       n    = 0;
+    if (!kv->below) return;
+    for (int32_t i = kv->below[root].next; i != root; i = kv->below[i].next) {
+        FM_BUG_UNLESS(n++ < kv->n_wanted && kv->below[i].is_wanted && !kv->below[i].is_saved);
+        FM_BUG_UNLESS(!seen[i].is_free && !seen[i].is_owned);
+        FM_BUG_UNLESS(kv->below[kv->below[i].next].prev == i);
+    }
+    FM_BUG_UNLESS(n == kv->n_wanted);
+    for (int32_t i = 0; i < root; i++) {
+        if (seen[i].is_free || seen[i].is_owned) continue;
+        const int32_t     *token = kv->key + (size_t)i * (size_t)kv->opt.page_size;
+        const fm_page_hash key =
+            fm_page_hash_next(kv->below[kv->node[i].parent].key, token, kv->opt.page_size);
+        FM_BUG_UNLESS(fm_hash_equal(key, kv->below[i].key));
+    }
+}
+
 void fm_kv_audit(const fm_kv *kv)
 {
     sighting *seen = calloc((size_t)kv->opt.n_page + 1, sizeof *seen);
@@ -103,5 +125,6 @@ void fm_kv_audit(const fm_kv *kv)
     FM_BUG_UNLESS(see_leases(kv, seen) + kv->n_free_slot == kv->opt.max_lease);
     see_idle(kv, seen);
     check_counts(kv, seen, kv->opt.share ? check_tree(kv, seen) : 0);
+    check_below(kv, seen);
     free(seen);
 }

@@ -20,6 +20,8 @@ static fm_status check_options(const fm_kv_options *o)
     if (o->max_lease < 1)
         return fm_fail(FM_E_ARG, "KV cache: room for %d sequences; at least 1 is needed",
                        o->max_lease);
+    if (o->has_tiers && !o->share)
+        return fm_fail(FM_E_ARG, "KV cache: tiers below it keep shared prefixes, and none are shared");
     if (o->max_context < 1)
         return fm_fail(FM_E_ARG, "KV cache: context of %d tokens; at least 1 is needed",
                        o->max_context);
@@ -54,6 +56,7 @@ static void carve(fm_kv *kv, fm_slab *s)
         kv->key    = fm_slab_take(s, n_page * (size_t)kv->opt.page_size * sizeof *kv->key);
         kv->bucket = fm_slab_take(s, (size_t)kv->n_bucket * sizeof *kv->bucket);
     }
+    if (kv->opt.has_tiers) kv->below = fm_slab_take(s, (n_page + 1) * sizeof *kv->below);
     kv->open      = fm_slab_take(s, n_lease * sizeof *kv->open);
     kv->free_slot = fm_slab_take(s, n_lease * sizeof *kv->free_slot);
     kv->page_room = fm_slab_take(s, n_lease * (size_t)kv->lease_pages * sizeof *kv->page_room);
@@ -79,9 +82,10 @@ size_t fm_kv_bytes(const fm_kv_options *opt)
 }
 
 /* The node, its tokens, a place on the free list and at most two buckets. */
-size_t fm_kv_book_bytes(int page_size)
+size_t fm_kv_book_bytes(int page_size, int has_tiers)
 {
-    return sizeof(fm__kv_node) + ((size_t)page_size + 3) * sizeof(int32_t);
+    return sizeof(fm__kv_node) + ((size_t)page_size + 3) * sizeof(int32_t) +
+           (has_tiers ? sizeof(fm__kv_below) : 0);
 }
 
 fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt)
@@ -105,6 +109,7 @@ fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt)
     kv->node[root] = (fm__kv_node){.parent = FM__KV_NONE, .older = root, .younger = root};
     if (opt->share)
         for (int32_t i = 0; i < kv->n_bucket; i++) kv->bucket[i] = FM__KV_NONE;
+    fm__kv_below_init(kv);
 
     *out = kv;
     return FM_OK;
@@ -147,6 +152,7 @@ fm_status fm_kv_begin(fm_kv *kv, fm_kv_lease *lease, const int32_t *tokens, int3
         node = descend(kv, node, tokens, lease->n_page);
         if (node == FM__KV_NONE) break;
         fm__kv_lock(kv, node);
+        fm__kv_below_used(kv, node);
         lease->page[lease->n_page++] = node;
     }
     lease->n_shared = lease->n_page;
@@ -160,6 +166,7 @@ static int32_t take_page(fm_kv *kv)
 {
     if (kv->n_free) return kv->free_page[--kv->n_free];
     kv->stats.evicted_pages++;
+    fm__kv_below_evict(kv, kv->node[fm__kv_root(kv)].younger, 1);
     return fm__kv_evict(kv);
 }
 
@@ -256,10 +263,25 @@ int32_t fm_kv_evictable_pages(const fm_kv *kv)
 
 void fm_kv_flush(fm_kv *kv)
 {
-    while (kv->n_idle) kv->free_page[kv->n_free++] = fm__kv_evict(kv);
+    while (kv->n_idle) {
+        fm__kv_below_evict(kv, kv->node[fm__kv_root(kv)].younger, 0);
+        kv->free_page[kv->n_free++] = fm__kv_evict(kv);
+    }
+}
+
+void fm_kv_listen(fm_kv *kv, const fm_kv_listener *l)
+{
+    kv->listener = *l;
 }
 
 fm_kv_stats fm_kv_get_stats(const fm_kv *kv)
 {
     return kv->stats;
+}
+
+void fm_kv_add_stats(fm_kv_stats *sum, const fm_kv_stats *s)
+{
+    sum->hit_tokens += s->hit_tokens;
+    sum->asked_tokens += s->asked_tokens;
+    sum->evicted_pages += s->evicted_pages;
 }

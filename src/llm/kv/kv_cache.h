@@ -31,6 +31,7 @@ typedef struct {
     int max_lease;   /* leases open at once */
     int max_context; /* tokens of one lease */
     int share;       /* 0: no radix tree, every lease computes everything */
+    int has_tiers; /* pages have identities and can be saved elsewhere (kv_tiers.h) */
 } fm_kv_options;
 
 /* Filled in by fm_kv_begin; stays at its address until fm_kv_end. */
@@ -39,14 +40,14 @@ typedef struct {
     int32_t  n_page;
     int32_t  n_cached; /* leading tokens whose KV was already there at begin */
     int32_t  n_shared; /* leading pages that belong to the tree (locked, read-only) */
-    int32_t  slot;     /* private */
+    int32_t  slot;     /* its number among the open ones, 0 .. max_lease - 1 */
 } fm_kv_lease;
 
 /* FM_E_ARG: an option is out of range.  FM_E_OOM: fm_kv_bytes() cannot be had. */
 fm_status fm_kv_create(fm_kv **out, const fm_kv_options *opt);
 void      fm_kv_destroy(fm_kv *kv); /* NULL is fine; all leases must have ended */
 size_t    fm_kv_bytes(const fm_kv_options *opt); /* of these books; 0 for wrong options */
-size_t    fm_kv_book_bytes(int page_size);       /* at most, per page; leases not counted */
+size_t    fm_kv_book_bytes(int page_size, int has_tiers); /* at most, per page; leases not counted */
 
 const fm_kv_options *fm_kv_get_options(const fm_kv *kv);
 
@@ -71,21 +72,30 @@ void fm_kv_end(fm_kv *kv, fm_kv_lease *lease);
 int32_t fm_kv_match(const fm_kv *kv, const int32_t *tokens, int32_t n);
 
 /* Tokens fm_kv_begin would find cached.  *n_idle: how many of their pages
- * nobody holds now; begin would take these out of the evictable ones. */
+ * no lease holds now; begin would take these out of the evictable ones. */
 int32_t fm_kv_probe(const fm_kv *kv, const int32_t *tokens, int32_t n, int32_t *n_idle);
 
-/* Pages nobody else holds: what ending the lease would make free or evictable. */
+/* Pages that no other lease holds: what ending the lease would make free or evictable. */
 int32_t fm_kv_sole_pages(const fm_kv *kv, const fm_kv_lease *lease);
 
 int32_t fm_kv_free_pages(const fm_kv *kv);      /* in no lease and no tree */
-int32_t fm_kv_evictable_pages(const fm_kv *kv); /* in the tree, locked by nobody */
+int32_t fm_kv_evictable_pages(const fm_kv *kv); /* in the tree, held by no lease */
 void    fm_kv_flush(fm_kv *kv);                 /* forget everything that is not locked */
+
+/* Callbacks for pages that enter and leave the tree, made inside the calls that do it. */
+typedef struct {
+    void (*inserted)(void *ctx, int32_t page, int32_t parent, const int32_t *tokens); /* -1: root */
+    void (*evicted)(void *ctx, int32_t page);
+    void *ctx;
+} fm_kv_listener;
+void fm_kv_listen(fm_kv *kv, const fm_kv_listener *l); /* before the first lease */
 
 typedef struct {
     int64_t hit_tokens, asked_tokens; /* over all begins */
     int64_t evicted_pages;
 } fm_kv_stats;
 fm_kv_stats fm_kv_get_stats(const fm_kv *kv);
+void        fm_kv_add_stats(fm_kv_stats *sum, const fm_kv_stats *s);
 
 /* Every page is in exactly one place and every count agrees; aborts
  * otherwise.  Slow: for tests. */

@@ -18,6 +18,7 @@
 #define FM_LLM_KV_KV_INTERNAL_H
 
 #include "llm/kv/kv_cache.h"
+#include "llm/kv/kv_tiers.h"
 
 enum { FM__KV_NONE = -1 };
 
@@ -29,6 +30,15 @@ typedef struct {
     int32_t  chain;          /* next node of the same bucket */
     uint32_t hash;
 } fm__kv_node;
+
+/* What lower tiers need to know of a node. */
+typedef struct {
+    fm_page_hash key;
+    int32_t      depth;      /* pages above it */
+    int32_t      prev, next; /* list of pages to be saved; a ring through the root */
+    int8_t       is_saved;   /* or need not be: it came from there */
+    int8_t       is_wanted;  /* it is in the list */
+} fm__kv_below;
 
 struct fm_kv {
     fm_kv_options opt;
@@ -48,6 +58,14 @@ struct fm_kv {
     int32_t      *free_slot; /* [opt.max_lease] a stack */
     int32_t       n_free_slot;
 
+    fm_kv_listener listener;
+
+    fm__kv_below *below; /* [opt.n_page + 1] the root's last; NULL: there are no tiers */
+    fm_kv_saving  saving;
+    fm_kv_evicts  evicts;
+    void         *evicts_ctx;
+    int32_t       n_wanted;
+
     fm_kv_stats stats;
 };
 
@@ -65,5 +83,11 @@ void fm__kv_insert(fm_kv *kv, int32_t page, int32_t parent, const int32_t *token
 void    fm__kv_lock(fm_kv *kv, int32_t node);
 void    fm__kv_unlock(fm_kv *kv, int32_t node); /* children before parents */
 int32_t fm__kv_evict(fm_kv *kv);                /* the oldest idle node's page */
+
+/* kv_tiers.c; nothing without tiers */
+void fm__kv_below_init(fm_kv *kv);
+void fm__kv_below_insert(fm_kv *kv, int32_t page, int32_t parent, const int32_t *tokens);
+void fm__kv_below_used(fm_kv *kv, int32_t node);  /* a later sequence reads it, too */
+void fm__kv_below_evict(fm_kv *kv, int32_t node, int tells); /* it leaves the tree */
 
 #endif

@@ -48,7 +48,11 @@ void fm__kv_insert(fm_kv *kv, int32_t page, int32_t parent, const int32_t *token
     };
     *head = page;
     kv->node[parent].n_child++;
+    fm__kv_below_insert(kv, page, parent, tokens);
     memcpy(key_of(kv, page), tokens, (size_t)kv->opt.page_size * sizeof *tokens);
+    if (kv->listener.inserted)
+        kv->listener.inserted(kv->listener.ctx, page, parent == fm__kv_root(kv) ? FM__KV_NONE : parent,
+                              tokens);
 }
 
 /* The root closes the ring: its younger side is the oldest idle node. */
@@ -99,5 +103,6 @@ int32_t fm__kv_evict(fm_kv *kv)
     idle_remove(kv, oldest);
     unchain(kv, oldest);
     kv->node[kv->node[oldest].parent].n_child--;
+    if (kv->listener.evicted) kv->listener.evicted(kv->listener.ctx, oldest);
     return oldest;
 }

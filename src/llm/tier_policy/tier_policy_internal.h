@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State of a partition's tiers: loads in flight, slots, moves to be made. */
+#ifndef FM_LLM_TIER_POLICY_TIER_POLICY_INTERNAL_H
+#define FM_LLM_TIER_POLICY_TIER_POLICY_INTERNAL_H
+
+#include "llm/tier_policy/host_books.h"
+#include "llm/tier_policy/tier_policy.h"
+
+enum {
+    FM__LOADS      = FM_TIER_POLICY_LOADS,
+    FM__LOOK_AHEAD = 32,  /* waiting requests that are looked up */
+    FM__KEPT       = 512, /* pages in host memory that wait to become files */
+    FM__STEPS_REST = 2,   /* after which copies of a step are sure to be made */
+};
+
+/* Where a page on its way is. */
+typedef struct {
+    int          slot, is_host; /* of the host tier's slots, or of those for reading */
+    fm_page_hash key;
+    uint32_t     step; /* in which it was asked for */
+} fm__window;
+
+/* Pages [from, to) of a prompt on their way: brought in up to next_in, asked for up to next_read.
+ */
+typedef struct {
+    fm_request  *r; /* NULL: no request waits for it any more */
+    uint64_t     arrival;
+    int32_t      from, to, next_in, next_read;
+    fm_page_hash at; /* identity of page next_read - 1 */
+    int          is_used, is_seen, is_from_files;
+    int          is_cut; /* the pool had no room for more of it */
+    double       began;
+    fm__window  *window; /* [n_window] page p is in p % n_window */
+
+    fm_kv_lease    lease; /* pages whose bytes are being copied */
+    const int32_t *token; /* the request's */
+    int            is_held, is_saved;
+} fm__load;
+
+/* A page in host memory that is to become a file. */
+typedef struct {
+    int32_t      slot, depth;
+    fm_page_hash key;
+    int32_t      token[FM_PAGE_HASH_TOKENS];
+    uint32_t     step;
+} fm__kept;
+
+struct fm_tier_policy {
+    fm_tier_policy_options opt;
+    int                    page_size, n_window;
+    double                 now;
+    uint32_t               step; /* counts prepares */
+    fm_moves               moves;
+    fm__load               load[FM__LOADS];
+    int                   *free_slot; /* [n_slot] a stack */
+    int                    n_free_slot;
+    struct {
+        int      slot;
+        uint32_t step;
+    } * resting; /* [n_slot] a ring: slots that may still be copied from */
+    int                  first_resting, n_resting;
+    int32_t             *page;             /* [n_window] of the pool, for what comes in */
+    int                  most_in_now;      /* pages that may still come in before this step */
+    int                  n_writing, n_out; /* WRITE and KEEP moves, and OUT moves, in the list */
+    fm_host_books        host;
+    fm__kept            *kept; /* [FM__KEPT] a ring */
+    int                  first_kept, n_kept;
+    fm_tier_policy_stats stats;
+};
+
+static inline int fm__tier_policy_has_files(const fm_tier_policy *s)
+{
+    return s->opt.store && fm_store_is_on(s->opt.store);
+}
+
+fm_page_move *fm__tier_policy_move(fm_tier_policy *s,
+                                   fm_move_kind    kind);           /* NULL: the list is full */
+void          fm__tier_policy_rest(fm_tier_policy *s, int slot); /* it is free again, soon */
+
+/* loads.c */
+void fm__loads_advance(fm_tier_policy *s);
+void fm__loads_start(fm_tier_policy *s);
+
+#endif
