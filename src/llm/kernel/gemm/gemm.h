@@ -53,7 +53,20 @@ static inline int fm_panel_scales(int k) /* floats per FP8 panel */
 typedef void fm_gemm_fn(float *restrict c, const void *const *restrict x, const void *restrict w,
                         const float *restrict scale, int m, int k);
 
-/* The same, telling of rows [from, from + n) of c as soon as they are final: in ascending order,
+/* FP8 weights and FP8 activations (W8A8): rows of x hold E4M3 values as bf16 (kernel/rows:
+ * fm_row_quantise), x_scale[i] a factor for each 128 k of row i.  Slice by slice of 128 k,
+ *     c[i, j] += (x_scale[i][slice] * scale[slice][half of j]) * sum of the slice,
+ * the inner product exact, its sum as the instruction set rounds. */
+typedef void fm_gemm_scaled_fn(float *restrict c, const void *const *restrict x,
+                               const float *const *restrict x_scale, const void *restrict w,
+                               const float *restrict scale, int m, int k);
+
+/* An FP8 panel as the BF16 panel of its scaled values, each rounded to the nearest: what a loader
+ * that makes them BF16 would have packed.  The two factors of a slice of 128 k are the same. */
+typedef void fm_widen_fn(void *restrict bf16, const void *restrict w, const float *restrict scale,
+                         int k);
+
+/* The first product, telling of rows [from, from + n) of c as soon as they are final: in ascending order,
  * every row once.  What is done with them then overlaps with the products of others. */
 typedef void fm_rows_done(void *ctx, int from, int n);
 typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x,
@@ -63,6 +76,8 @@ typedef struct {
     fm_isa              isa; /* the least the CPU must have */
     fm_gemm_fn         *bf16, *fp8, *int4, *f32;
     fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are final together */
+    fm_gemm_scaled_fn  *fp8_scaled;
+    fm_widen_fn        *widen; /* NULL: reading BF16 panels takes less time */
 } fm_gemm;
 
 const fm_gemm *fm_gemm_all(size_t *count); /* best first; ends with ref */
@@ -78,12 +93,16 @@ static inline int fm_gemm_tells(const fm_gemm *g, fm_dtype w)
     return w == FM_BF16 && g->telling_bf16;
 }
 
-/* Any of them; `done` hears of all rows, of some while others are under way if that can be. */
+/* Any of them; `done` hears of all rows, of some while others are under way if that can be.
+ * x_scale: of quantised rows; NULL: they are not. */
 static inline void fm_gemm_told(const fm_gemm *g, fm_dtype type, float *c, const void *const *x,
-                                const void *w, const float *scale, int m, int k, fm_rows_done *done,
-                                void *ctx)
+                                const float *const *x_scale, const void *w, const float *scale,
+                                int m, int k, fm_rows_done *done, void *ctx)
 {
-    if (fm_gemm_tells(g, type)) {
+    if (x_scale) {
+        g->fp8_scaled(c, x, x_scale, w, scale, m, k);
+        done(ctx, 0, m);
+    } else if (fm_gemm_tells(g, type)) {
         g->telling_bf16(c, x, w, m, k, done, ctx);
     } else {
         fm_gemm_for(g, type)(c, x, w, scale, m, k);

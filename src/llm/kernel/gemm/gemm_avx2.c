@@ -28,6 +28,7 @@ typedef struct {
     const char  *w;
     const char  *soon; /* what to prefetch meanwhile, `step` bytes for each k */
     int          step, k;
+    float        x_scale[ROWS]; /* of fp8: the factor of each row */
 } operands;
 
 /* What widening takes. */
@@ -153,7 +154,8 @@ INLINE void run_scaled(float *c, const operands *o, const float *scale, shape s)
 #pragma GCC unroll 4
         for (int v = 0; v < s.wide; v++) {
             float       *to     = c + i * FM_PANEL + (s.v0 + v) * 8;
-            const __m256 factor = _mm256_set1_ps(scale[(s.v0 + v) / 2] * sum_of_fp8);
+            const float  by     = o->x_scale[i] * scale[(s.v0 + v) / 2];
+            const __m256 factor = _mm256_set1_ps(by * sum_of_fp8);
             _mm256_storeu_ps(to, _mm256_fmadd_ps(factor, sum[i][v], _mm256_loadu_ps(to)));
         }
 }
@@ -239,8 +241,8 @@ static void fetch_rows(const void *const *x, int n, int from, int k)
 }
 
 /* All rows with a slice of w, k from `from` on. */
-INLINE void run_slice(tile_fn *run, float *c, const void *const *x, const operands *slice,
-                      const float *scale, int from, int m)
+INLINE void run_slice(tile_fn *run, float *c, const void *const *x, const float *const *x_scale,
+                      const operands *slice, const float *scale, int from, int m)
 {
     _Alignas(32) float wide[ROWS][SLICE];
     operands           o = *slice;
@@ -248,7 +250,8 @@ INLINE void run_slice(tile_fn *run, float *c, const void *const *x, const operan
         rows = rows_of_tile(m - i);
         for (int r = 0; r < rows; r++) {
             widen_x(wide[r], (const fm_bf16 *)x[i + r] + from, o.k, scale ? x_beside_fp8 : 1);
-            o.x[r] = wide[r];
+            o.x[r]       = wide[r];
+            o.x_scale[r] = fm__factor_of_row(x_scale, i + r, from / SLICE);
         }
         fetch_rows(x + i + rows, fm__least(rows, m - i - rows), from, o.k);
         run(c + (size_t)i * FM_PANEL, &o, scale, rows);
@@ -256,8 +259,8 @@ INLINE void run_slice(tile_fn *run, float *c, const void *const *x, const operan
 }
 
 /* While a slice of the panel is worked on, the next one is fetched. */
-INLINE void run_panel(float *c, const void *const *x, const char *w, const float *scale, int m,
-                      int k, source from, int few)
+INLINE void run_panel(float *c, const void *const *x, const float *const *x_scale, const char *w,
+                      const float *scale, int m, int k, source from, int few)
 {
     _Alignas(32) float wide[SLICE * FM_PANEL];
     const int          bytes = SLICE / 2 * pair_bytes(from);
@@ -267,11 +270,11 @@ INLINE void run_panel(float *c, const void *const *x, const char *w, const float
         const float *s = scale ? scale + at / SLICE * 2 : NULL;
         o.k            = fm__least(SLICE, k - at);
         if (m <= few) {
-            run_slice(from == BF16 ? run_bf16 : run_fp8, c, x, &o, s, at, m);
+            run_slice(from == BF16 ? run_bf16 : run_fp8, c, x, x_scale, &o, s, at, m);
         } else {
             widen_w(wide, w, from, o.k);
             o.w = (const char *)wide;
-            run_slice(run_singles, c, x, &o, s, at, m);
+            run_slice(run_singles, c, x, x_scale, &o, s, at, m);
         }
     }
 }
@@ -280,13 +283,20 @@ void fm__gemm_bf16_avx2(float *restrict c, const void *const *restrict x, const 
                         const float *restrict scale, int m, int k)
 {
     (void)scale;
-    run_panel(c, x, w, NULL, m, k, BF16, FEW_BF16);
+    run_panel(c, x, NULL, w, NULL, m, k, BF16, FEW_BF16);
 }
 
 void fm__gemm_fp8_avx2(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    run_panel(c, x, w, scale, m, k, FP8, FEW_FP8);
+    run_panel(c, x, NULL, w, scale, m, k, FP8, FEW_FP8);
+}
+
+void fm__gemm_scaled_avx2(float *restrict c, const void *const *restrict x,
+                          const float *const *restrict x_scale, const void *restrict w,
+                          const float *restrict scale, int m, int k)
+{
+    run_panel(c, x, x_scale, w, scale, m, k, FP8, FEW_FP8);
 }
 
 /* Slices here, too: a tile's halves and the other tiles find them in L1. */

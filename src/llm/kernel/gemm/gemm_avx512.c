@@ -32,6 +32,8 @@ typedef struct {
     const char  *soon;  /* what to prefetch meanwhile */
     const float *scale; /* [2], fp8 only */
     int          k;
+    const float *const *x_scale; /* fp8: factors of each row's slices, or NULL */
+    int                 slice;   /* of 128 k that `scale` and w begin with */
 } operands;
 
 typedef void tile_fn(float *c, const operands *o);
@@ -117,15 +119,17 @@ INLINE void store(float *c, __m512 sum[ROWS][2], int rows)
     }
 }
 
-INLINE void add_scaled(float *c, __m512 part[ROWS][2], const float *scale, int rows)
+INLINE void add_scaled(float *c, __m512 part[ROWS][2], const operands *o, int rows)
 {
-    const __m512 s0 = _mm512_set1_ps(fm__scale_of_wide(scale[0]));
-    const __m512 s1 = _mm512_set1_ps(fm__scale_of_wide(scale[1]));
+    const __m512 s0 = _mm512_set1_ps(fm__scale_of_wide(o->scale[0]));
+    const __m512 s1 = _mm512_set1_ps(fm__scale_of_wide(o->scale[1]));
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++, c += FM_PANEL) {
-        _mm512_storeu_ps(c, _mm512_fmadd_ps(s0, part[i][0], _mm512_loadu_ps(c)));
+        const __m512 by = _mm512_set1_ps(fm__factor_of_row(o->x_scale, i, o->slice));
+        const __m512 f0 = _mm512_mul_ps(by, s0), f1 = _mm512_mul_ps(by, s1);
+        _mm512_storeu_ps(c, _mm512_fmadd_ps(f0, part[i][0], _mm512_loadu_ps(c)));
         _mm512_storeu_ps(c + FM__HALF,
-                         _mm512_fmadd_ps(s1, part[i][1], _mm512_loadu_ps(c + FM__HALF)));
+                         _mm512_fmadd_ps(f1, part[i][1], _mm512_loadu_ps(c + FM__HALF)));
     }
 }
 
@@ -166,19 +170,19 @@ INLINE void run_slice(float *c, const operands *o, int rows)
     __m512 part[ROWS][2];
     clear(part, rows);
     add_pairs(part, o, rows, load_bf16, 128, 64);
-    add_scaled(c, part, o->scale, rows);
+    add_scaled(c, part, o, rows);
 }
 
 /* Slice after slice, expanded in registers. */
 INLINE void run_fp8(float *c, const operands *whole, int rows)
 {
     operands o = *whole;
-    for (int p = 0; p < whole->k; p += FM__SCALE_K, o.scale += 2) {
+    for (int p = 0; p < whole->k; p += FM__SCALE_K, o.scale += 2, o.slice++) {
         __m512 part[ROWS][2];
         o.k = fm__least(FM__SCALE_K, whole->k - p);
         clear(part, rows);
         add_pairs(part, &o, rows, load_fp8, 64, 64);
-        add_scaled(c, part, o.scale, rows);
+        add_scaled(c, part, &o, rows);
         o.at += FM__SCALE_K * 2;
         o.w += FM__SCALE_K * FM_PANEL;
         o.soon += FM__SCALE_K * FM_PANEL;
@@ -280,6 +284,7 @@ INLINE void run_tiles(kind w, float *c, operands o, int m)
         tile[rows][w](c, &o);
         c += (size_t)rows * FM_PANEL;
         o.x += rows;
+        if (o.x_scale) o.x_scale += rows;
         m -= rows;
     }
 }
@@ -317,22 +322,34 @@ static void widen_fp8(char *out, const char *w, int k)
 }
 
 /* One tile expands the weights in registers; several share an expanded slice. */
-void fm__gemm_fp8_avx512(float *restrict c, const void *const *restrict x, const void *restrict w,
-                         const float *restrict scale, int m, int k)
+void fm__gemm_scaled_avx512(float *restrict c, const void *const *restrict x,
+                            const float *const *restrict x_scale, const void *restrict w,
+                            const float *restrict scale, int m, int k)
 {
     _Alignas(64) char wide[FM__SCALE_K * FM_PANEL * 2]; /* stays in L1 */
-    operands          o = {.x = x, .w = w, .soon = (const char *)w + AHEAD, .scale = scale, .k = k};
+    operands          o = {.x       = x,
+                           .w       = w,
+                           .soon    = (const char *)w + AHEAD,
+                           .scale   = scale,
+                           .k       = k,
+                           .x_scale = x_scale};
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
     if (m <= ROWS) {
         tile[m][FP8](c, &o);
         return;
     }
     o.w = wide;
-    for (int p = 0; p < k; p += FM__SCALE_K, o.scale += 2) {
+    for (int p = 0; p < k; p += FM__SCALE_K, o.scale += 2, o.slice++) {
         o.at   = (size_t)p * 2;
         o.k    = fm__least(FM__SCALE_K, k - p);
         o.soon = (const char *)w + (size_t)p * FM_PANEL + AHEAD;
         widen_fp8(wide, (const char *)w + (size_t)p * FM_PANEL, o.k);
         run_tiles(FP8_SLICE, c, o, m);
     }
+}
+
+void fm__gemm_fp8_avx512(float *restrict c, const void *const *restrict x, const void *restrict w,
+                         const float *restrict scale, int m, int k)
+{
+    fm__gemm_scaled_avx512(c, x, NULL, w, scale, m, k);
 }

@@ -24,7 +24,7 @@ enum {
     RING     = 4,
     SLOTS    = ROWS, /* steps of a round, at most */
     LINES    = ROWS * SLOTS + ROWS,
-    PREFETCH = 4608, /* bytes between widening and prefetching */
+    PREFETCH = 8192, /* bytes between widening and prefetching */
 };
 
 /* x of slot t is at line 16 t + 15; 15 lines of zeros lie between slots, so that each can be any

@@ -20,6 +20,9 @@ fm_gemm_fn fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512;
 fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
 fm_gemm_fn fm__gemm_int4_ref, fm__gemm_int4_avx2, fm__gemm_int4_avx512, fm__gemm_int4_amx;
 fm_gemm_telling_fn fm__gemm_telling_amx;
+fm_gemm_scaled_fn fm__gemm_scaled_ref, fm__gemm_scaled_avx2, fm__gemm_scaled_avx512, fm__gemm_scaled_amx;
+
+fm_widen_fn fm__widen_amx;
 
 enum { FM__INT4_FEW = 4 }; /* rows, at most, of the following */
 void fm__gemm_int4_few_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
@@ -60,6 +63,12 @@ static inline size_t fm__at_f32(int j, int k)
 static inline float fm__scale_of_wide(float scale)
 {
     return scale * 0x1p-8f;
+}
+
+/* The factor of row i's x in a slice of 128 k; 1 where rows are not quantised. */
+static inline float fm__factor_of_row(const float *const *x_scale, int i, int slice)
+{
+    return x_scale ? x_scale[i][slice] : 1;
 }
 
 static inline int fm__least(int a, int b)

@@ -9,7 +9,8 @@
  * next, and the first of them widens it.
  *
  * What lies under one scale, a slice of 128 k of FP8 or of 32 k of INT4, is summed by itself in
- * tiles, then c += scale * sum. */
+ * tiles, then c += scale * sum; quantised rows of x have a factor of their own in each slice of
+ * FP8. */
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
@@ -25,7 +26,7 @@ enum {
     PASS     = 8, /* steps that all blocks take before the next */
     FEW      = 4, /* steps kept for one block */
     RING     = PASS + AHEAD,
-    PREFETCH = 8192, /* bytes between widening and prefetching */
+    PREFETCH = 16384, /* bytes between widening and prefetching */
 };
 
 /* The steps of a panel, widened one by one; step s lies at ring[s % slots]. */
@@ -62,6 +63,9 @@ typedef struct {
     const float *part;
     __m512       scale[2];  /* of either half */
     int          row, rows; /* the next one, all */
+
+    const float *const *x_scale; /* of the rows, or NULL */
+    int                 slice;
 } pending;
 
 /* Where the scales of the slice at step s are: FP8 has one for each half, INT4 one for each output,
@@ -79,13 +83,15 @@ INLINE void read_scales(__m512 to[2], const widening *v, const float *scale, int
 static inline void settle(pending *a, int n)
 {
     const int end = fm__least(a->row + n, a->rows);
-    for (; a->row < end; a->row++)
+    for (; a->row < end; a->row++) {
+        const __m512 by = _mm512_set1_ps(fm__factor_of_row(a->x_scale, a->row, a->slice));
 #pragma GCC unroll 2
         for (int h = 0; h < 2; h++) {
             const int    at  = a->row * FM_PANEL + h * FM__HALF;
             const __m512 sum = _mm512_loadu_ps(a->c + at), p = _mm512_loadu_ps(a->part + at);
-            _mm512_storeu_ps(a->c + at, _mm512_fmadd_ps(a->scale[h], p, sum));
+            _mm512_storeu_ps(a->c + at, _mm512_fmadd_ps(_mm512_mul_ps(by, a->scale[h]), p, sum));
         }
+    }
 }
 
 /* The rows of a block. */
@@ -119,8 +125,8 @@ INLINE void multiply_slice(float *part, const block *b, int s, int n, widening *
     _tile_stored(1, part + FM__HALF, FM_PANEL * 4);
 }
 
-INLINE void multiply(fm_dtype type, float *c, const void *const *x, const void *w,
-                     const float *scale, int m, int k)
+INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float *const *x_scale,
+                     const void *w, const float *scale, int m, int k)
 {
     const int          slice = slice_steps(type), n_step = k / DEPTH, rows = fm__least(m, ROWS);
     const int          pass = m > ROWS ? PASS : slice, even = fm__evenly_spaced(x, m);
@@ -139,10 +145,12 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const void *
             const block b   = {x + at, rows, even, i == 0, m > ROWS};
             for (int t = s; t < end; t += slice, turn = !turn) {
                 multiply_slice(part[turn], &b, t, fm__least(slice, end - t), &v, &last);
-                last.c    = c + (size_t)i * FM_PANEL;
-                last.part = part[turn] + (i - at) * FM_PANEL;
-                last.row  = 0;
-                last.rows = fm__least(m - i, ROWS);
+                last.c       = c + (size_t)i * FM_PANEL;
+                last.part    = part[turn] + (i - at) * FM_PANEL;
+                last.row     = 0;
+                last.rows    = fm__least(m - i, ROWS);
+                last.x_scale = x_scale ? x_scale + i : NULL;
+                last.slice   = t / slice;
                 read_scales(last.scale, &v, scale, t);
             }
         }
@@ -153,12 +161,19 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const void *
 void fm__gemm_fp8_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                       const float *restrict scale, int m, int k)
 {
-    multiply(FM_FP8, c, x, w, scale, m, k);
+    multiply(FM_FP8, c, x, NULL, w, scale, m, k);
+}
+
+void fm__gemm_scaled_amx(float *restrict c, const void *const *restrict x,
+                         const float *const *restrict x_scale, const void *restrict w,
+                         const float *restrict scale, int m, int k)
+{
+    multiply(FM_FP8, c, x, x_scale, w, scale, m, k);
 }
 
 void fm__gemm_int4_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
     if (m <= FM__INT4_FEW) fm__gemm_int4_few_amx(c, x, w, m, k);
-    else multiply(FM_INT4, c, x, w, scale, m, k);
+    else multiply(FM_INT4, c, x, NULL, w, scale, m, k);
 }

@@ -32,8 +32,9 @@ void fm__gemm_bf16_ref(float *restrict c, const void *const *restrict x, const v
 }
 
 /* Each 128 of k are summed by themselves, then scaled. */
-void fm__gemm_fp8_ref(float *restrict c, const void *const *restrict x, const void *restrict w,
-                      const float *restrict scale, int m, int k)
+void fm__gemm_scaled_ref(float *restrict c, const void *const *restrict x,
+                         const float *const *restrict x_scale, const void *restrict w,
+                         const float *restrict scale, int m, int k)
 {
     const fm_fp8 *panel = w;
     slice         wide;
@@ -44,11 +45,18 @@ void fm__gemm_fp8_ref(float *restrict c, const void *const *restrict x, const vo
             for (int j = 0; j < FM_PANEL; j++)
                 wide[p][j] = fm_f32_of_fp8(panel[fm__at_fp8(j, from + p)]);
         for (int i = 0; i < m; i++) {
+            const float by       = fm__factor_of_row(x_scale, i, from / FM__SCALE_K);
             float part[FM_PANEL] = {0}, *sum = c + (size_t)i * FM_PANEL;
             add(part, (const fm_bf16 *)x[i] + from, wide, n);
-            for (int j = 0; j < FM_PANEL; j++) sum[j] += scale[j / FM__HALF] * part[j];
+            for (int j = 0; j < FM_PANEL; j++) sum[j] += by * scale[j / FM__HALF] * part[j];
         }
     }
+}
+
+void fm__gemm_fp8_ref(float *restrict c, const void *const *restrict x, const void *restrict w,
+                      const float *restrict scale, int m, int k)
+{
+    fm__gemm_scaled_ref(c, x, NULL, w, scale, m, k);
 }
 
 static float int4_at(const char *group, int j, int k)

@@ -55,11 +55,20 @@ static inline fm__pair_row fm__widen_fp8(__m512i b)
         _mm512_or_si512(hi, _mm512_mask_permutexvar_epi8(exponent, tiny, b, tiny_upper)));
 }
 
+/* A line is prefetched to L2 with each line that is widened.  Gathered at the beginning of a step,
+ * where compilers like to put them, prefetches wait for each other: 15 instead of 16.5 GB/s. */
+static inline void fm__fetch_soon(const char *at)
+{
+    __asm__ volatile("" ::: "memory");
+    _mm_prefetch(at, _MM_HINT_T1);
+    __asm__ volatile("" ::: "memory");
+}
+
 static inline void fm__widen_step_fp8(char *to, const char *w, int ahead)
 {
 #pragma GCC unroll 16
     for (int p = 0; p < 16; p++) {
-        _mm_prefetch(w + p * 64 + ahead, _MM_HINT_T0);
+        fm__fetch_soon(w + p * 64 + ahead);
         fm__put_pair_row(to + p * 128, fm__widen_fp8(_mm512_loadu_si512(w + p * 64)));
     }
 }
@@ -80,11 +89,11 @@ static inline fm__pair_row fm__widen_int4(__m512i b)
 /* 64 bytes are two pairs of k. */
 static inline void fm__widen_step_int4(char *to, const char *w, int ahead)
 {
-    _mm_prefetch(w + 8 * 64 + ahead, _MM_HINT_T0);
+    fm__fetch_soon(w + 8 * 64 + ahead);
 #pragma GCC unroll 8
     for (int p = 0; p < 8; p++) {
         const __m512i b = _mm512_loadu_si512(w + p * 64);
-        _mm_prefetch(w + p * 64 + ahead, _MM_HINT_T0);
+        fm__fetch_soon(w + p * 64 + ahead);
         fm__put_pair_row(to + p * 256, fm__widen_int4(b));
         fm__put_pair_row(to + p * 256 + 128, fm__widen_int4(_mm512_srli_epi16(b, 4)));
     }

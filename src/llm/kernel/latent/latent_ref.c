@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "llm/kernel/latent/latent_internal.h"
-#include "llm/kernel/rows/clones.h"
+#include "base/clones.h"
 
 enum { LANES = FM_LATENT_LANES, COLUMNS = 16 };
 

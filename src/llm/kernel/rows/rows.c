@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/cpu.h"
-#include "llm/kernel/rows/clones.h"
+#include "base/clones.h"
 #include "llm/kernel/rows/exp.h"
 #include "llm/kernel/rows/rows_internal.h"
 

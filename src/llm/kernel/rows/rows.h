@@ -29,7 +29,7 @@ void fm_row_rotate_bf16(fm_bf16 *x, const float *cos, const float *sin, int n, i
 /* The first n columns of m tile rows of 32, to rows of dst that are ld apart. */
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n);
 
-/* m tile rows of 32, each to a place of its own that nobody reads soon: past the caches
+/* m tile rows of 32, each to a place of its own that is not read soon: non-temporal stores
  * where that can be done, so that what was there need not be fetched first.  Other threads may
  * read it when fm_scatter_end has followed. */
 void fm_tile_scatter(void *const *to, fm_dtype t, const float *c, int m);
@@ -54,6 +54,11 @@ typedef struct {
 } fm_softmax_step;
 
 void fm_tile_softmax(const fm_softmax_step *s);
+
+/* A row of activations as products of FP8 weights take it (W8A8): of each 128 values, with the
+ * largest magnitude amax (at least 2^-100), scale = amax / 448, and q = x * (448 / amax) rounded
+ * to E4M3, which bf16 holds exactly.  q may be x. */
+void fm_row_quantise(fm_bf16 *q, float *scale, const fm_bf16 *x, int n);
 
 /* Probabilities of a router's logits, in place. */
 void fm_row_sigmoid(float *x, int n);

@@ -33,7 +33,8 @@ template <bool FIXED, bool E4M3> struct shape {
     static const bool bytes  = E4M3;  /* the cache is */
     static const bool held   = FIXED || !E4M3; /* queries in registers: else there are too few */
     static const int  stages = 3;
-    /* Bytes leave the ring when they are widened, bf16 blocks when they have been used. */
+    /* e4m3 bytes leave the ring when they are widened, bf16 blocks when they have been
+     * multiplied. */
     static const int  ahead  = E4M3 ? stages : stages - 1;
 };
 

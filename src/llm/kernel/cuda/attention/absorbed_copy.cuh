@@ -78,7 +78,7 @@ FM_DEVICE void copy_bytes(const fm_mla_absorbed_args &a, unsigned char *stage, i
     fm_cp_async_commit();
 }
 
-/* What the same lane copied: nobody else has to have waited. */
+/* Each lane reads what it copied itself: no barrier with other lanes is needed. */
 FM_DEVICE void load_bytes(uint4 (&v)[FEEDER_KEYS / 8], unsigned char *stage, int key0, int tile)
 {
     const int lane = threadIdx.x & 31;

@@ -59,7 +59,7 @@ template <bool E4M3, bool BOXES, int BLOCKS> struct wide_shape {
     static const int  fillers = BOXES ? 1 : FEEDERS; /* that say what has landed */
     static const int  tiles   = E4M3 ? BYTE_TILES : ROW_TILES; /* that a box has */
 
-    /* With which third of the columns its tile i is wanted first. */
+    /* The third of the columns with which its tile i is needed first. */
     static constexpr __host__ __device__ int third_of(int i)
     {
         return (E4M3 ? 2 * i : i) / THIRD_TILES;
@@ -157,8 +157,8 @@ struct query_turns {
     int n[2];
 };
 
-/* Until queries may come with a block of `stage`: the first ones when the kernel before
- * has made them, keys are older. */
+/* Waits until queries may be loaded with a block of `stage`: the first ones when the kernel before
+ * has written them; the keys were written earlier. */
 FM_DEVICE void wait_for_queries(const wide_layout &m, int stage, bool is_first, query_turns &turns)
 {
     if (is_first) {
@@ -302,7 +302,8 @@ FM_DEVICE void ask_for_block(const wide_layout &m, const wide_maps &maps, const 
     ask_for_queries(m, maps, stage, r.q_row);
 }
 
-/* The blocks of a stage, each of which is on its way to L2 before there is room for it. */
+/* Loads the blocks of a stage; each is prefetched into L2 before its place in shared memory is
+ * free. */
 template <class S>
 FM_DEVICE void run_boxes(const fm_mla_absorbed_args &a, const wide_layout &m, const wide_maps &maps,
                          int stage)

@@ -248,7 +248,7 @@ FM_DEVICE void clear_behind(unsigned char *stage, const wide_place &w, int n_key
 /* What a warpgroup knows of a part. */
 struct wide_turn {
     int          n_key, n_item, n; /* n: number of its first block */
-    fm_mbarrier *q_empty;          /* where to tell of the last scores with its queries, or NULL */
+    fm_mbarrier *q_empty;          /* barrier for the last scores with its queries, or NULL */
     float        scale;            /* of scores to powers of two */
     float        max[2];
 };
@@ -290,7 +290,7 @@ FM_DEVICE void sum_own(const wide_layout &m, const wide_place &w, const wide_tur
     fm_barrier_arrive(SUMMED + w.group, USERS);
 }
 
-/* The other's item i, as soon as its weights are there. */
+/* The other warpgroup's item i, as soon as its weights are in shared memory. */
 FM_DEVICE void begin_other(const wide_layout &m, const wide_place &w, wide_turn &t, int i,
                            float (&z)[WG_COLUMNS / 2])
 {
@@ -302,7 +302,8 @@ FM_DEVICE void begin_other(const wide_layout &m, const wide_place &w, wide_turn 
     begin_values_of_other(z, m, stage, w.group, i > 0);
 }
 
-/* Until the values of a stage, if there are any, are in z; it is free then for our part. */
+/* Waits until the values of a stage, if there are any, are summed into z; the stage is then
+ * free. */
 template <class S>
 FM_DEVICE void end_values(const wide_layout &m, const wide_place &w, int stage, bool there,
                           float (&z)[WG_COLUMNS / 2])

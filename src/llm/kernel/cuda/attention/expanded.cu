@@ -2,7 +2,7 @@
 /* The expanded form: a block takes 128 rows of a prompt span and one head.
  *
  *     queries   a warp has 16 rows, in registers
- *     ring      two blocks of 64 keys and values, brought by cp.async
+ *     ring      two blocks of 64 keys and values, loaded by cp.async
  *     for each block:  S = Q K^T;  O = O * alpha + softmax(S) V     in registers
  *
  * Widths are read from the arguments, and what is missing up to the next 16 is
@@ -187,7 +187,7 @@ FM_KERNEL(THREADS, 1) attend_expanded(const fm_mla_expanded_args a)
     if (t.n_key > 0) run_tile(a, t, memory); /* else an earlier pass wrote its rows */
 }
 
-fm_status fm__mla_expanded_init(void)
+static fm_status init_expanded(void)
 {
     FM_CUDA(fm_allow_shared(attend_expanded, SHARED));
     return FM_OK;
@@ -229,5 +229,5 @@ extern "C" fm_status fm_cuda_mla_init(void)
 {
     FM_TRY(fm__mla_absorbed_init());
     FM_TRY(fm__mla_expanded_wide_init());
-    return fm__mla_expanded_init();
+    return init_expanded();
 }

@@ -3,7 +3,7 @@
  * takes 128 rows of a prompt span and one head, a warpgroup 64 of the rows.
  *
  *     registers   queries, sums, the scores of one block of keys
- *     ring        five blocks of 64 keys and values, brought by cp.async
+ *     ring        five blocks of 64 keys and values, loaded by cp.async
  *
  * A warpgroup asks for the scores of block n and then for the sums of block n-1,
  * and while the tensor cores do the latter it makes weights of the scores.  The
@@ -36,7 +36,7 @@ enum {
     SHARED    = STAGES * STAGE,
     QUERY     = FM_MLA_TILE_ROWS * 128,
     QUERIES   = SHARED - 3 * QUERY, /* where they lie until they are in registers */
-    HEADS     = 8, /* whose tiles run side by side, so that L2 holds their keys */
+    HEADS     = 8, /* heads whose tiles run at the same time, so that L2 holds their keys */
 };
 
 typedef fm__expanded_tile tile;
@@ -225,7 +225,7 @@ FM_DEVICE void run_tile(const fm_mla_expanded_args &a, const tile &t, unsigned c
         take_turn(t, n);
         fetch_block(a, t, memory, n + AHEAD);
     }
-    /* The place of the block behind the last is nobody's. */
+    /* The stage behind the last block is unused. */
     if (fm__is_last_pass(a, t)) store_rows(a, t, h, memory + n_all % STAGES * STAGE);
     else if (a.state_o)         fm__store_state(a, t, h);
 }

@@ -119,11 +119,12 @@ typedef struct {
     const uint16_t *q;        /* [max_row, n_head, width] bf16, zeros behind rope */
     float          *part_z;   /* [max_unit, n_head, kv_lora] scratch */
     float          *part_sum; /* [max_unit, n_head, 2] scratch: max in powers of two, sum */
-    int             few;      /* units are few and divided among blocks; moves no bit */
+    int             few;      /* few units: each is divided among thread blocks; changes no bit */
     float          *score;    /* few: [max_unit, n_head, fm_mla_last_max(part)] scratch */
     uint16_t       *z;        /* [max_row, n_head, kv_lora] bf16 out: mean of the latents */
-    int             settled;  /* who made plan and cache had finished before the kernel launched
-                               * last let this one begin, as before a product that made q */
+    int             settled;  /* plan and cache may be read without waiting: their kernels had
+                               * finished before the previous kernel launched this one early (as
+                               * when that one is the product that made q) */
     int             n_sm;     /* multiprocessors of the device: the size of the grid, no bits */
 } fm_mla_absorbed_args;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fm_cuda_mla_init() visits, and the kernels of the expanded form. */
+/* Set-up functions that fm_cuda_mla_init() calls, and the kernels of the expanded form. */
 #ifndef FM_LLM_KERNEL_CUDA_ATTENTION_MLA_INTERNAL_H
 #define FM_LLM_KERNEL_CUDA_ATTENTION_MLA_INTERNAL_H
 
@@ -7,7 +7,6 @@
 
 fm_status fm__mla_absorbed_init(void);
 fm_status fm__mla_absorbed_wide_init(void);
-fm_status fm__mla_expanded_init(void);
 fm_status fm__mla_expanded_wide_init(void);
 
 /* More than 32 heads of widths 512 + 64; the parts of rows with several are not yet merged. */

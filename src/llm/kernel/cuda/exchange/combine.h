@@ -7,7 +7,7 @@
  *                                [items of own rows, columns j has of those wanted]
  *
  * As pairs, an item is a (row, slot) whose expert the sender has, in the order of
- * row and slot: the receiver adds the slots in their order, whoever computed
+ * row and slot: the receiver adds the slots in their order, whichever rank computed
  * them.  As rows, where one set has all experts, an item is a row with the sum of
  * its slots.  Either way the bits are those of one rank.
  *

@@ -206,8 +206,8 @@ FM_DEVICE void gather_stage(uint8_t *stage, const int (&from)[S::X_COPIES], cons
     fm_mbarrier_arrive_copied(full);
 }
 
-/* The task after this one is asked for before it begins, its rows when half of it is on its
- * way: both are known when it is done. */
+/* Prefetch: the next task is read before this one begins, its row numbers when half of this one is
+ * loaded, so both are in registers when it ends. */
 template <class S, bool GATHER>
 FM_DEVICE void bring_tasks(uint8_t *bytes, wide_shared<S> &own, const tile_args &a, int n_block,
                            const fm_tile_map *w, const fm_tile_map *x)
@@ -236,16 +236,16 @@ FM_DEVICE void bring_tasks(uint8_t *bytes, wide_shared<S> &own, const tile_args 
     }
 }
 
-/* By the warpgroups that multiply.  What threads copied themselves is shown to wgmma by
- * whoever starts it. */
+/* Called by consumer warpgroups. Rows that threads copied by cp.async need a proxy fence before
+ * wgmma reads them: the thread that issues wgmma makes it. */
 template <bool GATHER> FM_DEVICE void wait_for_stage(fm_mbarrier *full, int parity)
 {
     fm_mbarrier_wait(full, parity);
     if (GATHER) fm_tile_fence();
 }
 
-/* All lanes of a warp have done with a stage, and those who fill it in any block of the
- * cluster are told. */
+/* All lanes of a warp have consumed a stage: arrives at its `empty` barrier in every block of the
+ * cluster. */
 template <class S> FM_DEVICE void release(fm_mbarrier *empty)
 {
     const int lane = threadIdx.x % 32;

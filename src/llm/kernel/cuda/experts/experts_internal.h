@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the experts share: each phase is compiled by itself. */
+/* Set-up of the kernels of the two phases, which are compiled separately. */
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_EXPERTS_INTERNAL_H
 #define FM_LLM_KERNEL_CUDA_EXPERTS_EXPERTS_INTERNAL_H
 

@@ -185,7 +185,7 @@ FM_DEVICE void copy_tokens(uint8_t *stage, const tile_source<S> &s, const tile_a
 template <class S> struct tile_ring {
     uint8_t       *bytes;
     int            n_block, n_task, n_step;
-    int            task, step, fill; /* what is asked for next, and into which stage */
+    int            task, step, fill; /* next to be loaded, and into which stage */
     int            read;             /* the stage that is multiplied next */
     tile_source<S> from;
 };

@@ -175,9 +175,8 @@ grouped_tiles(const tile_args a)
     }
 }
 
-/* One kernel with the blocks of a multiprocessor that its registers and its
- * ring allow.  Fine tasks have a thread block each: the hardware hands them out
- * as multiprocessors get done. */
+/* The kernel with as many thread blocks per multiprocessor as its registers and ring allow. Small
+ * tasks have a thread block each, which the hardware schedules as multiprocessors become free. */
 template <class S, tile_out OUT, int PER_SM> struct tile_kernel {
     using shape = S;
     static cudaError_t init() { return fm_allow_shared(grouped_tiles<S, OUT, PER_SM>, S::BYTES); }

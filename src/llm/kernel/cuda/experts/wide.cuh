@@ -78,8 +78,8 @@ FM_DEVICE void let_pass(wide_shared<S> &own, wide_place &p, int n_step)
     }
 }
 
-/* A lane has two rows of the 8 from j on, and of the next 8.  Neighbours change about: then an
- * even lane has four of the first, an odd one of the others. */
+/* A lane has two rows of the 8 from j on, and of the next 8. Adjacent lanes exchange halves: then
+ * an even lane has four rows of the first 8, an odd one four of the second. */
 FM_DEVICE float4 four_rows(float2 j, float2 next)
 {
     const bool   odd  = threadIdx.x & 1;

@@ -7,7 +7,7 @@
  * added to what came before.  E4M3 weights: such a chain from zero for every 128
  * k, then sum = fmaf(part, factor, sum).  Our tiles, the experts' tiles and
  * cuBLASLt (without split k) all keep it, so a row of y has the same bits
- * whatever m is and whoever computes it.
+ * whatever m is and whichever kernel computes it.
  *
  * Contract
  *   x        bf16, rows ldx apart

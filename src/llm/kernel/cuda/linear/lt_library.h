@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt, found when it is first needed: a program that was built with CUDA
- * starts on machines that have none of it. */
+/* cuBLASLt, loaded by dlopen when first needed: a program that was built with CUDA starts on
+ * machines without it. */
 #ifndef FM_LLM_KERNEL_CUDA_LINEAR_LT_LIBRARY_H
 #define FM_LLM_KERNEL_CUDA_LINEAR_LT_LIBRARY_H
 

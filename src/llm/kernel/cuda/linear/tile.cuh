@@ -71,7 +71,7 @@ template <class S> FM_DEVICE linear_place place_of_block()
     return p;
 }
 
-/* Which tile of rows a warp has, and which of those who share it the warp is. */
+/* The warp's tile of rows, and its number among the warps that share the tile. */
 template <class S> FM_DEVICE int warp_tile()
 {
     return threadIdx.x / 32 % S::M16;

@@ -86,7 +86,7 @@ FM_DEVICE void start_stage(float (&part)[S::NT / 2], half_weights (&w)[2], const
                            int place)
 {
     start_half<S>(part, w[0], stage, 0);
-    fm_wgmma_wait<1>(); /* waits for nothing, but keeps the compiler from converting first */
+    fm_wgmma_wait<1>(); /* no wait: a barrier for the compiler, so that it does not convert first */
     load_half<GATED, FROM>(w[1], stage, place, 1);
     convert_half(w[1]);
     start_half<S>(part, w[1], stage, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that the hardware makes by itself, and the barriers that know about them.
+/* Bulk asynchronous copies (TMA) and the mbarriers they arrive at.
  *
  *     __shared__ fm_mbarrier full;           or 8 bytes of dynamic shared memory
  *     one thread:   fm_mbarrier_init(&full, 1);

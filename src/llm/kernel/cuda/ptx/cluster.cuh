@@ -53,7 +53,7 @@ FM_DEVICE void fm_mbarrier_arrive_at(fm_mbarrier *b, int rank)
                  : "memory");
 }
 
-/* fm_bulk_tile() into the same place of the first n blocks; each is told at its own b. */
+/* fm_bulk_tile() into the same place of the first n blocks; each block's own mbarrier b counts the bytes. */
 FM_DEVICE void fm_bulk_tile_to_all(void *smem, const fm_tile_map *map, int at, int row,
                                    fm_mbarrier *b, int n)
 {

@@ -64,21 +64,6 @@ FM_DEVICE void fm__weights_e4m3(uint32_t a[2][4], const uint8_t *tile, int row0,
     }
 }
 
-/* The same rows, k of chunk c, with every k in its own place: beside tokens that
- * a warpgroup reads by itself. */
-template <int ROW_BYTES>
-FM_DEVICE void fm__weights_e4m3_plain(uint32_t a[4], const uint8_t *tile, int row0, int c)
-{
-    const int lane = threadIdx.x & 31;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const uint8_t *at =
-            tile + fm__chunk<ROW_BYTES>(row0 + 8 * i + (lane >> 2), c) + (lane & 3) * 2;
-        a[i]     = fm_bf16x2_of_e4m3<0>(*(const uint16_t *)at);
-        a[i + 2] = fm_bf16x2_of_e4m3<0>(*(const uint16_t *)(at + 8));
-    }
-}
-
 /* The tokens for E4M3 weights: the n8 operand of k16 step `s`, k permuted as the weights' is. */
 template <int ROW_BYTES>
 FM_DEVICE void fm__tokens_e4m3(uint32_t b[2], const uint8_t *tile, int row0, int s)

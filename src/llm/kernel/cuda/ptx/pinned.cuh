@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned memory of the host, read and written by kernels: a few bytes are there
- * sooner than a copy that is put into the stream between two kernels. */
+/* Pinned host memory, read and written by kernels: for a few bytes that is faster than a copy
+ * queued between two kernels. */
 #ifndef FM_LLM_KERNEL_CUDA_PTX_PINNED_CUH
 #define FM_LLM_KERNEL_CUDA_PTX_PINNED_CUH
 

@@ -18,7 +18,7 @@ FM_DEVICE uint32_t fm_shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* --- asynchronous copies, 16 bytes, both sides 16-byte aligned -------------- */
+/* --- asynchronous copies, both sides aligned to their size ------------------ */
 
 /* pred false writes zeros and reads nothing.  Landed only after a wait, and
  * seen by other threads only after a barrier behind it. */
@@ -27,6 +27,14 @@ FM_DEVICE void fm_cp_async16(void *smem, const void *gmem, bool pred)
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
                      fm_shared_address(smem)),
                  "l"(__cvta_generic_to_global(gmem)), "r"(pred ? 16 : 0)
+                 : "memory");
+}
+
+/* The same of 4 bytes, both sides aligned to that. */
+FM_DEVICE void fm_cp_async4(void *smem, const void *gmem, bool pred)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(fm_shared_address(smem)),
+                 "l"(__cvta_generic_to_global(gmem)), "r"(pred ? 4 : 0)
                  : "memory");
 }
 
@@ -62,14 +70,6 @@ FM_DEVICE void fm_ldmatrix_x4_trans(uint32_t r[4], const void *row)
 }
 
 /* Rows from lanes 0..15; the other lanes' addresses are not used. */
-FM_DEVICE void fm_ldmatrix_x2(uint32_t r[2], const void *row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(fm_shared_address(row))
-                 : "memory");
-}
-
 FM_DEVICE void fm_ldmatrix_x2_trans(uint32_t r[2], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
@@ -152,6 +152,14 @@ FM_DEVICE void fm_grid_wait()
 FM_DEVICE void fm_grid_release()
 {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/* Nanoseconds of a clock that all multiprocessors share. */
+FM_DEVICE uint64_t fm_device_clock()
+{
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+    return ns;
 }
 
 /* --- numbers ---------------------------------------------------------------- */

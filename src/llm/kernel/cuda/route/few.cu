@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routing and sorting of very few rows by one thread block: between two kernels
- * lies more time than either takes.  A row goes to an expert once, so an expert has
- * at most one block of pairs, and every thread counts for itself. */
+/* Routing and sorting of very few rows in one thread block: launching a second kernel would take
+ * longer than either of them. A row goes to an expert once, so an expert has at most one block of
+ * pairs, and every thread counts for itself. */
 #include "llm/kernel/cuda/route/row.cuh"
 
 enum {
@@ -11,8 +11,8 @@ enum {
     WORDS   = FM_CUDA_FEW_EXPERTS / 32,
 };
 
-/* The experts of all pairs, NOBODY for one that is not sorted, and a bit for each
- * expert that has some. */
+/* The experts of all pairs, NO_EXPERT for one that is not sorted, and a bit for each expert that
+ * has pairs. */
 typedef struct {
     int      expert[PAIRS];
     uint32_t has[WORDS];
@@ -24,7 +24,7 @@ FM_DEVICE void list_pairs(pair_list &l, const fm_cuda_pairs_args &a, const route
     for (int i = (int)threadIdx.x; i < a.n_row * a.top_k; i += THREADS) {
         const int  e  = rows[i / a.top_k].expert[i % a.top_k];
         const bool in = e >= 0;
-        l.expert[i]   = in ? e : NOBODY;
+        l.expert[i]   = in ? e : NO_EXPERT;
         if (in) atomicOr(&l.has[e / 32], 1u << e % 32);
     }
     __syncthreads();
@@ -37,8 +37,8 @@ FM_DEVICE void place_pairs(const pair_list &l, const fm_cuda_pairs_args &a)
         const int e    = l.expert[i];
         int       pair = 0;
         for (int j = 0; j < n; j++) pair += l.expert[j] < e || (l.expert[j] == e && j < i);
-        a.pair_of[i] = e == NOBODY ? -1 : pair;
-        if (e != NOBODY) a.pair_row[pair] = i / a.top_k;
+        a.pair_of[i] = e == NO_EXPERT ? -1 : pair;
+        if (e != NO_EXPERT) a.pair_row[pair] = i / a.top_k;
     }
 }
 
@@ -51,7 +51,7 @@ FM_DEVICE int blocks_before(const pair_list &l, int e)
     return n;
 }
 
-/* Threads stand for experts; the one behind the last knows the sums. */
+/* One thread per expert; the thread after the last has the totals. */
 FM_DEVICE void list_experts(const pair_list &l, const fm_cuda_pairs_args &a)
 {
     const int n = a.n_row * a.top_k;

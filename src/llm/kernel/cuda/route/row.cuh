@@ -9,7 +9,7 @@
 #include "llm/kernel/cuda/route/route.h"
 #include "llm/kernel/rows/exp.h"
 
-enum { NOBODY = 0x7fffffff };
+enum { NO_EXPERT = 0x7fffffff };
 
 /* Unsigned integers in the order of floats; 0 is below -inf. */
 FM_DEVICE uint32_t key_of(float x)
@@ -59,7 +59,7 @@ template <int R> FM_DEVICE void sigmoid(float x[R])
 FM_DEVICE int winner(uint32_t key, int number)
 {
     const uint32_t most = __reduce_max_sync(FM_WARP, key);
-    return (int)__reduce_min_sync(FM_WARP, key == most ? (uint32_t)number : (uint32_t)NOBODY);
+    return (int)__reduce_min_sync(FM_WARP, key == most ? (uint32_t)number : (uint32_t)NO_EXPERT);
 }
 
 typedef struct {

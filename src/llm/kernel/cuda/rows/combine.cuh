@@ -18,7 +18,7 @@ FM_DEVICE float4 fm__add_scaled(float4 sum, float w, float4 v)
     return make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
 }
 
-/* Slots first .. first + FM__AT_ONCE of a row: all are asked for before any is added.
+/* Slots first .. first + FM__AT_ONCE of a row: all loads are issued before the first addition.
  * Column i is col + i * stride. */
 template <int V>
 FM_DEVICE void fm__add_slots(const fm_cuda_combine_args &a, float4 (&sum)[V], size_t row, int first,

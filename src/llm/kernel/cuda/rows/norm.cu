@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One block per row: thread t takes columns 4t, 4t + 1024, … and keeps them, so
  * the row is read once and the order of the sum follows from the width alone. */
+#include "llm/kernel/cuda/fp8/quantise.cuh"
 #include "llm/kernel/cuda/rows/combine.cuh"
 
 enum {
@@ -56,6 +57,17 @@ template <int V> FM_DEVICE void take_weights(float4 (&w)[V], const fm_cuda_rmsno
         w[i] = column(i) < a.width ? fm__load4(a.w + column(i)) : make_float4(0, 0, 0, 0);
 }
 
+/* A warp has 128 columns: four of each lane, zeros behind the row. */
+FM_DEVICE void quantise_columns(const fm_cuda_rmsnorm_args &a, int col, uint2 bf16x4)
+{
+    const int        blocks = (a.width + 127) / 128;
+    const fm_quantum q = fm__quantum(fm_warp_max(fm__more(fm__more(0, bf16x4.x), bf16x4.y)));
+    if (col >= a.width) return;
+    *(uint32_t *)(a.y8 + (size_t)blockIdx.x * (size_t)a.width + col) =
+        fm__quantised4(bf16x4.x, bf16x4.y, q);
+    if (threadIdx.x % 32 == 0) a.y8_scale[(size_t)blockIdx.x * (size_t)blocks + col / 128] = q.scale;
+}
+
 template <int V, experts_way EXPERTS>
 FM_KERNEL(FM__ROW_THREADS)
 norm_rows(const fm_cuda_rmsnorm_args a)
@@ -74,10 +86,12 @@ norm_rows(const fm_cuda_rmsnorm_args a)
     if (V > EARLY) take_weights<V>(w, a);
     uint16_t *y = a.y + (size_t)blockIdx.x * (size_t)a.width;
 #pragma unroll
-    for (int i = 0; i < V; i++)
-        if (column(i) < a.width)
-            fm__store4_bf16(y + column(i), make_float4(v[i].x * s * w[i].x, v[i].y * s * w[i].y,
-                                                       v[i].z * s * w[i].z, v[i].w * s * w[i].w));
+    for (int i = 0; i < V; i++) {
+        const uint2 out = make_uint2(fm_bf16x2_of_f32(v[i].x * s * w[i].x, v[i].y * s * w[i].y),
+                                     fm_bf16x2_of_f32(v[i].z * s * w[i].z, v[i].w * s * w[i].w));
+        if (column(i) < a.width) *(uint2 *)(y + column(i)) = out;
+        if (a.y8) quantise_columns(a, column(i), out); /* behind the row, v and w are zeros */
+    }
 }
 
 template <int V, experts_way EXPERTS>

@@ -45,7 +45,8 @@ fm_status fm_cuda_combine(const fm_cuda_combine_args *a, fm_stream stream);
 
 /* y[i] = w * x[r] / sqrt(mean(x[r]^2) + eps) with r = gather[i], or i.  If `add`
  * is there, it is the norm of x[r] + add[r], and without gather x becomes that sum.
- * With experts, add[r] is what fm_cuda_combine would make of it; it stays as it is. */
+ * With experts, add[r] is what fm_cuda_combine would make of it; it stays as it is.
+ * y8 and y8_scale get y as fm_cuda_quantise makes it. */
 typedef struct {
     uint16_t      *y;      /* [n_row, width] bf16 */
     float         *x;      /* [, width] */
@@ -55,9 +56,27 @@ typedef struct {
     float          eps;
     int            n_row, width; /* <= FM_CUDA_NORM_MAX */
     fm_cuda_combine_args experts; /* y is `add`; top_k 0: none; width <= FM_CUDA_NORM_EXPERTS */
+    uint8_t       *y8;       /* [n_row, width] e4m3, or NULL */
+    float         *y8_scale; /* [n_row, width/128 up] */
 } fm_cuda_rmsnorm_args;
 enum { FM_CUDA_NORM_MAX = 16384, FM_CUDA_NORM_EXPERTS = 2048 };
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream);
+
+/* States for drafts (op/cpu/drafts.c).  The state after row r is s = RMSNorm(x[r]; norm) in bf16;
+ * y[i] = RMSNorm(state before row i; w), and row i's own goes to kept[keep[i]] unless that is
+ * negative.  No place is both read and written.  Without x: kept states alone, nothing is kept. */
+enum { FM_CUDA_NO_STATE = INT32_MIN };
+typedef struct {
+    uint16_t      *y;       /* [n_row, width] bf16 */
+    const float   *x;       /* [n_row, width] or NULL */
+    const float   *norm, *w; /* [width] */
+    uint16_t      *kept;    /* [, width] bf16 */
+    const int32_t *before;  /* [n_row] row r of x; -1 - place in kept; or FM_CUDA_NO_STATE: zeros */
+    const int32_t *keep;    /* [n_row] */
+    float          eps;
+    int            n_row, width;
+} fm_cuda_hidden_args;
+fm_status fm_cuda_hidden(const fm_cuda_hidden_args *a, fm_stream stream);
 
 /* x += y */
 typedef struct {

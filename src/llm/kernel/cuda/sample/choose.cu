@@ -142,9 +142,9 @@ FM_DEVICE void report_best(const fm_cuda_sample_args &a, fm__table *t, int row, 
 {
     const int     k      = (int)threadIdx.x;
     const size_t  at     = (size_t)row * FM_MAX_TOP_LOGPROBS + (size_t)k;
-    const fm__u64 nobody = fm__place_of(INFINITY, 0);
+    const fm__u64 beyond = fm__place_of(INFINITY, 0);
     if (k >= FM_MAX_TOP_LOGPROBS) return;
-    const bool   there = k < n && t->list[k] < nobody;
+    const bool   there = k < n && t->list[k] < beyond;
     const double d     = there ? (double)fm__distance_at(t->list[k]) : 0;
     a.top_id[at]       = there ? (int32_t)(uint32_t)t->list[k] : -1;
     a.top_logprob[at]  = there ? (float)(-d - log_z) : -INFINITY;

@@ -35,7 +35,8 @@ typedef struct {
     fm__tally before; /* ... and what lies before it */
 } fm__table;
 
-/* What is looked for: the first place with so many tokens or so much weight. */
+/* The target of the search: the first place where the count of tokens or the sum of weights is
+ * reached. */
 typedef struct {
     int    top_k;
     double limit;
@@ -78,8 +79,8 @@ FM_DEVICE fm__tally fm__tally_before(fm__table *t, fm__tally mine)
     return all;
 }
 
-/* Two neighbouring tallies of each thread, in order, begin behind `start`: where
- * the wish is first fulfilled, and what is before that, goes to the table. */
+/* Prefix sums of two adjacent tallies per thread, from `start` on: the place where the target is
+ * first reached, and the sums before it, are written to the table. */
 FM_DEVICE void fm__find(fm__table *t, const fm__tally two[2], fm__tally start, const fm__wish &w)
 {
     fm__tally b = fm__tally_before(t, {two[0].n + two[1].n, two[0].sum + two[1].sum});

@@ -197,8 +197,8 @@ FM_DEVICE float fm__line_below(float best)
     return best - (2e-3f + 2e-6f * fabsf(best));
 }
 
-/* A row's token, by one thread.  The next pass starts from a.id, so that is a token
- * whatever the logits are; the host is told if they are not finite. */
+/* A row's token, by one thread.  The next pass reads a.id, so a valid id is written even if the
+ * logits are not finite; the host gets -1 then. */
 FM_DEVICE void fm__answer(const fm_cuda_sample_args &a, int row, int id, float logprob, bool is_odd)
 {
     a.id[row]      = id;

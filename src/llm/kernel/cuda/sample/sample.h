@@ -71,6 +71,31 @@ enum { FM_CUDA_MAX_VOCAB = 1 << 18 };
 size_t    fm_cuda_sample_bytes(int n_row, int vocab);
 fm_status fm_cuda_sample(const fm_cuda_sample_args *a, fm_stream stream);
 
+/* Drafts: the largest logit of a row among a rank's words, then among those of all ranks, which
+ * have their candidates one behind the other; the row's state goes to kept[keep[i]] unless that is
+ * negative.  Ties: the smaller id. */
+typedef struct {
+    float   logit;
+    int32_t id;
+} fm_cuda_candidate;
+
+typedef struct {
+    const float       *logits; /* [n_row, width] */
+    fm_cuda_candidate *best;   /* [n_row] out */
+    int                n_row, width, first; /* word of column 0; width 0: it has none */
+} fm_cuda_best_args;
+fm_status fm_cuda_best(const fm_cuda_best_args *a, fm_stream stream);
+
+typedef struct {
+    const fm_cuda_candidate *best; /* [n_rank, n_row] */
+    int32_t                 *id;   /* [n_row] out */
+    const uint16_t          *state; /* [n_row, width] bf16 */
+    uint16_t                *kept;  /* [, width] */
+    const int32_t           *keep;  /* [n_row] */
+    int                      n_row, n_rank, width;
+} fm_cuda_take_best_args;
+fm_status fm_cuda_take_best(const fm_cuda_take_best_args *a, fm_stream stream);
+
 #ifdef __cplusplus
 }
 #endif

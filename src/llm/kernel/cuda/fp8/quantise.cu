@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of bf16 to E4M3, one scale for every 128 columns: 16 threads of 8 columns each. */
+#include "llm/kernel/cuda/fp8/fp8.h"
+
+#include "llm/kernel/cuda/fp8/quantise.cuh"
+#include "llm/kernel/cuda/rows/block.cuh"
+
+FM_KERNEL(FM__ROW_THREADS) quantise_rows(const fm_cuda_quantise_args a)
+{
+    const int blocks = (a.k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K;
+    const int unit   = (int)(blockIdx.x * FM__ROW_THREADS + threadIdx.x) / 16,
+              lane   = threadIdx.x % 16;
+    const int row = unit / blocks, b = unit % blocks, col = b * FM_CUDA_FP8_K + lane * 8;
+    fm__row_begin();
+    const bool in_list = row < a.n_row;
+    const int  from    = !in_list ? -1 : a.row ? a.row[row] : row;
+    const bool in      = from >= 0 && from < a.n_x && col < a.k;
+    uint4      v       = make_uint4(0, 0, 0, 0);
+    if (in) v = *(const uint4 *)(a.x + (int64_t)from * a.ldx + col);
+    const uint32_t bf16x2[4] = {v.x, v.y, v.z, v.w};
+    float          most      = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) most = fm__more(most, bf16x2[i]);
+    const fm_quantum q = fm__quantum(fm__most_of_16(most));
+    if (!in) return;
+    *(uint2 *)(a.y + (int64_t)row * a.k + col) = make_uint2(
+        fm__quantised4(bf16x2[0], bf16x2[1], q), fm__quantised4(bf16x2[2], bf16x2[3], q));
+    if (lane == 0) a.scale[(int64_t)row * blocks + b] = q.scale;
+}
+
+fm_status fm_cuda_quantise(const fm_cuda_quantise_args *a, fm_stream stream)
+{
+    const int64_t units = (int64_t)a->n_row * ((a->k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K);
+    FM_BUG_UNLESS(a->k > 0 && a->k % 8 == 0 && a->ldx % 8 == 0);
+    if (units == 0) return FM_OK;
+    FM_LAUNCH_EARLY(quantise_rows, (unsigned)((units * 16 + FM__ROW_THREADS - 1) / FM__ROW_THREADS),
+                    FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("quantise_rows");
+}
