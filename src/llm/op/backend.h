@@ -36,6 +36,9 @@ typedef struct fm_backend {
                         const fm_run_limits *lim); /* bytes of its buffers, exact */
     fm_status (*alloc)(void **out, size_t bytes, const char *what);
     void (*free)(void *p); /* NULL is fine */
+    fm_status (*alloc_pinned)(void **out, size_t bytes, const char *what); /* host memory that it copies
+                                                                             * from and to */
+    void (*free_pinned)(void *p); /* NULL is fine */
     fm_status (*fill)(fm_weights *w, const fm_source *s, int n_thread, int show_progress);
 
     /* All ranks of the replica together. */

@@ -64,7 +64,7 @@ fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arri
     for (int g = 0; g < s->group.n; g++) {
         const int n = fm__outs_of_group(b, g);
         for (int a = 0; a < s->attn.n; a++, from++) {
-            const fm_range col = fm__part(words, a);
+            const fm_range col = fm_columns_part(words, a);
             if (n == 0 || fm_range_len(col) == 0) continue;
             if (from == r->ranks.replica->rank)
                 put_columns(rows, V, col, own, n);
@@ -72,6 +72,39 @@ fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arri
                 FM_TRY(take_words(r, rows, arrived, n, col, from));
         }
         rows += (size_t)n * (size_t)V;
+    }
+    return FM_OK;
+}
+
+/* --- drafts ------------------------------------------------------------------ */
+
+/* The first rank of a group speaks for it. */
+static fm_status send_drafts(fm_run *r, const fm_batch *b, int n_link, const int32_t *own,
+                             int stride)
+{
+    const size_t bytes = (size_t)b->n_out * sizeof *own;
+    if (r->weights->shard.attn.index || !bytes) return FM_OK;
+    for (int k = 0; k < n_link; k++)
+        FM_TRY(fm_send(r->ranks.replica, own + (size_t)k * (size_t)stride, bytes, 0, FM_TAG_DRAFTS));
+    return FM_OK;
+}
+
+fm_status fm__take_drafts(fm_run *r, const fm_batch *b, int n_link, const int32_t *own, int stride,
+                          int32_t *all)
+{
+    const fm_shard *s     = &r->weights->shard;
+    const int       first = r->ranks.replica->n_rank - r->ranks.stage->n_rank;
+    int             n_all = 0, at = 0;
+    if (r->ranks.replica->rank) return send_drafts(r, b, n_link, own, stride);
+    for (int g = 0; g < s->group.n; g++) n_all += fm__outs_of_group(b, g);
+    for (int g = 0; g < s->group.n; at += fm__outs_of_group(b, g++)) {
+        const size_t bytes = (size_t)fm__outs_of_group(b, g) * sizeof *all;
+        const int    from  = first + g * s->attn.n;
+        for (int k = 0; k < n_link && bytes; k++) {
+            int32_t *to = all + (size_t)k * (size_t)n_all + at;
+            if (from == 0) memcpy(to, own + (size_t)k * (size_t)stride, bytes);
+            else FM_TRY(fm_recv(r->ranks.replica, to, bytes, from, FM_TAG_DRAFTS));
+        }
     }
     return FM_OK;
 }

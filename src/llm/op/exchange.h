@@ -6,32 +6,15 @@
 
 #include "llm/op/run.h"
 
-/* n things of `width` elements each, divided in blocks of `unit` things. */
-typedef struct {
-    int n_part, n, unit, width;
-} fm_columns;
-
-/* Outputs of a product (or words), heads, and channels of an FFN, divided among the ranks of `by`.
- */
+/* Outputs of a product (or words), and channels of an FFN, divided among the ranks of `by`. */
 static inline fm_columns fm__outputs_by(fm_share by, int n)
 {
     return (fm_columns){by.n, n, FM_SHARD_OUTPUTS, 1};
 }
 
-static inline fm_columns fm__heads_by(fm_share by, const fm_model_config *c)
-{
-    return (fm_columns){by.n, c->n_head, 1, c->v_dim};
-}
-
 static inline fm_columns fm__channels_by(fm_share by, int n)
 {
     return (fm_columns){by.n, n, FM_SHARD_CHANNELS, 1};
-}
-
-static inline fm_range fm__part(fm_columns c, int part) /* in elements */
-{
-    const fm_range r = fm_share_of((fm_share){part, c.n_part}, c.n, c.unit);
-    return (fm_range){r.begin * c.width, r.end * c.width};
 }
 
 /* The part that has the i-th thing: the last that begins at its block or before. */
@@ -88,19 +71,25 @@ static inline fm_combine fm__combine_of(const fm_shard *s)
  * wants. */
 static inline fm_range fm__combine_columns(const fm_shard *s, int hidden, int channel, int attn)
 {
-    return fm__overlap(fm__part(fm__outputs_by(s->channel, hidden), channel),
-                       fm__part(fm__outputs_by(s->attn, hidden), attn));
+    return fm__overlap(fm_columns_part(fm__outputs_by(s->channel, hidden), channel),
+                       fm_columns_part(fm__outputs_by(s->attn, hidden), attn));
 }
 
 enum {
     FM_LOGITS_IN_FLIGHT = 2, /* passes whose logits are on their way to rank 0 at once, at most */
     FM_TAG_LOGITS       = 2, /* of messages between stages */
+    FM_TAG_DRAFTS       = 3,
 };
 
 /* Logits of a pass from the ranks of the last stage, in order: rows [outs of all groups, V].  `own`
  * are this rank's own, if it is one of them; `arrived` has room for one rank's. */
 fm_status fm__take_logits(fm_run *r, const fm_batch *b, float *rows, float *arrived,
                           const float *own);
+
+/* Drafts of a chain from the last stage to rank 0: own [n_link][own rows] with rows `stride` apart,
+ * all [n_link][rows of all groups] there, else NULL. */
+fm_status fm__take_drafts(fm_run *r, const fm_batch *b, int n_link, const int32_t *own, int stride,
+                          int32_t *all);
 
 /* Are the run's groups those its weights' shard speaks of?  FM_E_ARG: more
  * passes in flight than its stages carry. */

@@ -31,9 +31,11 @@ struct fm_run;
     X(MLP, "mlp")                                                                                  \
     X(EXPERTS, "experts")                                                                          \
     X(PASS_ON, "pass_on")                                                                          \
+    X(HIDDEN, "hidden")                                                                            \
     X(GATHER_NORM, "gather_norm")                                                                  \
     X(HEAD, "head")                                                                                \
     X(COLLECT, "collect")                                                                          \
+    X(BEST, "best")                                                                                \
     X(SAMPLE, "sample")
 
 typedef enum {

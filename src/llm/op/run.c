@@ -29,6 +29,11 @@ fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all)
     return r->ops->logits(r, b, all);
 }
 
+fm_status fm_run_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id)
+{
+    return r->ops->drafted(r, b, n_link, id);
+}
+
 fm_status fm_run_choose(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket)
 {
     r->layer = FM_NO_LAYER;
@@ -48,6 +53,17 @@ fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sa
     int ticket = 0;
     FM_TRY(fm_run_choose(r, b, draw, &ticket));
     return fm_run_chosen(r, ticket, out);
+}
+
+fm_status fm_run_copy_pages(fm_run *r, const fm_page_copy *copy, int n)
+{
+    return n ? r->ops->copy_pages(r, copy, n) : FM_OK;
+}
+
+fm_status fm_run_copied(fm_run *r, int waits, int *all)
+{
+    *all = 1;
+    return r->ops->copied ? r->ops->copied(r, waits, all) : FM_OK;
 }
 
 /* --- hooks ------------------------------------------------------------------- */
@@ -76,6 +92,12 @@ void fm_run_remove_hook(fm_run *r, fm_op_hook *h)
         at = &(*at)->next;
     }
     *at = h->next;
+}
+
+fm_status fm_run_watch(fm_run *r, fm_op_watch *w)
+{
+    if (!r->ops->watch) return fm_fail(FM_E_NOSUP, "%s has no ops that run later", r->ops->name);
+    return r->ops->watch(r, w);
 }
 
 void fm__op_begins(fm_run *r, fm_op op, int n_row, const void *out, const void *weights)

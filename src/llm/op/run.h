@@ -23,10 +23,10 @@
  *     gather_add  x += y may wait for the next norm of x (CUDA)
  *
  * Hence a forward pass keeps this order, and touches buffers only by ops:
- *   - rope_q, store_kv and attend of a layer in this order; nobody else reads q
- *   - between mlp and the end of experts_add nobody reads or writes y
+ *   - rope_q, store_kv and attend of a layer in this order; no other op reads q
+ *   - between mlp and the end of experts_add no other op reads or writes y
  *   - after gather_add, x and y are next touched by a norm of x, gather_add or pass_on
- *   - gather_norm is the last reader of x: x itself need not become the sum
+ *   - gather_norm is the last reader of x: x itself need not become the sum; hidden comes before
  * fm_run_finish leaves no host-side work behind; on a device, results are there when
  * the stream has come so far.  A run made `immediate` (op/cuda/cuda.h) defers nothing: an op
  * has written its result, in the order of the stream, when it returns; the same bits. */
@@ -38,7 +38,9 @@
 #include "llm/kv/planes.h"
 #include "llm/weights/weights.h"
 #include "llm/batch.h"
+#include "llm/op/activations.h"
 #include "llm/op/hook.h"
+#include "llm/op/watch.h"
 #include "llm/ranks.h"
 #include "llm/sample/sample.h"
 
@@ -51,48 +53,12 @@ typedef struct {
     int n_page;       /* pages of the pool */
     int n_thread;
     int n_lane;       /* passes in flight at once in a pipeline: 1 to twice its stages */
-    fm_planes planes; /* what is cached of a token */
+    fm_planes planes; /* what is cached of a token, */
+    fm_activations activations; /* and what a pass computes in: the model's (model/model.h) */
+    int n_kept;       /* hidden states kept between passes, for drafts; 0: there are none */
+    int max_draft;    /* links of a chain of drafts, at most */
     const struct fm_threads *team; /* over whose NUMA nodes KV pages are spread, or NULL */
 } fm_run_limits;
-
-/* Rows of activations.  `act` buffers hold the run's matrix-input type (bf16,
- * or f32 in the reference arithmetic) and may have gaps between rows, the others
- * f32 without. */
-typedef struct {
-    void *data;
-    int   width;
-    int   stride; /* elements from row to row: the width, or more where rows are padded */
-} fm_act; /* type weights->act */
-typedef struct {
-    float *data;
-    int    width;
-} fm_f32s;
-
-/* Which experts each row goes to. */
-typedef struct {
-    int32_t *expert; /* [T, k] */
-    float   *weight; /* [T, k] */
-} fm_routing;
-
-/* Widths with a prime are this rank's part (weights/shard.h).  Where nothing is
- * divided, o_all is o, and h_all and route_all are h and route. */
-typedef struct {
-    fm_f32s    x;         /* [T, D]  residual stream */
-    fm_act     h;         /* [T, D]  normed input of a block */
-    fm_f32s    cq;        /* [T, q_lora] */
-    fm_act     cqn;       /* [T, q_lora] normed */
-    fm_act     q;         /* [T, H'*(nope+rope)] */
-    fm_f32s    ckv;       /* [T, kv_lora+rope] */
-    fm_act     o;         /* [T, H'*v_dim] */
-    fm_act     o_all;     /* [T, H*v_dim] */
-    fm_f32s    y;         /* [T, D']  a block's contribution */
-    fm_f32s    score;     /* [T, E] router logits */
-    fm_routing route;     /* [T, k] */
-    fm_act     h_all;     /* [rows of all groups, D] */
-    fm_routing route_all; /* [rows of all groups, k] */
-    fm_act     hl;        /* [n_out, D] normed rows that need logits */
-    fm_f32s    logits;    /* [n_out, V'] */
-} fm_acts;
 
 typedef struct fm_run fm_run;
 
@@ -103,6 +69,14 @@ typedef struct {
     int                n_output;
     const uint32_t    *allowed; /* bits of the tokens it may be; NULL: all */
 } fm_draw;
+
+/* One page of the pool, to or from an image of it in host memory (kv/planes.h). */
+typedef struct {
+    int32_t page;
+    char   *image;
+    int     is_out; /* from the pool into the image */
+    int     is_now; /* out, and the next pass may overwrite the page */
+} fm_page_copy;
 
 typedef struct {
     const char *name;
@@ -129,10 +103,22 @@ typedef struct {
     void (*receive)(fm_run *r, fm_f32s x); /* from the stage before */
     void (*gather_add)(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, columns of the attention group */
     void (*collect)(fm_run *r, fm_f32s logits);          /* to rank 0; goes on without waiting */
+
+    /* Drafts; model/model.h.  Not there: the back end has none. */
+    void (*hidden)(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w); /* h = the
+                                 normed state of the row before; keeps those the spans name.
+                                 Without x: of kept states alone */
+    void (*best)(fm_run *r, fm_f32s logits, fm_act state); /* the largest of each out row, and keeps
+                                 its state */
+    fm_status (*drafted)(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
+
     fm_status (*logits)(fm_run *r, const fm_batch *b, const float **all);
     fm_status (*sample)(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket); /* NULL:
                                  from the logits, on the host */
     fm_status (*sampled)(fm_run *r, int ticket, fm_sampled *out);
+    fm_status (*copy_pages)(fm_run *r, const fm_page_copy *copy, int n); /* NULL: pages stay where they are */
+    fm_status (*copied)(fm_run *r, int waits, int *all); /* NULL: copies are made at once */
+    fm_status (*watch)(fm_run *r, fm_op_watch *w); /* NULL: hooks see ops as they run */
     void (*report)(const fm_run *r, fm_str *out); /* NULL: nothing to say at the end */
     void (*destroy)(fm_run *r);
 } fm_ops;
@@ -171,6 +157,10 @@ fm_status fm_run_finish(fm_run *r); /* the first fault of the pass */
 void fm_run_add_hook(fm_run *r, fm_op_hook *h);
 void fm_run_remove_hook(fm_run *r, fm_op_hook *h);
 
+/* Between passes: ops that run on a device are timed (op/watch.h) from here on; w NULL: no longer.
+ * The watch is the caller's until then.  FM_E_NOSUP: ops run as they are called, a hook can time them. */
+fm_status fm_run_watch(fm_run *r, fm_op_watch *w);
+
 /* On the replica's rank 0: logits [outs of all groups in group order, V] of the
  * oldest finished pass whose logits were not yet taken; waits for the last
  * stage.  `b` is that pass's batch.  Valid until the n_lane-th next call.
@@ -180,16 +170,29 @@ void fm_run_remove_hook(fm_run *r, fm_op_hook *h);
  * outputs counts too. */
 fm_status fm_run_logits(fm_run *r, const fm_batch *b, const float **all);
 
+/* After the n_link links of a chain, by the ranks of the last stage and by rank 0, which gets the
+ * drafts id[n_link][rows of all groups]; elsewhere id is NULL.  `b` is the last link's batch. */
+fm_status fm_run_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
+
 /* Instead of fm_run_logits, where the back end can (r->ops->sample is there):
  * tokens of the pass's out rows as llm/sample would choose them.
  *
  * Choosing goes on without waiting, and so may the next pass, whose rows can
  * start from what is chosen here (FM_CHOICE).  Two tickets at most are out;
- * a third choice may take the place of one that nobody asked for.
+ * a third choice may take the place of one that was never asked for.
  * FM_E_FULL: it is too much for the back end, take the logits. */
 fm_status fm_run_choose(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket);
 fm_status fm_run_chosen(fm_run *r, int ticket, fm_sampled *out); /* waits for them */
 fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sampled *out); /* both */
+
+/* Between passes, where the back end can (r->ops->copy_pages is there): copies pages in the order of
+ * the list, as the passes before left them.  On a device they are copied beside computing:
+ * the next pass waits only for those that are is_now, and all of them are made for the pass after that.
+ * Images are in pinned memory there (fm_backend.alloc_pinned). */
+fm_status fm_run_copy_pages(fm_run *r, const fm_page_copy *copy, int n);
+
+/* Have all copies been made, as the host sees it? */
+fm_status fm_run_copied(fm_run *r, int waits, int *all);
 
 /* For FM_OP alone: tells the hooks. */
 void fm__op_begins(fm_run *r, fm_op op, int n_row, const void *out, const void *weights);
@@ -230,6 +233,9 @@ static inline void fm_gather_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, GAT
 static inline void fm_dispatch(fm_run *r, fm_act h_all, fm_routing rt_all, fm_act h, fm_routing rt) { FM_OP(r, DISPATCH, r->n_row, h_all.data, NULL, dispatch(r, h_all, rt_all, h, rt)); }
 static inline void fm_pass_on(fm_run *r, fm_f32s x) { FM_OP(r, PASS_ON, r->n_row, NULL, NULL, pass_on(r, x)); }
 static inline void fm_receive(fm_run *r, fm_f32s x) { FM_OP(r, RECEIVE, r->n_row, x.data, NULL, receive(r, x)); }
+static inline void fm_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w) { FM_OP(r, HIDDEN, r->n_row, h.data, w, hidden(r, h, x, norm, w)); }
+static inline void fm_hidden_kept(fm_run *r, fm_act h, const float *w) { FM_OP(r, HIDDEN, r->n_row, h.data, w, hidden(r, h, (fm_f32s){0}, NULL, w)); }
+static inline void fm_best(fm_run *r, fm_f32s logits, fm_act state) { FM_OP(r, BEST, r->n_out, NULL, NULL, best(r, logits, state)); }
 static inline void fm_collect(fm_run *r, fm_f32s logits) { FM_OP(r, COLLECT, r->n_out, NULL, NULL, collect(r, logits)); }
 /* clang-format on */
 

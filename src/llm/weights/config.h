@@ -62,6 +62,7 @@ typedef struct {
 
     /* quantization_config; what a tensor really is, its file says */
     int  fp8;  /* e4m3 with 128x128 blocks */
+    int  fp8_activations; /* what FP8 weights are multiplied with is quantised, too (W8A8) */
     int  int4; /* groups of 32, for linear layers but those named here */
     char int4_ignore[FM_MAX_IGNORE][96]; /* names of layers, or "re:" and an expression */
     int  n_int4_ignore;
@@ -72,6 +73,12 @@ enum { FM_FP8_BLOCK = 128 };
 static inline int fm_layer_is_moe(const fm_model_config *c, int layer)
 {
     return c->n_expert > 0 && layer >= c->n_dense && layer % c->moe_freq == 0;
+}
+
+/* Each head of kv_b_proj is whole FP8 blocks, in all directions. */
+static inline int fm_heads_are_blocks(const fm_model_config *c)
+{
+    return (c->nope | c->v_dim | c->kv_lora) % FM_FP8_BLOCK == 0;
 }
 
 /* Elements of one cached token in one layer: latent and rope key, padded with

@@ -50,6 +50,7 @@ typedef struct {
     fm_share  expert;  /* of the sets of ranks that have whole experts */
     fm_share  channel; /* of the ranks of such a set */
     fm_range layer;
+    int      n_mtp; /* MTP layers that draft, behind the last layer: the last stage has them */
     const fm_placement *placement; /* of experts in their sets, borrowed; NULL: even */
 } fm_shard;
 

@@ -102,12 +102,18 @@ static void carve(layout *l, fm_matrix *m, int n, int k, fm_dtype dtype)
     place(l, m, 0);
 }
 
+static void matrix(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part,
+                   fm_dtype dtype)
+{
+    carve(l, m, fm_range_len(part), k, dtype);
+    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k, part);
+    if (p) p->matrix = m;
+}
+
 /* A matrix kept in the type of the activations: never FP8 or INT4. */
 static void plain(layout *l, fm_matrix *m, const char *name, int n, int k, fm_range part)
 {
-    carve(l, m, fm_range_len(part), k, l->w->act);
-    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, name, n, k, part);
-    if (p) p->matrix = m;
+    matrix(l, m, name, n, k, part, l->w->act);
 }
 
 /* A product whose type the checkpoint decides; not yet placed. */
@@ -166,12 +172,20 @@ static void mlp(layout *l, fm_mlp_weights *m, const char *name, int inter, fm_sh
     place(l, &m->down, 0);
 }
 
-static void kv_up_panels(layout *l, fm_attn_weights *a, size_t h)
+/* Products take kv_b_proj in the type of activations.  In memory it stays FP8 where it can be
+ * widened in a step and no panel of any layout has two scales for the same k. */
+static fm_dtype kv_up_type(const layout *l, const char *tensor)
+{
+    const int widens = l->w->act == FM_BF16 && fm_gemm_pick()->widen && fm_heads_are_blocks(l->c);
+    return widens && dtype_of(l, tensor) == FM_FP8 ? FM_FP8 : l->w->act;
+}
+
+static void kv_up_panels(layout *l, fm_attn_weights *a, size_t h, fm_dtype type)
 {
     const fm_model_config *c = l->c;
-    carve(l, &a->k_up[h], c->nope, c->kv_lora, l->w->act);
-    carve(l, &a->k_up_t[h], c->kv_lora, c->nope, l->w->act);
-    carve(l, &a->v_up[h], c->v_dim, c->kv_lora, l->w->act);
+    carve(l, &a->k_up[h], c->nope, c->kv_lora, type);
+    carve(l, &a->k_up_t[h], c->kv_lora, c->nope, type);
+    carve(l, &a->v_up[h], c->v_dim, c->kv_lora, type);
 }
 
 static void kv_up_rows(layout *l, fm_attn_weights *a, size_t n_head)
@@ -207,8 +221,12 @@ static void kv_up(layout *l, fm_attn_weights *a)
     p->attn   = a;
     a->k_up_t = a->k_up + H;
     a->v_up   = a->k_up + 2 * H;
-    if (l->want->packing == FM_PACK_ROWS) kv_up_rows(l, a, H);
-    for (size_t h = 0; h < H && l->want->packing == FM_PACK_PANELS; h++) kv_up_panels(l, a, h);
+    if (l->want->packing == FM_PACK_ROWS) {
+        kv_up_rows(l, a, H);
+        return;
+    }
+    const fm_dtype type = kv_up_type(l, p->tensor);
+    for (size_t h = 0; h < H; h++) kv_up_panels(l, a, h, type);
 }
 
 static void attention(layout *l, fm_attn_weights *a)
@@ -318,6 +336,18 @@ static void layer(layout *l, fm_layer_weights *w, int i, int is_moe)
         mlp(l, &w->ffn.mlp, "mlp.", l->c->dense_inter, l->shard->attn);
 }
 
+/* Columns [col0, col0 + D) of eh_proj. */
+static void half_of_join(layout *l, fm_matrix *m, int col0, fm_range part)
+{
+    const int D = l->c->hidden;
+    carve(l, m, fm_range_len(part), D, l->w->act);
+    fm_piece *p = add_piece(l, FM_PIECE_MATRIX, "eh_proj.weight", D, 2 * D, part);
+    if (!p) return;
+    p->matrix = m;
+    p->col0   = col0;
+    p->k      = D;
+}
+
 /* Its embedding and head are copies of the main ones and are not read. */
 static void mtp(layout *l, fm_mtp_weights *m, int i)
 {
@@ -325,7 +355,8 @@ static void mtp(layout *l, fm_mtp_weights *m, int i)
     snprintf(l->prefix, sizeof l->prefix, "model.layers.%d.", i);
     m->enorm = vector(l, "enorm.weight", D);
     m->hnorm = vector(l, "hnorm.weight", D);
-    plain(l, &m->eh_proj, "eh_proj.weight", D, 2 * D, whole(D));
+    half_of_join(l, &m->of_embed, 0, whole(D));
+    half_of_join(l, &m->of_state, D, fm_shard_outputs(l->shard->attn, D));
     layer(l, &m->layer, i, l->c->n_expert > 0);
     m->norm = vector(l, "shared_head.norm.weight", D);
 }
@@ -342,13 +373,19 @@ static void embedding(layout *l)
     if (p) p->table = w->embed;
 }
 
+/* INT4 where the checkpoint has it so; published FP8 checkpoints leave it in BF16. */
+static fm_dtype head_type(const layout *l)
+{
+    return dtype_of(l, "lm_head.weight") == FM_INT4 ? FM_INT4 : l->w->act;
+}
+
 static void head(layout *l)
 {
     const fm_model_config *c = l->c;
     l->prefix[0]             = 0;
     l->w->norm               = vector(l, "model.norm.weight", c->hidden);
-    plain(l, &l->w->head, "lm_head.weight", c->vocab, c->hidden,
-          fm_shard_outputs(l->shard->attn, c->vocab));
+    matrix(l, &l->w->head, "lm_head.weight", c->vocab, c->hidden,
+           fm_shard_outputs(l->shard->attn, c->vocab), head_type(l));
 }
 
 static fm_status find_placement(const layout *l)
@@ -380,7 +417,7 @@ fm_status fm_weights_layout(fm_weights *w, const fm_model_config *config,
     w->mtp   = heap(&l, (size_t)n_mtp, sizeof *w->mtp);
     if (l.rc == FM_OK) w->n_layer = n_layer, w->n_mtp = n_mtp;
 
-    if (fm_shard_is_first(shard)) embedding(&l);
+    if (fm_shard_is_first(shard) || n_mtp) embedding(&l);
     for (int i = 0; l.rc == FM_OK && i < n_layer; i++)
         layer(&l, &w->layer[i], shard->layer.begin + i,
               fm_layer_is_moe(config, shard->layer.begin + i));

@@ -68,10 +68,12 @@ typedef struct {
     fm_ffn_weights  ffn;
 } fm_layer_weights;
 
-/* An MTP layer, for speculation: u = eh_proj [enorm(embed); hnorm(h)]. */
+/* An MTP layer, for speculation: u = eh_proj [enorm(embed); hnorm(h)].  The two halves of eh_proj
+ * are matrices of their own, so that no row of twice the width is needed. */
 typedef struct {
     float           *enorm, *hnorm, *norm; /* [D] */
-    fm_matrix        eh_proj;              /* [D, 2D] */
+    fm_matrix        of_embed;             /* [D, D] columns 0 .. D-1, on every rank whole */
+    fm_matrix        of_state;             /* [D, D] the others */
     fm_layer_weights layer;
 } fm_mtp_weights;
 
@@ -83,7 +85,8 @@ typedef struct {
     fm_dtype          act;     /* FM_BF16, or FM_F32 in the reference arithmetic */
     int               n_head;  /* this rank's */
     int               n_layer; /* this rank's */
-    void             *embed;   /* [V, D] rows of type act; NULL: another rank's */
+    void             *embed;   /* [V, D] rows of type act; NULL: another rank's.  Where there is an
+                                * MTP layer it is there, too, for the drafts */
     fm_layer_weights *layer;   /* [n_layer] */
     float            *norm;    /* [D] */
     fm_matrix         head;    /* [V, D]; n = 0: another rank's */

@@ -9,7 +9,12 @@
  *
  * The split into parts is fixed, so batch mates and chunking change nothing.
  * A part is read from memory once, for the scores, and is still in the core's
- * cache when the values are summed. */
+ * cache when the values are summed.
+ *
+ * Few heads do not fill the 16 lanes of a unit: neighbouring rows of a sequence (drafts under
+ * verification) then share them, a bundle.  Its last row sees the most keys; what lies behind an
+ * earlier row gets the score -inf in that row's lanes, so its weight is exactly zero, and since
+ * no step crosses lanes a row has the bits it has alone. */
 #include <math.h>
 #include <omp.h>
 
@@ -28,6 +33,7 @@ typedef struct {
     const int32_t         *row, *span; /* [n] rows of this wave and their spans */
     int                    n, n_unit;
     int                    n_group; /* of 16 heads */
+    int                    bundle;  /* rows that can share 16 lanes */
 } wave;
 
 /* What a part leaves of a group of heads, beside z. */
@@ -52,9 +58,10 @@ static char *z_latent(const wave *v, int i, int head)
     return v->b->z_latent + at * (size_t)v->r->config->kv_lora * v->b->act_bytes;
 }
 
-static float *part_of(const wave *v, int unit, int head)
+/* lane: of all groups of a unit */
+static float *part_of(const wave *v, int unit, int lane)
 {
-    const size_t at = (size_t)unit * (size_t)v->n_group * LANES + (size_t)head;
+    const size_t at = (size_t)unit * (size_t)v->n_group * LANES + (size_t)lane;
     return v->b->part + at * (size_t)v->r->config->kv_lora;
 }
 
@@ -63,8 +70,16 @@ static part_stat *stat_of(const wave *v, int unit, int group)
     return (part_stat *)v->b->part_stat + (size_t)unit * (size_t)v->n_group + (size_t)group;
 }
 
+/* t->tile[m, 32] = rows x times a panel of a head's part of kv_b */
+static void multiply(const wave *v, const void *const *x, const fm_matrix *up, int panel, int m,
+                     fm_thread_scratch *t)
+{
+    fm_gemm_for(v->b->gemm, v->b->act)(t->tile, x, fm__up_panel(v->b, up, panel, t->up), NULL, m,
+                                       up->k);
+}
+
 /* q'[i, head] for all rows of the wave */
-static void absorb_head(const wave *v, int head, float *tile)
+static void absorb_head(const wave *v, int head, fm_thread_scratch *t)
 {
     const fm_cpu          *b  = v->b;
     const fm_model_config *c  = v->r->config;
@@ -77,9 +92,9 @@ static void absorb_head(const wave *v, int head, float *tile)
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = fm__act_at(b, v->q, v->row[i0 + i]) + at;
         for (int p = 0; p < fm__panels(up); p++) {
-            fm__panel(b, tile, x, up, p, m);
-            fm_tile_store(q_latent(v, i0, head) + (size_t)p * FM_PANEL * es, b->act, stride, tile, m,
-                          FM_PANEL);
+            multiply(v, x, up, p, m, t);
+            fm_tile_store(q_latent(v, i0, head) + (size_t)p * FM_PANEL * es, b->act, stride, t->tile,
+                          m, FM_PANEL);
         }
         for (int i = 0; i < m; i++) {
             char *dst = q_latent(v, i0 + i, head);
@@ -90,13 +105,35 @@ static void absorb_head(const wave *v, int head, float *tile)
     }
 }
 
-/* Where the cached tokens of a part lie, in whole steps; returns how many there are. */
+/* Rows that share units are neighbours: how many, from i on. */
+static int bundle_from(const wave *v, int i)
+{
+    int n = 1;
+    while (i + n < v->n && v->b->first_unit[i + n] == v->b->first_unit[i]) n++;
+    return n;
+}
+
+/* The first lane of row i in its units. */
+static int lane_of(const wave *v, int i)
+{
+    int k = 0;
+    while (k < i && v->b->first_unit[i - k - 1] == v->b->first_unit[i]) k++;
+    return k * v->r->weights->n_head;
+}
+
+/* Keys of a part that row i sees; none or less: the part begins behind it. */
+static int keys_of(const wave *v, int i, int part)
+{
+    return fm__min(v->r->batch->pos[v->row[i]] + 1 - part * PART, PART);
+}
+
+/* Where the cached tokens of a part lie that row i sees, in whole steps; returns how many. */
 static int locate(const wave *v, int i, int part, const void **latent)
 {
     const fm_span *span  = &v->r->batch->span[v->span[i]];
     const size_t   bytes = (size_t)fm_kv_width(v->r->config) * v->b->act_bytes;
     const int      key0 = part * PART, page = v->r->limits.page_size;
-    const int      n = fm__min(v->r->batch->pos[v->row[i]] + 1 - key0, PART);
+    const int      n = keys_of(v, i, part);
     for (int k = 0; k < n;) {
         const int   run = fm__min(page - (key0 + k) % page, n - k);
         const char *at  = fm__kv_at(v->r, v->b, v->layer, span, key0 + k);
@@ -114,32 +151,52 @@ static void fetch_first(const void *const *latent, size_t bytes)
             __builtin_prefetch((const char *)latent[k] + at);
 }
 
-/* One part of one row for a group of heads. */
+/* Queries of the unit's lanes: of a group of one row's heads, or of all heads of a bundle. */
+static int collect_lanes(const wave *v, int i, int n_row, int group, const void **q)
+{
+    const int head0 = group * LANES, heads = fm__min(v->r->weights->n_head - head0, LANES);
+    int       n     = 0;
+    for (int k = 0; k < n_row; k++)
+        for (int h = 0; h < heads; h++) q[n++] = q_latent(v, i + k, head0 + h);
+    return n;
+}
+
+/* Lanes of an earlier row do not see the last ones of the bundle's n keys. */
+static void hide_keys(const wave *v, int i, int n_row, int part, int n, float *score)
+{
+    const int heads = v->r->weights->n_head;
+    for (int k = 0; k + 1 < n_row; k++)
+        for (int t = keys_of(v, i + k, part); t >= 0 && t < n; t++)
+            for (int h = 0; h < heads; h++) score[t * LANES + k * heads + h] = -INFINITY;
+}
+
+/* One part of one row for a group of heads, or of a bundle. */
 static void run_unit(const wave *v, int unit, int group, fm_thread_scratch *t)
 {
     const fm_cpu          *b     = v->b;
     const fm_model_config *c     = v->r->config;
     const fm_latent_fns   *fn    = fm_latent_for(b->latent, b->act);
-    const int              i     = b->unit_row[unit], head0 = group * LANES, width = fm_kv_width(c);
-    const int              heads = fm__min(v->r->weights->n_head - head0, LANES);
+    const int              i     = b->unit_row[unit], n_row = bundle_from(v, i), width = fm_kv_width(c);
+    const int              part  = unit - b->first_unit[i];
     part_stat             *stat  = stat_of(v, unit, group);
     const void            *q[LANES], *latent[PART];
 
-    const int n = locate(v, i, unit - b->first_unit[i], latent);
+    const int n = locate(v, i + n_row - 1, part, latent);
     fetch_first(latent, (size_t)width * b->act_bytes);
-    for (int h = 0; h < heads; h++) q[h] = q_latent(v, i, head0 + h);
-    fn->pack(t->lanes, q, heads, width);
+    const int lanes = collect_lanes(v, i, n_row, group, q);
+    fn->pack(t->lanes, q, lanes, width);
     fn->score(t->score, t->lanes, latent, n, width);
+    hide_keys(v, i, n_row, part, n, t->score);
     fn->weigh(t->weight, t->score, n, fm_attention_scale(c), stat->max, stat->sum);
-    fn->value(part_of(v, unit, head0), t->weight, latent, n, heads, c->kv_lora);
+    fn->value(part_of(v, unit, group * LANES), t->weight, latent, n, lanes, c->kv_lora);
 }
 
 /* z[i, head] from its parts, ascending. */
 static void merge(const wave *v, int i, int head)
 {
     const int L = v->r->config->kv_lora, unit0 = v->b->first_unit[i], n_part = parts_of(v, i);
-    const int group = head / LANES, lane = head % LANES;
-    float     max = -INFINITY, sum = 0, *z = part_of(v, unit0, head);
+    const int at = lane_of(v, i) + head, group = at / LANES, lane = at % LANES;
+    float     max = -INFINITY, sum = 0, *z = part_of(v, unit0, at);
     for (int k = 0; k < n_part; k++) max = fmaxf(max, stat_of(v, unit0 + k, group)->max[lane]);
     for (int k = 0; k < n_part; k++) {
         const part_stat *s = stat_of(v, unit0 + k, group);
@@ -148,13 +205,13 @@ static void merge(const wave *v, int i, int head)
     for (int k = 0; k < n_part; k++) {
         const float share = fm_exp(stat_of(v, unit0 + k, group)->max[lane] - max) / sum;
         if (k == 0) fm_row_scale(z, share, L);
-        else fm_row_scale_add(z, part_of(v, unit0 + k, head), share, L);
+        else fm_row_scale_add(z, part_of(v, unit0 + k, at), share, L);
     }
     fm_row_store(z_latent(v, i, head), v->b->act, z, L);
 }
 
 /* o[row, head] = v_up z for all rows of the wave */
-static void value_head(const wave *v, int head, float *tile)
+static void value_head(const wave *v, int head, fm_thread_scratch *t)
 {
     const fm_cpu    *b  = v->b;
     const fm_matrix *up = &v->w->v_up[head];
@@ -164,17 +221,40 @@ static void value_head(const wave *v, int head, float *tile)
         for (int i = 0; i < m; i++) x[i] = z_latent(v, i0 + i, head);
         for (int p = 0; p < fm__panels(up); p++) {
             const size_t col = (size_t)(head * up->n + p * FM_PANEL);
-            fm__panel(b, tile, x, up, p, m);
+            multiply(v, x, up, p, m, t);
             for (int i = 0; i < m; i++)
                 fm_row_store(fm__act_at(b, v->o, v->row[i0 + i]) + col * b->act_bytes, b->act,
-                             tile + i * FM_PANEL, fm__min(up->n - p * FM_PANEL, FM_PANEL));
+                             t->tile + i * FM_PANEL, fm__min(up->n - p * FM_PANEL, FM_PANEL));
         }
     }
 }
 
+static void finish_head(const wave *v, int head, fm_thread_scratch *t)
+{
+    for (int i = 0; i < v->n; i++) merge(v, i, head);
+    value_head(v, head, t);
+}
+
+/* One unit is one thread's work, and what is before and behind it may be too little to share. */
+static int is_for_one_thread(const wave *v)
+{
+    const fm_model_config *c = v->r->config;
+    const size_t           n = (size_t)v->r->weights->n_head * (size_t)(c->nope + c->v_dim);
+    return v->n_unit * v->n_group == 1 && fm__is_small_product(n, c->kv_lora, v->n);
+}
+
+static void run_wave_alone(const wave *v)
+{
+    fm_thread_scratch *t = &v->b->scratch[0];
+    const int          H = v->r->weights->n_head;
+    for (int h = 0; h < H; h++) absorb_head(v, h, t);
+    run_unit(v, 0, 0, t);
+    for (int h = 0; h < H; h++) finish_head(v, h, t);
+}
+
 /* A unit's neighbours read the same part for other heads: where there are units
  * enough for everybody, one thread takes them all. */
-static void run_wave(const wave *v)
+static void run_wave_together(const wave *v)
 {
     fm_cpu   *b = v->b;
     const int H = v->r->weights->n_head, n_group = v->n_group;
@@ -183,14 +263,11 @@ static void run_wave(const wave *v)
     {
         fm_thread_scratch *t = &b->scratch[omp_get_thread_num()];
 #pragma omp for schedule(dynamic)
-        for (int h = 0; h < H; h++) absorb_head(v, h, t->tile);
+        for (int h = 0; h < H; h++) absorb_head(v, h, t);
 #pragma omp for schedule(dynamic, together)
         for (int k = 0; k < v->n_unit * n_group; k++) run_unit(v, k / n_group, k % n_group, t);
 #pragma omp for schedule(dynamic)
-        for (int h = 0; h < H; h++) {
-            for (int i = 0; i < v->n; i++) merge(v, i, h);
-            value_head(v, h, t->tile);
-        }
+        for (int h = 0; h < H; h++) finish_head(v, h, t);
     }
 }
 
@@ -207,22 +284,39 @@ static int collect_rows(const fm_run *r, fm_cpu *b)
     return n;
 }
 
+/* Whether the next row joins the bundle that begins at row `first` of the wave. */
+static int joins(const wave *v, int first)
+{
+    return v->n > 0 && v->n - first < v->bundle && v->span[v->n] == v->span[first];
+}
+
+/* Adds the next row with its units; 0: they do not fit.  `first` begins the bundle at hand. */
+static int add_row(wave *v, int *first)
+{
+    fm_cpu   *b      = v->b;
+    const int shares = joins(v, *first), n_part = parts_of(v, v->n);
+    const int unit0  = shares ? b->first_unit[*first] : v->n_unit;
+    if (unit0 + n_part > b->n_unit) return 0;
+    if (!shares) *first = v->n;
+    b->first_unit[v->n] = unit0;
+    for (; v->n_unit < unit0 + n_part; v->n_unit++) b->unit_row[v->n_unit] = *first;
+    v->n++;
+    return 1;
+}
+
 /* As many rows as the wave's memory holds, every part of a row in one wave. */
 void fm__attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
     fm_cpu   *b       = fm__cpu(r);
-    const int n       = collect_rows(r, b);
-    const int n_group = (r->weights->n_head + LANES - 1) / LANES;
-    for (int first = 0; first < n;) {
-        wave v = {r, b, w, o, q, layer, b->gen_row + first, b->gen_span + first, 0, 0, n_group};
-        while (first < n && v.n < FM_LATENT_UNITS) {
-            const int n_part = parts_of(&v, v.n);
-            if (v.n_unit + n_part > b->n_unit) break;
-            b->first_unit[v.n] = v.n_unit;
-            for (int k = 0; k < n_part; k++) b->unit_row[v.n_unit++] = v.n;
-            v.n++;
-            first++;
-        }
-        run_wave(&v);
+    const int n       = collect_rows(r, b), n_head = r->weights->n_head;
+    if (!n_head) return; /* more ranks than heads */
+    const int n_group = (n_head + LANES - 1) / LANES, bundle = n_head < LANES ? LANES / n_head : 1;
+    for (int done = 0; done < n;) {
+        wave v     = {r, b, w, o, q, layer, b->gen_row + done, b->gen_span + done, 0, 0, n_group, bundle};
+        int  first = 0;
+        while (done + v.n < n && v.n < FM_LATENT_UNITS && add_row(&v, &first)) continue;
+        done += v.n;
+        if (is_for_one_thread(&v)) run_wave_alone(&v);
+        else run_wave_together(&v);
     }
 }

@@ -17,7 +17,7 @@
 typedef struct {
     fm_run                *r;
     fm_cpu                *b;
-    const fm_attn_weights *w;
+    fm_matrix              k_up, v_up; /* of the head, in the type of activations */
     const fm_span         *span;
     fm_act                 o, q;
     int                    layer, head;
@@ -51,7 +51,7 @@ static void expand(const unit *u, const fm_matrix *up, const void *const *latent
     for (int p = 0; p < fm__panels(up); p++) {
         expanded e = {u->t->tile, dst + (size_t)p * FM_PANEL * b->act_bytes, (size_t)width, b->act,
                       fm__min(up->n - p * FM_PANEL, FM_PANEL)};
-        fm__panel_told(b, u->t->tile, latent, up, p, n, put_expanded, &e);
+        fm__panel_told(b, u->t->tile, latent, NULL, up, p, n, put_expanded, &e);
     }
 }
 
@@ -65,8 +65,8 @@ static void build_block(const unit *u, int key0, int n)
     const void            *latent[FM_PROMPT_KEYS], *line[FM_PROMPT_KEYS];
 
     for (int i = 0; i < n; i++) latent[i] = fm__kv_at(u->r, b, u->layer, u->span, key0 + i);
-    expand(u, &u->w->k_up[u->head], latent, n, u->t->key, u->key_w);
-    expand(u, &u->w->v_up[u->head], latent, n, u->t->value, u->value_w);
+    expand(u, &u->k_up, latent, n, u->t->key, u->key_w);
+    expand(u, &u->v_up, latent, n, u->t->value, u->value_w);
     for (int i = 0; i < n; i++) {
         char *key = (char *)u->t->key + (size_t)i * row;
         memcpy(key + (size_t)c->nope * es, (const char *)latent[i] + (size_t)c->kv_lora * es, rope);
@@ -150,7 +150,7 @@ static void meet(const unit *u, int row, int m, int key0, int n)
                                        .weight = u->t->weight, .max = u->t->max + row,
                                        .sum = u->t->sum + row, .alpha = alpha});
     for (int v = 0; v < u->value_w; v += FM_PANEL)
-        fm_gemm_told(b->gemm, b->act, u->t->tile, p,
+        fm_gemm_told(b->gemm, b->act, u->t->tile, p, NULL,
                      (char *)u->t->v_panel + (size_t)(v / FM_PANEL) * panel, NULL, m, depth,
                      add_weighed, &(weighed){u->t->tile, alpha, out + v, (size_t)u->value_w});
 }
@@ -184,6 +184,15 @@ static void run_unit(const unit *u)
         }
     }
     finish_rows(u);
+}
+
+/* A head's matrix in the type of activations; if it has to be widened, in `room`. */
+static fm_matrix up_matrix(const fm_cpu *b, const fm_matrix *up, char *room)
+{
+    const size_t bytes = fm_panel_bytes(b->act, up->k);
+    if (up->dtype == b->act) return *up;
+    for (int p = 0; p < fm__panels(up); p++) fm__up_panel(b, up, p, room + (size_t)p * bytes);
+    return (fm_matrix){.n = up->n, .k = up->k, .dtype = b->act, .panels = room};
 }
 
 /* Rows that share an expansion: as many as possible while every thread has a
@@ -224,10 +233,13 @@ void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_w
     const int value_w = (int)fm_round_up((size_t)c->v_dim, FM_PANEL);
 #pragma omp parallel for schedule(dynamic) num_threads(b->n_thread)
     for (int k = 0; k < n_group * H; k++) {
-        const fm_prompt_group *g = &b->group[k / H];
-        const unit             u = {r, b, w, &r->batch->span[g->span], o, q, layer, k % H,
-                                    g->row0, g->n_row, key_w, value_w, fm_attention_scale(c),
-                                    &b->scratch[omp_get_thread_num()]};
+        const fm_prompt_group *g      = &b->group[k / H];
+        fm_thread_scratch     *t      = &b->scratch[omp_get_thread_num()];
+        const fm_matrix       *k_up   = &w->k_up[k % H], *v_up = &w->v_up[k % H];
+        char                  *behind = (char *)t->up + (size_t)k_up->n * (size_t)k_up->k * b->act_bytes;
+        const unit             u      = {r, b, up_matrix(b, k_up, t->up), up_matrix(b, v_up, behind),
+                                         &r->batch->span[g->span], o, q, layer, k % H,
+                                         g->row0, g->n_row, key_w, value_w, fm_attention_scale(c), t};
         run_unit(&u);
     }
 }

@@ -12,41 +12,6 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
-static fm_routing carve_routing(fm_slab *s, size_t rows, int top_k)
-{
-    return (fm_routing){fm_slab_take(s, rows * (size_t)top_k * sizeof(int32_t)),
-                        fm_slab_take(s, rows * (size_t)top_k * sizeof(float))};
-}
-
-static fm_act carve_act(const fm_cpu *b, size_t rows, int n, int is_own, fm_slab *s)
-{
-    const int stride = fm__act_stride(b, n, is_own);
-    return (fm_act){fm_slab_take(s, rows * (size_t)stride * b->act_bytes), n, stride};
-}
-
-static void carve_acts(const fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
-                       const fm_run_limits *lim, fm_slab *s)
-{
-    const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
-    const int    H = fm_range_len(fm_shard_heads(shard, c)), is_alone = shard->group.n == 1;
-#define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
-#define ACT(rows, n)  carve_act(b, rows, n, 1, s)
-    a->x      = F32S(T, c->hidden);
-    a->h      = carve_act(b, T, c->hidden, is_alone, s);
-    a->cq     = F32S(T, c->q_lora);
-    a->cqn    = ACT(T, c->q_lora);
-    a->q      = ACT(T, H * (c->nope + c->rope));
-    a->ckv    = F32S(T, c->kv_lora + c->rope);
-    a->score  = F32S(T, c->n_expert);
-    a->hl     = ACT(out, c->hidden);
-    a->route  = carve_routing(s, T, c->top_k);
-    a->h_all  = is_alone ? a->h : carve_act(b, T * (size_t)shard->group.n, c->hidden, 0, s);
-#undef F32S
-#undef ACT
-    a->route_all =
-        is_alone ? a->route : carve_routing(s, T * (size_t)shard->group.n, c->top_k);
-}
-
 static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s)
 {
@@ -59,6 +24,7 @@ static void carve_ffn(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     x->mlp_room              = shard->attn.n > 1 ? fm_slab_take(s, middle) : NULL;
     b->mlp_middle            = fm_slab_take(s, middle);
     if (c->n_expert) fm__carve_experts(b, c, shard, lim, s);
+    if (c->fp8_activations && b->act == FM_BF16) fm__carve_quantised(b, c, shard, lim, s);
 }
 
 static void carve_latent(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
@@ -84,6 +50,7 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     const size_t value_w = fm_round_up((size_t)c->v_dim, FM_PANEL);
     const size_t keys = FM_PROMPT_KEYS, es = b->act_bytes;
     const size_t rows = fm__moves_rows(b) ? (size_t)fm__rows_at_once(b, c->hidden) : 0;
+    const size_t up   = ((size_t)c->nope + value_w) * (size_t)c->kv_lora;
     _Static_assert(FM_QUERY_TILE * FM_PROMPT_KEYS >= FM_LATENT_KEYS * FM_LATENT_LANES,
                    "scores and weights serve both forms");
     _Static_assert(FM_TILE_ROWS >= FM_PROMPT_KEYS, "a tile takes a block of keys");
@@ -101,17 +68,20 @@ static void carve_scratch(fm_thread_scratch *t, const fm_cpu *b, const fm_model_
     t->sum     = fm_slab_take(s, FM_PROMPT_ROWS * sizeof(float));
     t->row     = fm_slab_take(s, (size_t)c->hidden * sizeof(float));
     t->rows    = fm_slab_take(s, rows * fm__row_stride(b, c->hidden));
+    t->up      = fm_slab_take(s, c->fp8 && b->gemm->widen ? up * es : 0);
 }
 
 /* Everything but the KV; on a counting slab this is the plan. */
 static void carve(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                   const fm_run_limits *lim, fm_slab *s)
 {
-    carve_acts(b, a, c, shard, lim, s);
+    const fm_act_layout acts = {lim->max_rows, lim->max_out, b->act_bytes, fm__act_padding(b)};
+    fm_activations_carve(a, &lim->activations, shard, &acts, s);
     fm__carve_exchange(b, a, c, shard, lim, s);
     fm__carve_stages(b, a, c, shard, lim, s);
     carve_ffn(b, c, shard, lim, s);
     carve_latent(b, c, shard, lim, s);
+    fm__carve_drafts(b, c, shard, lim, s);
     b->cos = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
     b->sin = fm_slab_take(s, (size_t)lim->max_context * (size_t)(c->rope / 2) * sizeof(float));
     b->group    = fm_slab_take(s, (size_t)lim->max_rows * sizeof *b->group);
@@ -164,7 +134,11 @@ static const fm_ops cpu_ops = {
     .pass_on     = fm__cpu_pass_on,
     .receive     = fm__cpu_receive,
     .collect     = fm__cpu_collect,
+    .hidden      = fm__cpu_hidden,
+    .best        = fm__cpu_best,
+    .drafted     = fm__cpu_drafted,
     .logits      = fm__cpu_logits,
+    .copy_pages  = fm__cpu_copy_pages,
     .destroy     = destroy,
 };
 
@@ -175,7 +149,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     const fm_planes       *planes = &r->limits.planes;
     const size_t           n_page = (size_t)r->limits.n_page;
     const fm_plane        *latent = fm_planes_find(planes, FM_PLANE_LATENT);
-    FM_BUG_UNLESS(latent && latent->dtype == b->act && planes->n == 1);
+    FM_BUG_UNLESS(latent && latent->dtype == b->act && !fm_planes_find(planes, FM_PLANE_SCALE));
     b->memory_bytes = fm_run_cpu_workspace(c, shard, b->act, &r->limits);
     b->kv_bytes     = fm_planes_page_bytes(planes, r->limits.page_size) * n_page;
     b->kv_token     = fm_plane_token_bytes(latent);

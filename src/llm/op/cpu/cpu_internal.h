@@ -35,6 +35,7 @@ typedef struct {
     float *max, *sum; /* [FM_PROMPT_ROWS] */
     float *row;       /* [D] a sum under way */
     void  *rows;      /* [fm__rows_at_once, D and a line] act: rows of an expert side by side */
+    void  *up;        /* [nope + value width, kv_lora] act: a head of kv_b, widened */
 } fm_thread_scratch;
 
 /* Rows of one prompt span that share an expansion of the keys. */
@@ -53,6 +54,18 @@ typedef struct {
 typedef struct {
     int32_t expert, pair0, n;
 } fm_expert_block;
+
+/* The largest logit of a row among a rank's words. */
+typedef struct {
+    float   logit;
+    int32_t id;
+} fm_best_word;
+/* Rows of activations as a product takes them. */
+typedef struct {
+    char        *data;
+    size_t       stride; /* bytes */
+    float       *scale;  /* [row, fm__blocks(k)] of quantised rows (W8A8); NULL: rows are bf16 */
+} fm_quantised;
 
 typedef struct {
     const fm_gemm   *gemm;
@@ -86,7 +99,17 @@ typedef struct {
     int32_t *first_unit;           /* [FM_LATENT_UNITS] of a row */
     int32_t *gen_row, *gen_span;   /* [max_rows] rows in the absorbed form */
 
+    char         *kept;       /* [limits.n_kept, D] act: hidden states, for drafts */
+    int32_t      *word;       /* [max_rows] tokens of a link */
+    int32_t      *drafted;    /* [limits.max_draft, max_out] of the chain at hand */
+    fm_best_word *best;       /* [n_attn, out rows] each rank's */
+    size_t       *best_bytes; /* [n_attn] */
+
     fm_cpu_exchange exchange;
+
+    fm_quantised quant; /* rows that a product of FP8 weights takes; data NULL: none are quantised */
+    float *mlp_scale;   /* [FM_PASS_ROWS, widest inter / 128] of mlp_middle, quantised in place */
+    float *middle_scale; /* [pairs of a pass, inter / 128] of middle */
 
     fm_thread_scratch *scratch; /* [n_thread] */
     void              *memory;  /* the slab of all the above */
@@ -137,11 +160,16 @@ static inline char *fm__act_at(const fm_cpu *c, fm_act a, int row)
     return (char *)a.data + (size_t)row * (size_t)a.stride * c->act_bytes;
 }
 
-/* Elements from row to row of n: padded where AMX gains by it and no other rank reads the rows,
- * since ranks exchange rows without padding. */
+/* Elements between rows: padded where AMX gains by it. */
+static inline int fm__act_padding(const fm_cpu *b)
+{
+    return fm__moves_rows(b) ? (int)(64 / b->act_bytes) : 0;
+}
+
+/* Elements from row to row of n.  Ranks exchange rows without padding. */
 static inline int fm__act_stride(const fm_cpu *b, int n, int is_own)
 {
-    return is_own && fm__moves_rows(b) ? (int)(fm__row_stride(b, n) / b->act_bytes) : n;
+    return n + (is_own ? fm__act_padding(b) : 0);
 }
 
 /* The cached token at position `pos` of a span's sequence. */
@@ -162,6 +190,13 @@ static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_
     return n <= 2 || bytes >= stretch / 2 ? 2 : fm__min(n, (int)(stretch / bytes));
 }
 
+/* Whether n x k weights times m rows are too few to share: a fork and a join cost more than
+ * the other threads save.  A row alone waits for its weights about as long as two. */
+static inline int fm__is_small_product(size_t n, int k, int m)
+{
+    return n * (size_t)k * (size_t)(m < 2 ? 2 : m) <= (size_t)1 << 17;
+}
+
 /* Prefetch for writing.  A tile's rows lie far apart and none of their cache lines is present:
  * fetched one by one when the tile is stored, they take longer than AMX takes to compute it. */
 static inline void fm__expect(const void *p, size_t bytes)
@@ -176,6 +211,17 @@ static inline int fm__is_far(const fm_cpu *b, size_t bytes)
     return b->gemm->isa == FM_ISA_AMX && bytes > (size_t)4 << 20;
 }
 
+/* Scales of a quantised row of k values. */
+static inline int fm__blocks(int k)
+{
+    return (k + FM_FP8_BLOCK - 1) / FM_FP8_BLOCK;
+}
+
+static inline const float *fm__scale_of_row(const float *scale, int k, int row)
+{
+    return scale + (size_t)row * (size_t)fm__blocks(k);
+}
+
 static inline const char *fm__panel_data(const fm_matrix *w, int panel)
 {
     return (const char *)w->panels + (size_t)panel * fm_panel_bytes(w->dtype, w->k);
@@ -186,21 +232,23 @@ static inline const float *fm__panel_scale(const fm_matrix *w, int panel)
     return w->scale ? w->scale + (size_t)panel * (size_t)fm_panel_scales(w->k) : NULL;
 }
 
-/* One panel of a matrix applied to rows: c[m, 32]. */
-static inline void fm__panel(const fm_cpu *c, float *tile, const void *const *x, const fm_matrix *w,
-                             int panel, int m)
+/* A panel of a head's part of kv_b in the type of activations: where it lies, or, if the weights are
+ * FP8, widened to `room`. */
+static inline const void *fm__up_panel(const fm_cpu *c, const fm_matrix *up, int panel, void *room)
 {
-    fm_gemm_for(c->gemm, w->dtype)(tile, x, fm__panel_data(w, panel), fm__panel_scale(w, panel), m,
-                                   w->k);
+    if (up->dtype == c->act) return fm__panel_data(up, panel);
+    c->gemm->widen(room, fm__panel_data(up, panel), fm__panel_scale(up, panel), up->k);
+    return room;
 }
 
-/* As above; `done` is called for every few rows that are finished. */
+/* One panel of a matrix applied to rows, c[m, 32]; `done` is called for every few rows that are
+ * finished.  x_scale: of quantised rows, else NULL. */
 static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *const *x,
-                                  const fm_matrix *w, int panel, int m, fm_rows_done *done,
-                                  void *ctx)
+                                  const float *const *x_scale, const fm_matrix *w, int panel, int m,
+                                  fm_rows_done *done, void *ctx)
 {
-    fm_gemm_told(c->gemm, w->dtype, tile, x, fm__panel_data(w, panel), fm__panel_scale(w, panel), m,
-                 w->k, done, ctx);
+    fm_gemm_told(c->gemm, w->dtype, tile, x, x_scale, fm__panel_data(w, panel),
+                 fm__panel_scale(w, panel), m, w->k, done, ctx);
 }
 
 /* Where the rows of a panel's tile go. */
@@ -227,12 +275,13 @@ static inline void fm__put_f32(const fm_outlet *o, int from, int n)
 
 /* fm__panel_told where `done` puts the rows into places that are in no cache. */
 static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, const void *const *x,
-                                const fm_matrix *w, int panel, fm_rows_done *done, void *ctx)
+                                const float *const *x_scale, const fm_matrix *w, int panel,
+                                fm_rows_done *done, void *ctx)
 {
     o->tile  = tile;
     o->ahead = fm_gemm_tells(c->gemm, w->dtype) ? 32 : o->m;
     fm__expect_rows(o, 0, o->ahead);
-    fm__panel_told(c, tile, x, w, panel, o->m, done, ctx);
+    fm__panel_told(c, tile, x, x_scale, w, panel, o->m, done, ctx);
     if (o->far) fm_scatter_end();
 }
 
@@ -254,6 +303,12 @@ void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int 
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 void fm__finish_mlp(fm_run *r); /* mlp may leave its last pass under way; no y before this */
+/* quantise.c: activations of FP8 weights (W8A8) */
+void         fm__carve_quantised(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                                 const fm_run_limits *lim, fm_slab *s);
+int          fm__quantises(const fm_run *r, const fm_matrix *w); /* what it multiplies */
+fm_quantised fm__rows_for(fm_run *r, fm_act x, const fm_matrix *w, int row0, int n_row);
+fm_quantised fm__rows_in_place(fm_run *r, fm_act x, float *scale, const fm_matrix *w, int n_row);
 /* route.c */
 void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
 /* experts.c */
@@ -273,7 +328,7 @@ void      fm__start_job(fm_run *r, fm_comm_job *job, fm_comm *group, fm_comm_cal
 void      fm__start_gather(fm_run *r, fm_pieces *p, fm_comm *group, void *own, int n_row);
 int       fm__finish_gather(fm_run *r, fm_pieces *p, void *rows); /* to rows; 0: a fault */
 void      fm__gather_rows(fm_run *r, fm_pieces *p, fm_comm *group, void *own, void *rows);
-const void *fm__gather_words(fm_run *r, const void *table);
+const void *fm__gather_words(fm_run *r, const void *table, const int32_t *token);
 void      fm__finish_dispatch(fm_run *r, fm_routing route_all);
 void      fm__await_logits(fm_run *r); /* act.logits may be written */
 void      fm__poke(fm_run *r);       /* what is under way to other stages moves on */
@@ -284,6 +339,15 @@ void      fm__cpu_pass_on(fm_run *r, fm_f32s x);
 void      fm__cpu_receive(fm_run *r, fm_f32s x);
 void      fm__cpu_collect(fm_run *r, fm_f32s logits);
 fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all);
+/* pages.c */
+fm_status fm__cpu_copy_pages(fm_run *r, const fm_page_copy *copy, int n);
+/* drafts.c */
+void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                      const fm_run_limits *lim, fm_slab *s);
+const int32_t *fm__words(fm_run *r); /* the batch's tokens, those drafted by the link before known */
+void      fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
+void      fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state);
+fm_status fm__cpu_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 /* attend*.c */
 void fm__cpu_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);

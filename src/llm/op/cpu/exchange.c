@@ -19,16 +19,16 @@ fm_pieces fm__pieces_of(fm_columns col, size_t element, fm_slab *s)
 void *fm__own_piece(const fm_pieces *p, void *room, int part, int n_row)
 {
     if (!room) return NULL; /* only counting */
-    return (char *)room + (size_t)n_row * (size_t)fm__part(p->col, part).begin * p->element;
+    return (char *)room + (size_t)n_row * (size_t)fm_columns_part(p->col, part).begin * p->element;
 }
 
 static fm_comm_call gather_call(fm_pieces *p, int me, void *own, int n_row)
 {
     const size_t row = (size_t)n_row * p->element;
     p->n_row         = n_row;
-    p->first         = (char *)own - row * (size_t)fm__part(p->col, me).begin;
+    p->first         = (char *)own - row * (size_t)fm_columns_part(p->col, me).begin;
     for (int i = 0; i < p->col.n_part; i++)
-        p->bytes[i] = row * (size_t)fm_range_len(fm__part(p->col, i));
+        p->bytes[i] = row * (size_t)fm_range_len(fm_columns_part(p->col, i));
     return fm_call_all_gather(p->first, own, p->bytes);
 }
 
@@ -60,7 +60,7 @@ static void put_block(const fm_pieces *p, put_fn *put, char *rows, int begin, in
     const size_t ld = (size_t)p->col.n * (size_t)p->col.width * p->element;
     const char  *from = p->first;
     for (int i = 0; i < p->col.n_part; from += p->bytes[i++]) {
-        const fm_range part  = fm__part(p->col, i);
+        const fm_range part  = fm_columns_part(p->col, i);
         const size_t   bytes = (size_t)fm_range_len(part) * p->element;
         char          *to    = rows + (size_t)part.begin * p->element;
         for (int row = begin; row < end; row++)
@@ -123,13 +123,13 @@ void fm__cpu_gather_add(fm_run *r, fm_f32s x, fm_f32s y)
 
 /* Each rank contributes the rows of its words, in row order; word_at says where
  * each row then lies.  h is not yet in use and has room for all of them. */
-const void *fm__gather_words(fm_run *r, const void *table)
+const void *fm__gather_words(fm_run *r, const void *table, const int32_t *token)
 {
     fm_cpu          *b     = fm__cpu(r);
     const fm_batch  *batch = r->batch;
     const fm_comm   *attn  = r->ranks.attn;
     const fm_columns words = fm__outputs_by(r->weights->shard.attn, r->config->vocab);
-    const int        first = fm__part(words, attn->rank).begin;
+    const int        first = fm_columns_part(words, attn->rank).begin;
     const size_t     row   = (size_t)r->config->hidden * b->act_bytes;
     size_t          *bytes = b->exchange.y.bytes; /* y is not in use either */
     char            *all   = r->act.h.data;
@@ -137,10 +137,10 @@ const void *fm__gather_words(fm_run *r, const void *table)
     for (int k = 0; k < attn->n_rank; k++) {
         const int32_t before = at;
         for (int i = 0; i < batch->n_row; i++) {
-            if (fm__part_of(words, batch->token[i]) != k) continue;
+            if (fm__part_of(words, token[i]) != k) continue;
             if (k == attn->rank)
                 memcpy(all + (size_t)at * row,
-                       (const char *)table + (size_t)(batch->token[i] - first) * row, row);
+                       (const char *)table + (size_t)(token[i] - first) * row, row);
             b->exchange.word_at[i] = at++;
         }
         bytes[k] = (size_t)(at - before) * row;

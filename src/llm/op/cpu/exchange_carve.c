@@ -20,25 +20,27 @@ static void carve_dispatch(fm_cpu_exchange *x, const fm_model_config *c, const f
     x->route_room  = fm_slab_take(s, 2 * n * rows * (size_t)c->top_k * sizeof *x->route_room);
 }
 
-/* Gives act.o and act.y their places. */
+/* Places of the buffers that are pieces, and of what they are gathered in. */
 void fm__carve_exchange(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                         const fm_run_limits *lim, fm_slab *s)
 {
-    fm_cpu_exchange     *x    = &b->exchange;
-    const fm_share   me   = shard->attn;
-    const size_t     T    = (size_t)lim->max_rows;
-    const int        n_o  = c->n_head * c->v_dim, wide = fm__act_stride(b, n_o, me.n == 1);
-    const fm_columns head = fm__heads_by(me, c);
-    const fm_columns out  = fm__outputs_by(me, c->hidden);
-    a->o.width = fm_range_len(fm__part(head, me.index));
-    a->y.width = fm_range_len(fm__part(out, me.index));
-    a->o.stride = me.n == 1 ? wide : a->o.width;
-    a->o.data  = carve_pieces(&x->o, head, b->act_bytes, me, T, wide, s);
-    a->y.data  = carve_pieces(&x->y, out, sizeof(float), me, T, c->hidden, s);
-    a->o_all   = a->o;
+    const fm_activation *in  = fm_activation_find(&lim->activations, FM_ACT_INPUT, FM_ACT_PIECE);
+    const fm_activation *sum = fm_activation_find(&lim->activations, FM_ACT_F32, FM_ACT_PIECE);
+    const fm_activation *all = fm_activation_find(&lim->activations, FM_ACT_INPUT, FM_ACT_GATHERED);
+    fm_cpu_exchange     *x   = &b->exchange;
+    const fm_share       me  = shard->attn;
+    const size_t         T   = (size_t)lim->max_rows;
+    const int            wide = fm__act_stride(b, all->width, me.n == 1);
+    fm_act              *o    = fm_activation_at(a, in), *o_all = fm_activation_at(a, all);
+    fm_f32s             *y    = fm_activation_at(a, sum);
+    *o = (fm_act){carve_pieces(&x->o, in->columns, b->act_bytes, me, T, wide, s), in->width,
+                  me.n == 1 ? wide : in->width};
+    *y = (fm_f32s){carve_pieces(&x->y, sum->columns, sizeof(float), me, T, c->hidden, s),
+                   sum->width};
+    *o_all = *o;
     carve_dispatch(x, c, shard, T, s);
     if (me.n == 1) return;
-    a->o_all   = (fm_act){fm_slab_take(s, T * (size_t)n_o * b->act_bytes), n_o, n_o};
+    *o_all     = (fm_act){fm_slab_take(s, T * (size_t)wide * b->act_bytes), wide, wide};
     x->word_at = fm_slab_take(s, T * sizeof *x->word_at);
 }
 
@@ -48,7 +50,7 @@ static void end_job(fm_comm_job *job)
 }
 
 /* Groups are closed after the run: no job of theirs may be left.  One that
- * fails here has broken its group, which says so to whoever closes it. */
+ * fails here has broken its group, and closing the group reports that. */
 void fm__exchange_fini(fm_cpu *b)
 {
     fm_cpu_exchange *x = &b->exchange;

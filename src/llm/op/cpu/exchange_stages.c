@@ -18,12 +18,12 @@ void fm__carve_stages(fm_cpu *b, fm_acts *a, const fm_model_config *c, const fm_
     const int    is_end = fm_shard_is_last(shard, c), is_first = fm_shard_is_first(shard);
     const int    is_one = is_first && is_end && shard->attn.n * shard->group.n == 1;
     const size_t out = (size_t)lim->max_out, groups = (size_t)shard->group.n;
-    const int    V    = fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
+    const fm_activation *logits = fm_activation_find(&lim->activations, FM_ACT_F32, FM_ACT_LOGITS);
     const size_t most = (size_t)c->vocab / (size_t)shard->attn.n + 2 * FM_SHARD_OUTPUTS;
     x->n_room         = fm__min(lim->n_lane > 0 ? lim->n_lane : 1, FM_LOGITS_IN_FLIGHT);
     for (int i = 0; is_end && i < x->n_room; i++)
-        x->room[i] = fm_slab_take(s, out * (size_t)V * sizeof(float));
-    a->logits = (fm_f32s){x->room[0], V};
+        x->room[i] = fm_slab_take(s, out * (size_t)logits->width * sizeof(float));
+    *(fm_f32s *)fm_activation_at(a, logits) = (fm_f32s){x->room[0], logits->width};
     if (!is_end)
         x->passed = fm_slab_take(s, (size_t)lim->max_rows * (size_t)a->y.width * sizeof(float));
     if (is_one || !is_first || shard->attn.index || shard->group.index) return;
@@ -62,7 +62,7 @@ void fm__cpu_pass_on(fm_run *r, fm_f32s x)
 {
     fm_cpu        *b       = fm__cpu(r);
     fm_cpu_exchange   *e       = &b->exchange;
-    const fm_range col     = fm__part(e->y.col, r->ranks.attn->rank);
+    const fm_range col     = fm_columns_part(e->y.col, r->ranks.attn->rank);
     const size_t   bytes   = (size_t)r->batch->n_row * (size_t)fm_range_len(col) * sizeof(float);
     fm_comm       *replica = r->ranks.replica;
     const int      next    = replica->rank + r->ranks.stage->n_rank;

@@ -136,15 +136,18 @@ static void sort_pairs(fm_expert_pass *p)
 
 /* --- products -------------------------------------------------------------- */
 
-/* The rows of a block, side by side if that helps. */
-static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, const void **x)
+/* The rows of a block, side by side if that helps, and their scales if they have some. */
+static void collect_rows(const fm_expert_pass *p, const fm_expert_block *k, const void **x,
+                         const float **x_scale)
 {
     const fm_cpu *b     = p->b;
     const size_t  bytes = (size_t)p->h.width * b->act_bytes;
     const int     move  = fm__moves_rows(b) && k->n > 1;
     char         *to    = b->scratch[omp_get_thread_num()].rows;
     for (int i = 0; i < k->n; i++) {
-        x[i] = fm__act_at(b, p->h, p->row0 + b->pair[k->pair0 + i].row);
+        const int row = b->pair[k->pair0 + i].row;
+        x[i]          = p->x.data + (size_t)row * p->x.stride;
+        if (p->x.scale) x_scale[i] = fm__scale_of_row(p->x.scale, p->h.width, row);
         if (!move) continue;
         x[i] = memcpy(to, x[i], bytes);
         to += fm__row_stride(b, p->h.width);
@@ -173,14 +176,15 @@ static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_r
     const size_t          stride = middle_stride(b, &p->r->weights->shard, w->gate_up.n / 2);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void           *x[FM_TILE_ROWS];
+    const float          *x_scale[FM_TILE_ROWS];
     expert_unit           u;
     u.b = b, u.ld = stride / b->act_bytes;
     u.out.bytes = FM_PANEL / 2 * b->act_bytes, u.out.m = k->n, u.out.far = 0;
-    collect_rows(p, k, x);
+    collect_rows(p, k, x, x_scale);
     for (int i = panel.begin; i < panel.end; i++) {
         char *to = out + (size_t)k->pair0 * stride + (size_t)i * u.out.bytes;
         for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * stride;
-        fm__panel_to(b, &u.out, tile, x, &w->gate_up, i, gate_rows, &u);
+        fm__panel_to(b, &u.out, tile, x, p->x.scale ? x_scale : NULL, &w->gate_up, i, gate_rows, &u);
     }
 }
 
@@ -208,16 +212,18 @@ static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int pan
     const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
     const size_t          stride = middle_stride(b, &p->r->weights->shard, w->inter);
     const void           *x[FM_TILE_ROWS];
+    const float          *x_scale[FM_TILE_ROWS];
     fm_outlet             o;
     o.bytes = FM_PANEL * sizeof(float), o.m = k->n, o.far = fm__is_far(b, all);
     for (int i = 0; i < k->n; i++) {
         const fm_pair q = b->pair[k->pair0 + i];
         x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * stride;
+        if (p->quantises) x_scale[i] = fm__scale_of_row(b->middle_scale, w->down.k, k->pair0 + i);
         o.to[i] = fm__item_at(b->pair_out, fm_range_len(p->col), first[q.group],
                                 first[q.group + 1] - first[q.group], seg, q.place) +
                   panel * FM_PANEL - seg.begin;
     }
-    fm__panel_to(b, &o, tile, x, &w->down, panel, put_outputs, &o);
+    fm__panel_to(b, &o, tile, x, p->quantises ? x_scale : NULL, &w->down, panel, put_outputs, &o);
 }
 
 static int meets_few_rows(const fm_expert_pass *p)
@@ -250,9 +256,22 @@ static void gate_up_phase(const fm_expert_pass *p, char *out)
     }
 }
 
+static void quantise_middle(const fm_expert_pass *p, const fm_matrix *down)
+{
+    const fm_cpu *b      = p->b;
+    const size_t  stride = middle_stride(b, &p->r->weights->shard, down->k);
+#pragma omp for schedule(static)
+    for (int i = 0; i < p->n_pair; i++) {
+        fm_bf16 *row = (fm_bf16 *)((char *)b->middle + (size_t)i * stride);
+        fm_row_quantise(row, b->middle_scale + (size_t)i * (size_t)fm__blocks(down->k), row,
+                        down->k);
+    }
+}
+
 static void down_phase(const fm_expert_pass *p)
 {
     if (!p->n_block) return;
+    if (p->quantises) quantise_middle(p, &p->expert[p->b->block->expert].down);
     const fm_matrix *w       = &p->expert[p->b->block->expert].down;
     const int        n       = fm__panels(w);
     const int        at_once = meets_few_rows(p) ? fm__panels_at_once(p->b, w, p->n_block * n) : 2;
@@ -261,6 +280,15 @@ static void down_phase(const fm_expert_pass *p)
 }
 
 /* --- passes ---------------------------------------------------------------- */
+
+/* All experts have weights of the same type. */
+static void find_rows(fm_expert_pass *p)
+{
+    if (!p->n_block) return;
+    const fm_mlp_weights *w = &p->expert[p->b->block->expert];
+    p->x                    = fm__rows_for(p->r, p->h, &w->gate_up, p->row0, p->n_row);
+    p->quantises            = fm__quantises(p->r, &w->down);
+}
 
 static void pass_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 {
@@ -320,6 +348,7 @@ void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
                              .set    = s->expert.index,
                              .col    = fm_shard_outputs(s->channel, r->config->hidden)};
         sort_pairs(&p);
+        find_rows(&p);
         if (is_alone) pass_here(&p, y, accumulate);
         else pass_among_ranks(&p, y, accumulate);
     }

@@ -93,7 +93,7 @@ static void count_received(const fm_expert_pass *p)
 {
     fm_cpu_exchange     *x    = &p->b->exchange;
     const fm_shard  *s    = &p->r->weights->shard;
-    const fm_range   mine = fm__part(x->y.col, s->attn.index);
+    const fm_range   mine = fm_columns_part(x->y.col, s->attn.index);
     size_t           at   = 0;
     for (int j = 0; j < s->channel.n; j++) {
         const fm_range w = fm__combine_columns(s, p->r->config->hidden, j, s->attn.index);

@@ -9,6 +9,8 @@ typedef struct {
     fm_run               *r;
     fm_cpu               *b;
     fm_act                h;      /* rows of all groups */
+    fm_quantised          x;      /* those of the pass, as the first product takes them */
+    int                   quantises; /* the second product, its rows too */
     const int32_t        *chosen; /* [n_row, k] experts */
     const float          *weight; /* [n_row, k] */
     const fm_mlp_weights *expert;

@@ -5,8 +5,7 @@
 
 typedef struct {
     const fm_cpu    *b;
-    const char      *x; /* first row */
-    size_t           x_row; /* bytes between rows */
+    fm_quantised     x;
     int              n_row, per_group;
     const fm_matrix *w;
 } product;
@@ -62,15 +61,17 @@ static void one_unit(const product *p, ending e, void *y, int ld, int group, int
     const int   row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
     float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const place to = place_of(p, e, y, ld, row, panel);
-    const void *x[FM_TILE_ROWS];
-    unit        u;
+    const void  *x[FM_TILE_ROWS];
+    const float *x_scale[FM_TILE_ROWS];
+    unit         u;
     u.p = p, u.e = e, u.stride = to.stride;
     u.out.bytes = to.bytes, u.out.m = m, u.out.far = goes_far(p, e, to);
     for (int i = 0; i < m; i++) {
-        x[i]        = p->x + (size_t)(row + i) * p->x_row;
+        x[i]        = p->x.data + (size_t)(row + i) * p->x.stride;
+        if (p->x.scale) x_scale[i] = fm__scale_of_row(p->x.scale, p->w->k, row + i);
         u.out.to[i] = to.at + (size_t)i * to.stride;
     }
-    fm__panel_to(p->b, &u.out, tile, x, p->w, panel, put_rows, &u);
+    fm__panel_to(p->b, &u.out, tile, x, p->x.scale ? x_scale : NULL, p->w, panel, put_rows, &u);
 }
 
 /* Groups of rows that a thread takes whole: they stay in its cache while all panels pass, and
@@ -82,7 +83,14 @@ static int whole_groups(const product *p, int n_group)
     return rounds > 0 ? rounds * p->b->n_thread : 0;
 }
 
-static void multiply(const product *p, ending e, void *y, int ld)
+static void multiply_alone(const product *p, ending e, void *y, int ld)
+{
+    const int n_panel = fm__panels(p->w);
+    for (int row = 0, g = 0; row < p->n_row; row += p->per_group, g++)
+        for (int panel = 0; panel < n_panel; panel++) one_unit(p, e, y, ld, g, panel);
+}
+
+static void multiply_together(const product *p, ending e, void *y, int ld)
 {
     const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
     const int whole   = whole_groups(p, n_group);
@@ -98,22 +106,26 @@ static void multiply(const product *p, ending e, void *y, int ld)
     }
 }
 
-static product product_of(const fm_cpu *b, fm_act x, const fm_matrix *w, int row0, int n_row)
+static void multiply(const product *p, ending e, void *y, int ld)
 {
-    FM_BUG_UNLESS(x.width == w->k);
-    return (product){b, fm__act_at(b, x, row0), (size_t)x.stride * b->act_bytes, n_row,
-                     fm__even_block(n_row, fm__rows_at_once(b, w->k)), w};
+    if (fm__is_small_product((size_t)p->w->n, p->w->k, p->n_row)) multiply_alone(p, e, y, ld);
+    else multiply_together(p, e, y, ld);
+}
+
+static product product_of(const fm_cpu *b, fm_quantised x, const fm_matrix *w, int n_row)
+{
+    return (product){b, x, n_row, fm__even_block(n_row, fm__rows_at_once(b, w->k)), w};
 }
 
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
 {
-    const product p = product_of(fm__cpu(r), x, w, 0, n_row);
+    const product p = product_of(fm__cpu(r), fm__rows_for(r, x, w, 0, n_row), w, n_row);
     multiply(&p, STORE_F32, y.data, y.width);
 }
 
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
 {
-    const product p = product_of(fm__cpu(r), x, w, 0, n_row);
+    const product p = product_of(fm__cpu(r), fm__rows_for(r, x, w, 0, n_row), w, n_row);
     multiply(&p, STORE_ACT, y.data, y.stride);
 }
 
@@ -124,7 +136,7 @@ static void start_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w, i
     fm_comm      *attn = r->ranks.attn;
     void         *own  = b->mlp_middle;
     const int     cols = w->gate_up.n / 2;
-    const product up   = product_of(b, h, &w->gate_up, row, n);
+    const product up   = product_of(b, fm__rows_for(r, h, &w->gate_up, row, n), &w->gate_up, n);
     x->mlp.col.n       = w->inter;
     x->mlp.n_row       = n;
     x->mlp_weights     = w;
@@ -143,7 +155,9 @@ void fm__finish_mlp(fm_run *r)
     x->mlp_weights = NULL;
     if (r->ranks.attn->n_rank > 1 && !fm__finish_gather(r, &x->mlp, b->mlp_middle)) return;
     const fm_act  mid  = {b->mlp_middle, w->inter, fm__act_stride(b, w->inter, r->ranks.attn->n_rank == 1)};
-    const product down = product_of(b, mid, &w->down, 0, x->mlp.n_row);
+    const int     n    = x->mlp.n_row;
+    const product down =
+        product_of(b, fm__rows_in_place(r, mid, b->mlp_scale, &w->down, n), &w->down, n);
     multiply(&down, STORE_F32, x->mlp_y.data, x->mlp_y.width);
 }
 

@@ -8,7 +8,10 @@
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/cpu_internal.h"
 
-enum { MAX_EXPERTS = 4096 };
+enum {
+    MAX_EXPERTS = 4096,
+    ROWS_ALONE  = 4, /* routed by one thread sooner than the others are awake */
+};
 
 static float group_score(const float *choice, int n, fm_route_method method)
 {
@@ -56,15 +59,29 @@ static void route_row(const fm_model_config *c, float *p, const float *bias, int
         weight[i] = (c->norm_top_k ? weight[i] / (sum + 1e-20f) : weight[i]) * c->routed_scale;
 }
 
+typedef struct {
+    const fm_model_config *c;
+    fm_routing             out;
+    fm_f32s                score;
+    const float           *bias;
+} routing;
+
+static void route_one(const routing *a, int i)
+{
+    const size_t at = (size_t)i * (size_t)a->c->top_k;
+    route_row(a->c, a->score.data + (size_t)i * (size_t)a->score.width, a->bias,
+              a->out.expert + at, a->out.weight + at);
+}
+
 void fm__cpu_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
 {
-    const fm_cpu          *b = fm__cpu(r);
-    const fm_model_config *c = r->config;
-    FM_BUG_UNLESS(c->n_expert <= MAX_EXPERTS);
-#pragma omp parallel for schedule(static) num_threads(b->n_thread)
-    for (int i = 0; i < r->batch->n_row; i++) {
-        const size_t at = (size_t)i * (size_t)c->top_k;
-        route_row(c, score.data + (size_t)i * (size_t)score.width, bias, out.expert + at,
-                  out.weight + at);
+    const routing a = {r->config, out, score, bias};
+    const int     n = r->batch->n_row;
+    FM_BUG_UNLESS(r->config->n_expert <= MAX_EXPERTS);
+    if (n <= ROWS_ALONE) {
+        for (int i = 0; i < n; i++) route_one(&a, i);
+        return;
     }
+#pragma omp parallel for schedule(static) num_threads(fm__cpu(r)->n_thread)
+    for (int i = 0; i < n; i++) route_one(&a, i);
 }

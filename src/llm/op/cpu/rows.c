@@ -97,10 +97,10 @@ void fm__note_spans(fm_run *r)
 
 void fm__cpu_embed(fm_run *r, fm_f32s x, const void *table)
 {
-    row_args a = {.r = r, .b = fm__cpu(r), .x = x, .w = table, .word = r->batch->token};
+    row_args a = {.r = r, .b = fm__cpu(r), .x = x, .w = table, .word = fm__words(r)};
     fm__note_spans(r);
     if (r->ranks.attn->n_rank > 1) {
-        a.w    = fm__gather_words(r, table);
+        a.w    = fm__gather_words(r, table, a.word);
         a.word = a.b->exchange.word_at;
     }
     if (r->fault == FM_OK) each_row(embed_row, &a, r->batch->n_row, x.width);

@@ -90,8 +90,9 @@ static void values(fm_run *r, fm_act o, const fm_attn_weights *w)
                                               .y_bf16   = 1});
 }
 
-/* Which parts there are is the same for all layers, if one wave has all rows.  Whoever
- * made the plan and the cache was waited for by the product that made the queries. */
+/* The list of parts is the same for all layers if one wave has all rows. It may be read without
+ * waiting: the product that made the queries waited for the kernels that made the list and wrote
+ * the cache. */
 static fm_status attend_wave(fm_run *r, int layer, int first, int end)
 {
     fm_cuda_run *g     = fm__gpu(r);

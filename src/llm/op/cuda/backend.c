@@ -55,6 +55,8 @@ static const fm_backend cuda = {
     .workspace = fm_run_cuda_workspace,
     .alloc     = fm_cuda_alloc,
     .free      = fm_cuda_free,
+    .alloc_pinned = fm_cuda_alloc_pinned,
+    .free_pinned  = fm_cuda_free_pinned,
     .fill      = fm_cuda_weights_fill,
     .create    = create,
 };

@@ -18,9 +18,9 @@ static int number_rows(const fm_batch *b, int32_t *row_of, fm_form form, int row
 
 /* Choices are counted within the group; on the device those of all groups lie
  * one behind the other. */
-static int32_t token_of(const fm_cuda_run *g, int32_t token)
+static int32_t token_of(const fm_cuda_run *g, const fm_batch *b, int32_t token)
 {
-    return token < 0 ? token - g->out0_before : token;
+    return token < 0 && !b->link ? token - g->out0_before : token;
 }
 
 static void list_rows(const fm_batch *b, fm_cuda_run *g)
@@ -29,7 +29,7 @@ static void list_rows(const fm_batch *b, fm_cuda_run *g)
     for (int k = 0; k < b->n_span; k++)
         for (int i = 0; i < b->span[k].n_row; i++) {
             const int from = b->span[k].row0 + i, row = g->row_of[from];
-            to->token[row] = token_of(g, b->token[from]);
+            to->token[row] = token_of(g, b, b->token[from]);
             to->pos[row]   = b->pos[from];
             to->table[row] = k;
             if (b->span[k].form != FM_FORM_GENERATED) continue;
@@ -99,8 +99,7 @@ static int padded_rows(const fm_run *r, const fm_cuda_run *g)
     return rows <= r->limits.max_rows && rows <= r->limits.max_out ? rows : 0;
 }
 
-/* Rows that are nobody's: they see no key, are cached nowhere and go to no
- * expert. */
+/* Padding rows: they see no key, are not cached and go to no expert. */
 static void pad(fm_run *r, fm_cuda_run *g, int rows)
 {
     const fm_cuda_lists *l = &g->here;
@@ -123,23 +122,33 @@ static void list_groups(fm_run *r, fm_cuda_run *g)
     }
 }
 
-static fm_cuda_recorded *recorded_for(fm_cuda_run *g, int rows)
+static fm_cuda_recorded *recorded_for(fm_cuda_run *g, int rows, int is_link)
 {
     for (int i = 0; i < g->n_recorded; i++)
-        if (g->recorded[i].rows == rows && g->recorded[i].is_few == g->pass.is_few)
+        if (g->recorded[i].rows == rows && g->recorded[i].is_few == g->pass.is_few &&
+            g->recorded[i].is_link == is_link)
             return &g->recorded[i];
     if (g->n_recorded == FM_CUDA_GRAPHS) return NULL;
-    g->recorded[g->n_recorded] = (fm_cuda_recorded){.rows = rows, .is_few = g->pass.is_few};
+    g->recorded[g->n_recorded] = (fm_cuda_recorded){.rows = rows, .is_few = g->pass.is_few,
+                                                     .is_link = is_link};
     return &g->recorded[g->n_recorded++];
+}
+
+/* With timestamps if this pass is to have them. */
+static fm_graph *recording_of(const fm_cuda_run *g, fm_cuda_recorded *e)
+{
+    return g->stamps.at ? &e->stamped : &e->graph;
 }
 
 /* Starts the pass whole if it was recorded, or begins to record it. */
 static void replay(fm_run *r, fm_cuda_run *g)
 {
-    fm_cuda_recorded *e = recorded_for(g, r->n_row);
+    fm_cuda_recorded *e = recorded_for(g, r->n_row, r->batch->link > 0);
     if (!e) return;
-    if (e->graph) {
-        r->fault       = fm_cuda_graph_start(e->graph, g->stream);
+    const fm_graph as_recorded = *recording_of(g, e);
+    fm__cuda_stamps_recorded(r, e, as_recorded != NULL);
+    if (as_recorded) {
+        r->fault       = fm_cuda_graph_start(as_recorded, g->stream);
         r->is_replayed = 1;
     } else if (e->is_seen) {
         r->fault = fm_cuda_record_begin(g->stream);
@@ -148,8 +157,8 @@ static void replay(fm_run *r, fm_cuda_run *g)
     e->is_seen = 1;
 }
 
-/* Parts of all generated rows: few are attended to in a way of their own, and what is
- * recorded is one wave of them. */
+/* The parts of all generated rows. Few parts take a kernel of their own; a recorded step has one
+ * wave of parts. */
 static int count_units(const fm_cuda_run *g)
 {
     int n_unit = 0;
@@ -166,8 +175,9 @@ static void place_lists(fm_run *r, fm_cuda_run *g, char *here, int padded_to)
     const fm_shard    *shard = &r->weights->shard;
     fm_slab            to    = {.base = here, .size = g->list_bytes};
     fm_slab            there = {.base = g->list_there, .size = g->list_bytes};
-    fm_cuda_list_sizes n     = {b->n_row, b->n_out, b->n_span, b->n_span, 0};
-    if (padded_to) n = (fm_cuda_list_sizes){padded_to, padded_to, 0, padded_to, 0};
+    const int          has   = r->limits.n_kept > 0;
+    fm_cuda_list_sizes n     = {b->n_row, b->n_out, b->n_span, b->n_span, 0, has};
+    if (padded_to) n = (fm_cuda_list_sizes){padded_to, padded_to, 0, padded_to, 0, has};
     for (int k = 0; k < b->n_span; k++)
         n.page += (size_t)pages_of(&b->span[k], r->limits.page_size);
     fm__cuda_carve_lists(&g->here, &n, shard, &to);
@@ -188,6 +198,7 @@ static void list(fm_run *r, fm_cuda_run *g, int padded_to)
     *g->here.n_span = g->pass.n_prompt_span;
     if (padded_to) pad(r, g, padded_to);
     list_groups(r, g);
+    fm__cuda_list_states(r);
     fm__cuda_list_words(r);
 }
 
@@ -199,10 +210,11 @@ static int has_choices(const fm_batch *b)
     return 0;
 }
 
-/* What rank 0 chose in the pass before, to all who start from it. */
+/* Broadcast of the tokens rank 0 sampled in the pass before, to the ranks whose rows start from
+ * them. The tokens of a link are on every rank already. */
 static fm_status share_choices(fm_run *r, fm_cuda_run *g)
 {
-    if (!g->exchange.stage || !has_choices(r->batch)) return FM_OK;
+    if (!g->exchange.stage || r->batch->link || !has_choices(r->batch)) return FM_OK;
     const size_t bytes = (size_t)g->n_out_before * sizeof *g->choose_there.id;
     return fm_device_broadcast(g->exchange.stage, g->choose_there.id, bytes, 0, g->stream);
 }
@@ -220,7 +232,11 @@ void fm__cuda_begin(fm_run *r)
     fm_cuda_run   *g    = fm__gpu(r);
     const unsigned turn = g->n_pass++ % FM_CUDA_AHEAD;
     const int      rows = padded_rows(r, g);
+    fm__cuda_ranges_pass(r);
     r->fault            = fm__cuda_reach(r, g->read[turn]); /* its lists may be written anew */
+    if (r->fault == FM_OK) r->fault = fm__cuda_copies_pass(g);
+    if (r->fault != FM_OK) return;
+    fm__cuda_stamps_pass(r, rows > 0);
     if (r->fault != FM_OK) return;
     place_lists(r, g, g->list[turn], rows);
     list(r, g, rows);
@@ -232,7 +248,7 @@ void fm__cuda_begin(fm_run *r)
     r->fault = fm_cuda_fetch(g->there.token, g->here.token, lists + pages, g->stream);
     if (r->fault == FM_OK) r->fault = fm_cuda_mark_set(g->read[turn], g->stream);
     if (r->fault == FM_OK) r->fault = share_choices(r, g);
-    note_outs(r, g);
+    if (!r->batch->link) note_outs(r, g);
     if (r->fault == FM_OK && g->records && g->pass.is_padded && n_unit <= g->max_unit) replay(r, g);
 }
 
@@ -241,7 +257,10 @@ void fm__cuda_end(fm_run *r)
     fm_cuda_run      *g = fm__gpu(r);
     fm_cuda_recorded *e = g->recording;
     g->recording        = NULL;
-    if (e) fm__is_well(r, fm_cuda_record_end(g->stream, &e->graph));
-    if (e && r->fault == FM_OK) r->fault = fm_cuda_graph_start(e->graph, g->stream);
-    if (r->fault == FM_OK && r->weights->norm) fm__cuda_collect(r);
+    fm__cuda_stamps_end(r);
+    if (e) fm__is_well(r, fm_cuda_record_end(g->stream, recording_of(g, e)));
+    if (e && r->fault == FM_OK) r->fault = fm_cuda_graph_start(*recording_of(g, e), g->stream);
+    if (r->fault == FM_OK && r->batch->link) fm__cuda_end_link(r);
+    else if (r->fault == FM_OK && r->weights->norm) fm__cuda_collect(r);
+    fm__cuda_ranges_end(r);
 }

@@ -2,11 +2,6 @@
 /* The GPU back end's memory, carved once; on a counting slab this is the plan. */
 #include "llm/op/cuda/cuda_internal.h"
 
-static size_t pass_rows(const fm_run_limits *lim, int groups)
-{
-    return fm__cuda_most(1, (size_t)fm__cuda_least(lim->max_rows * groups, FM_CUDA_PASS_ROWS));
-}
-
 /* More than a slab promises. */
 static void *take_aligned(fm_slab *s, size_t bytes, size_t align)
 {
@@ -19,35 +14,6 @@ static size_t heads(const fm_model_config *c, const fm_shard *shard)
     return (size_t)fm_range_len(fm_shard_heads(shard, c));
 }
 
-/* o and y get their places with the exchange. */
-static void carve_acts(fm_acts *a, const fm_model_config *c, const fm_shard *shard,
-                       const fm_run_limits *lim, fm_slab *s)
-{
-    const size_t T = (size_t)lim->max_rows, out = (size_t)lim->max_out;
-    const size_t all = T * (size_t)shard->group.n, k = (size_t)c->top_k;
-    const int    H = (int)heads(c, shard);
-#define F32S(rows, n) ((fm_f32s){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(float)), (n)})
-#define ACT(rows, n) ((fm_act){fm_slab_take(s, (rows) * (size_t)(n) * sizeof(uint16_t)), (n), (n)})
-    a->x      = F32S(T, c->hidden);
-    a->h      = ACT(T, c->hidden);
-    a->cq     = F32S(T, c->q_lora);
-    a->cqn    = ACT(T, c->q_lora);
-    a->q      = ACT(T, H * (c->nope + c->rope));
-    a->ckv    = F32S(T, c->kv_lora + c->rope);
-    a->score  = F32S(T, c->n_expert);
-    a->hl     = ACT(out, c->hidden);
-    a->logits = F32S(out, fm_range_len(fm_shard_outputs(shard->attn, c->vocab)));
-    a->h_all  = shard->group.n > 1 ? ACT(all, c->hidden) : a->h;
-#undef F32S
-#undef ACT
-    a->route.expert = fm_slab_take(s, T * k * sizeof(int32_t));
-    a->route.weight = fm_slab_take(s, T * k * sizeof(float));
-    a->route_all    = a->route;
-    if (shard->group.n == 1) return;
-    a->route_all.expert = fm_slab_take(s, all * k * sizeof(int32_t));
-    a->route_all.weight = fm_slab_take(s, all * k * sizeof(float));
-}
-
 void fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const fm_shard *shard,
                           fm_slab *s)
 {
@@ -58,6 +24,8 @@ void fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const f
     l->out        = fm_slab_take(s, (size_t)n->out * one);
     l->gen_keys   = fm_slab_take(s, row);
     l->gen_table  = fm_slab_take(s, row);
+    l->before     = fm_slab_take(s, n->has_states ? row : 0);
+    l->keep       = fm_slab_take(s, n->has_states ? row : 0);
     l->n_live     = fm_slab_take(s, one);
     l->n_gen      = fm_slab_take(s, one);
     l->n_span     = fm_slab_take(s, one);
@@ -74,7 +42,7 @@ void fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const f
 static char *take_lists(fm_cuda_run *g, const fm_shard *shard, const fm_run_limits *lim, fm_slab *s)
 {
     const fm_cuda_list_sizes most = {lim->max_rows, lim->max_out, g->max_span, g->max_span,
-                                     (size_t)g->max_span * (size_t)g->max_page};
+                                     (size_t)g->max_span * (size_t)g->max_page, lim->n_kept > 0};
     fm_cuda_lists            any;
     fm_slab                  count = {0};
     fm__cuda_carve_lists(&any, &most, shard, &count);
@@ -113,23 +81,17 @@ static void carve_expanded(fm_cuda_run *g, const fm_model_config *c, size_t H,
     g->state_sum = fm_slab_take(s, T * H * 5 * sizeof(float));
 }
 
-/* Slots of a row whose experts this rank can have, at most. */
-static size_t own_slots(const fm_model_config *c, const fm_shard *shard)
-{
-    return (size_t)fm__cuda_least(c->top_k, fm_shard_n_expert(shard, c));
-}
-
 static size_t middle_of(const fm_model_config *c, const fm_shard *shard, size_t rows, size_t all)
 {
     return fm__cuda_most(rows * (size_t)fm_shard_widest_mlp(shard, c),
-                         all * own_slots(c, shard) * (size_t)c->moe_inter);
+                         all * fm__cuda_own_slots(c, shard) * (size_t)c->moe_inter);
 }
 
 static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s)
 {
-    const size_t rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
-    const size_t pairs = all * own_slots(c, shard), slots = all * (size_t)c->top_k;
+    const size_t rows = fm__cuda_pass_rows(lim, 1), all = fm__cuda_pass_rows(lim, shard->group.n);
+    const size_t pairs = all * fm__cuda_own_slots(c, shard), slots = all * (size_t)c->top_k;
     const size_t keys = (size_t)(shard->group.n * shard->expert.n), E = (size_t)c->n_expert;
     const size_t D = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     g->middle      = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
@@ -150,10 +112,10 @@ static void carve_rooms(fm_cuda_run *g, const fm_model_config *c, const fm_shard
                         const fm_run_limits *lim, fm_slab *s)
 {
     fm_cuda_exchange *x    = &g->exchange;
-    const size_t      rows = pass_rows(lim, 1), all = pass_rows(lim, shard->group.n);
+    const size_t      rows = fm__cuda_pass_rows(lim, 1), all = fm__cuda_pass_rows(lim, shard->group.n);
     const size_t      mlp = shard->attn.n > 1 ? rows * (size_t)fm_shard_widest_mlp(shard, c) : 0;
     const size_t      experts =
-        shard->channel.n > 1 ? all * own_slots(c, shard) * (size_t)c->moe_inter : 0;
+        shard->channel.n > 1 ? all * fm__cuda_own_slots(c, shard) * (size_t)c->moe_inter : 0;
     const size_t bytes = fm__cuda_most(mlp, experts) * sizeof(uint16_t);
     x->room            = fm_slab_take(s, bytes);
     x->most_bytes      = fm__cuda_most(x->most_bytes, bytes);
@@ -168,8 +130,8 @@ static void carve_combine(fm_cuda_run *g, const fm_model_config *c, const fm_sha
                          const fm_run_limits *lim, fm_slab *s)
 {
     fm_cuda_exchange *x   = &g->exchange;
-    const size_t      all = pass_rows(lim, shard->group.n), own = pass_rows(lim, 1);
-    const size_t k = (size_t)c->top_k, sets = (size_t)shard->expert.n, most = own_slots(c, shard);
+    const size_t      all = fm__cuda_pass_rows(lim, shard->group.n), own = fm__cuda_pass_rows(lim, 1);
+    const size_t k = (size_t)c->top_k, sets = (size_t)shard->expert.n, most = fm__cuda_own_slots(c, shard);
     const size_t fixed   = (size_t)fm__cuda_least(x->fixed_rows, FM_CUDA_PASS_ROWS);
     const size_t D_mine  = (size_t)fm_range_len(fm_shard_outputs(shard->channel, c->hidden));
     const size_t D_want  = (size_t)fm_range_len(fm_shard_outputs(shard->attn, c->hidden));
@@ -229,14 +191,17 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
     const size_t angles = (size_t)lim->max_context * (size_t)(c->rope / 2);
     const size_t H = heads(c, shard), outs = (size_t)(lim->max_out * shard->group.n);
     g->list_there = take_lists(g, shard, lim, s);
-    carve_acts(a, c, shard, lim, s);
+    const fm_act_layout acts = {lim->max_rows, lim->max_out, sizeof(uint16_t), 0};
+    fm_activations_carve(a, &lim->activations, shard, &acts, s);
     fm__cuda_carve_exchange(&g->exchange, a, c, shard, lim, s);
     carve_rooms(g, c, shard, lim, s);
     carve_absorbed(g, c, H, lim, s);
     carve_expanded(g, c, H, lim, s);
     carve_ffn(g, c, shard, lim, s);
     carve_combine(g, c, shard, lim, s);
+    if (c->fp8_activations) fm__cuda_carve_bytes(g, c, shard, lim, s);
     carve_logits(g, c, shard, lim, s);
+    fm__cuda_carve_drafts(g, c, shard, lim, s);
     fm__cuda_carve_choice(&g->choose_there, outs, c->vocab, s);
     g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes((int)outs, c->vocab));
     g->page     = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * sizeof(int32_t));
@@ -288,6 +253,7 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
     g->logits  = fm_slab_take(s, passes(lim) * outs * (size_t)c->vocab * sizeof(float));
     g->row_of  = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
     g->edit_at = fm_slab_take(s, (size_t)c->vocab * sizeof(int32_t));
+    g->drafted = fm_slab_take(s, (size_t)lim->max_draft * (size_t)lim->max_out * sizeof(int32_t));
 }
 
 /* Every sequence has at most a prompt and a generated span in a pass. */

@@ -16,13 +16,18 @@ static void destroy(fm_run *r)
     fm_cuda_run *g = r->backend;
     if (g) {
         if (g->exchange.replica && r->fault == FM_OK) (void)fm__cuda_wait(r);
-        for (int i = 0; i < g->n_recorded; i++) fm_cuda_graph_destroy(g->recorded[i].graph);
+        for (int i = 0; i < g->n_recorded; i++) {
+            fm_cuda_graph_destroy(g->recorded[i].graph);
+            fm_cuda_graph_destroy(g->recorded[i].stamped);
+        }
         fm__cuda_part(r);
         for (int i = 0; i < FM_CUDA_AHEAD; i++) {
             fm_cuda_mark_destroy(g->read[i]);
             fm_cuda_mark_destroy(g->asked[i].done);
         }
         fm__cuda_side_destroy(&g->side);
+        fm__cuda_copies_destroy(&g->copies);
+        fm__cuda_stamps_destroy(&g->stamps);
         fm_cuda_lt_destroy(g->lt);
         fm_cuda_stream_destroy(g->stream);
         fm_cuda_free(g->memory);
@@ -61,9 +66,15 @@ static const fm_ops cuda_ops = {
     .pass_on     = fm__cuda_pass_on,
     .receive     = fm__cuda_receive,
     .collect     = stay,
+    .hidden      = fm__cuda_hidden,
+    .best        = fm__cuda_best,
+    .drafted     = fm__cuda_drafted,
     .logits      = fm__cuda_logits,
     .sample      = fm__cuda_sample,
     .sampled     = fm__cuda_sampled,
+    .copy_pages  = fm__cuda_copy_pages,
+    .copied      = fm__cuda_copied,
+    .watch       = fm__cuda_watch,
     .destroy     = destroy,
 };
 
@@ -162,11 +173,13 @@ static fm_status make_ready(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options
         FM_TRY(fm_cuda_mark_create(&g->asked[i].done));
     }
     FM_TRY(fm__cuda_side_create(&g->side));
+    FM_TRY(fm__cuda_copies_create(&g->copies));
     FM_TRY(allocate(r, g));
     FM_TRY(fm__cuda_meet(r, o));
     FM_TRY(fm_cuda_experts_init());
     FM_TRY(fm_cuda_mla_init());
     FM_TRY(fm_cuda_linear_init());
+    if (r->config->fp8_activations) FM_TRY(fm_cuda_fp8_init());
     return fm_cuda_lt_create(&g->lt, g->lt_space, FM_CUDA_LT_BYTES);
 }
 
@@ -191,6 +204,7 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
         destroy(r);
         return rc;
     }
+    fm__cuda_ranges_open(r);
     *out = r;
     return FM_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "device/cuda/device.h"
 #include "device/cuda/graph.h"
+#include "llm/kernel/cuda/fp8/fp8.h"
 #include "llm/kernel/cuda/linear/linear.h"
 #include "llm/kernel/cuda/attention/mla.h"
 #include "llm/kernel/cuda/rows/rows.h"
@@ -16,6 +17,7 @@
 #include "llm/kernel/cuda/sample/sample.h"
 #include "llm/op/cuda/cuda.h"
 #include "llm/op/cuda/exchange_internal.h"
+#include "llm/op/cuda/stamps_internal.h"
 
 enum {
     FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
@@ -26,7 +28,7 @@ enum {
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
     FM_CUDA_EDITS     = 1 << 16,  /* logits that penalties and biases change in a step */
     FM_CUDA_SIDE_ROWS = 512,      /* up to these, independent work goes to a second stream */
-    FM_CUDA_GRAPHS    = 64,       /* recorded steps */
+    FM_CUDA_GRAPHS    = 96,       /* recorded steps, and links of chains */
     FM_CUDA_AHEAD     = 2,        /* passes the host may be ahead of the device */
     FM_CUDA_PATIENCE  = 300,      /* seconds until a device that does not answer counts as stuck */
 };
@@ -35,6 +37,7 @@ enum {
 typedef struct {
     int    row, out, span, table;
     size_t page;
+    int    has_states;
 } fm_cuda_list_sizes;
 
 /* The lists of a pass: written on the host close to each other, and copied in one
@@ -43,6 +46,7 @@ typedef struct {
     int32_t     *token, *pos, *table;  /* [row] */
     int32_t     *out;                  /* [out] */
     int32_t     *gen_keys, *gen_table; /* [row] of the generated rows */
+    int32_t     *before, *keep;        /* [row] of states, where any are kept; kernel/cuda/rows/rows.h */
     int32_t     *n_live, *n_gen, *n_span; /* [1] rows, generated rows, prompt spans */
     int32_t     *group_row0;          /* [n_group+1] first row of each group */
     int32_t     *own_word, *word_at;  /* [row] rows of the table to contribute to the
@@ -56,9 +60,12 @@ typedef struct {
 /* Decode steps are padded to a few numbers of rows, and each such number is
  * recorded when it is met for the second time: by then every product has its
  * plan. */
-typedef struct {
-    int      rows, is_few, is_seen;
-    fm_graph graph;
+typedef struct fm_cuda_recorded {
+    int          rows, is_few, is_link, is_seen;
+    fm_graph     graph;
+    fm_graph     stamped;  /* recorded with timestamps, once a trace was taken */
+    fm_cuda_tape tape;     /* what these belong to */
+    uint32_t     n_unseen; /* passes without, since the last one with */
 } fm_cuda_recorded;
 
 /* A step's choice of tokens, on the host and on the device. */
@@ -71,7 +78,7 @@ typedef struct {
     float              *logprob, *top_logprob;
 } fm_cuda_choice;
 
-/* A choice of tokens the device was asked for. */
+/* A sampling of tokens that was queued on the device. */
 typedef struct {
     fm_cuda_choice here;
     fm_mark        done; /* and is known here */
@@ -81,11 +88,12 @@ typedef struct {
 /* What the host remembers of the pass in flight. */
 typedef struct {
     int n_gen, n_prompt_span, n_tile, n_table;
-    int is_padded;  /* every size is one of a few, whatever the batch */
-    int is_routed;  /* experts are to come */
-    int is_sorted;  /* and their pairs are there */
+    int is_padded;  /* padded: its number of rows is one of the recorded sizes */
+    int is_routed;  /* an FFN with routed experts follows */
+    int is_sorted;  /* and its pairs are sorted */
     int is_few;     /* parts are divided among blocks */
-    int is_planned; /* units are on the device */
+    int is_planned; /* the list of parts is on the device */
+    int has_slots;  /* and where rows are cached */
     int is_tiled;   /* the tiles of a pass over all keys are, too */
     int n_own_word; /* rows this rank contributes to the embedding, */
     int n_word;     /* and all do */
@@ -94,14 +102,35 @@ typedef struct {
     uint16_t        *unrotated; /* queries that the next cache write rotates */
 } fm_cuda_pass;
 
+/* Rows of activations in E4M3, with a scale for every 128 columns (W8A8). */
+typedef struct {
+    uint8_t *x;
+    float   *scale;
+} fm_cuda_bytes;
+
 /* A second stream; side.c. */
 typedef struct {
     fm_stream   stream;
     fm_mark     begin, end;
     fm_cuda_lt *lt;     /* without a workspace, which is one stream's */
     uint16_t   *middle; /* [rows of a pass beside, inter] of the shared expert */
+    fm_cuda_bytes middle8; /* the same, quantised */
     int         is_noted, is_open;
 } fm_cuda_side;
+
+/* Pages on their way between the pool and host memory (pages.c). */
+typedef struct {
+    fm_stream stream;
+    fm_mark   here, done; /* event of the compute stream when the copies were queued; event behind
+                           * the copies */
+    int       at;         /* what computing has launched since */
+} fm_cuda_copies;
+
+/* Passes and ops named for a profiler (ranges.c). */
+typedef struct {
+    fm_op_hook hook;
+    int        are_read; /* one is attached */
+} fm_cuda_ranges;
 
 typedef struct {
     fm_cuda_device dev;
@@ -109,6 +138,9 @@ typedef struct {
     fm_cuda_lt    *lt;
     fm_ops         ops;
     fm_cuda_side   side;
+    fm_cuda_copies copies;
+    fm_cuda_stamps stamps;
+    fm_cuda_ranges ranges;
     int            immediate; /* no op leaves work to a later one */
 
     char         *list[FM_CUDA_AHEAD]; /* pinned, in turn: the others may not be read yet */
@@ -149,6 +181,10 @@ typedef struct {
     float    *pair_out; /* [pairs of a pass, D'] */
     int32_t  *count, *offset, *pair_row, *pair_of, *block, *n_block;
 
+    fm_cuda_bytes h8, cqn8; /* act.h and act.cqn, quantised by the norms that make them */
+    fm_cuda_bytes rows8;    /* any rows, until the next product */
+    fm_cuda_bytes pair8;    /* rows of the experts' pairs, by pair: h, then the middle */
+
     fm_cuda_exchange exchange;
 
     fm_cuda_asked  asked[FM_CUDA_AHEAD]; /* in turn */
@@ -156,6 +192,11 @@ typedef struct {
     fm_cuda_choice choose_there;
     void          *choose_scratch;
     int32_t       *edit_at; /* host [V] zeros between rows */
+
+    uint16_t          *kept;    /* [limits.n_kept, D] hidden states, for drafts */
+    fm_cuda_candidate *best;    /* [n_attn, max_out] */
+    int32_t           *link_id; /* [max_out] what the last link drafted */
+    int32_t           *drafted; /* host [limits.max_draft, max_out] of the chain at hand */
 
     float *logits;                  /* host [n_lane][max_out of all groups, V] */
     char  *memory, *pinned;         /* all of the above but kv */
@@ -193,6 +234,25 @@ static inline size_t fm__cuda_most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Rows of a pass through an FFN, of the own group or of `groups`. */
+static inline size_t fm__cuda_pass_rows(const fm_run_limits *lim, int groups)
+{
+    return fm__cuda_most(1, (size_t)fm__cuda_least(lim->max_rows * groups, FM_CUDA_PASS_ROWS));
+}
+
+/* Slots of a row whose experts this rank can have, at most. */
+static inline size_t fm__cuda_own_slots(const fm_model_config *c, const fm_shard *shard)
+{
+    return (size_t)fm__cuda_least(c->top_k, fm_shard_n_expert(shard, c));
+}
+
+/* pages.c */
+fm_status fm__cuda_copies_create(fm_cuda_copies *c);
+void      fm__cuda_copies_destroy(fm_cuda_copies *c);
+fm_status fm__cuda_copy_pages(fm_run *r, const fm_page_copy *copy, int n);
+fm_status fm__cuda_copied(fm_run *r, int waits, int *all);
+fm_status fm__cuda_copies_pass(fm_cuda_run *g); /* a pass begins */
+
 /* carve.c: on a counting slab this is the plan */
 void   fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim);
 void   fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
@@ -214,6 +274,10 @@ static inline int fm__cuda_few_units(int n_head)
     return by16 < FM_CUDA_FEW_PARTS ? FM_CUDA_FEW_PARTS / by16 : 1;
 }
 
+/* ranges.c */
+void fm__cuda_ranges_open(fm_run *r);
+void fm__cuda_ranges_pass(fm_run *r); /* around a pass */
+void fm__cuda_ranges_end(fm_run *r);
 /* batch.c */
 void fm__cuda_begin(fm_run *r); /* the batch's lists go to the device */
 void fm__cuda_end(fm_run *r);
@@ -228,7 +292,7 @@ void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w);
 fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a); /* with y's sum */
 void fm__cuda_add_later(fm_run *r, fm_f32s x, fm_f32s y); /* x += y, with the next norm of x */
-void fm__cuda_settle(fm_run *r); /* sums that wait happen now: x or y is needed otherwise */
+void fm__cuda_settle(fm_run *r); /* runs deferred sums now, because x or y is read by another op */
 void fm__cuda_rope_q(fm_run *r, fm_act q);
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm);
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias);
@@ -245,11 +309,35 @@ void fm__cuda_product(fm_run *r, fm_cuda_linear_args a);
 void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
+/* quantise.c: E4M3 activations of E4M3 weights */
+void fm__cuda_carve_bytes(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                          const fm_run_limits *lim, fm_slab *s);
+int  fm__cuda_quantises(const fm_run *r, const fm_matrix *w);
+void fm__cuda_quantise(fm_run *r, fm_cuda_bytes to, const void *x, int k, int n_row);
+fm_cuda_bytes    fm__cuda_bytes_for(const fm_run *r, fm_act y); /* what a norm of y quantises to */
+fm_cuda_bytes    fm__cuda_bytes_of(fm_run *r, const void *x, int k, int n_row);
+fm_cuda_fp8_args fm__cuda_bytes_args(const fm_run *r, fm_cuda_bytes x, const fm_matrix *w);
+void             fm__cuda_bytes_product(fm_run *r, fm_cuda_bytes x, const fm_matrix *w, void *y,
+                                        fm_cuda_fp8_out out, int n_row);
 /* experts.c */
 int       fm__cuda_sorts_along(const fm_run *r); /* few rows, whose pairs are sorted as they are routed */
 fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route);
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
+/* drafts.c */
+void      fm__cuda_carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                                const fm_run_limits *lim, fm_slab *s);
+void      fm__cuda_list_states(fm_run *r); /* on the host, when a pass begins */
+void      fm__cuda_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
+void      fm__cuda_best(fm_run *r, fm_f32s logits, fm_act state);
+void      fm__cuda_end_link(fm_run *r); /* its drafts go to the host */
+fm_status fm__cuda_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
+/* Where FM_CHOICE tokens of the pass at hand are found. */
+static inline const int32_t *fm__cuda_chosen(const fm_run *r)
+{
+    const fm_cuda_run *g = r->backend;
+    return r->batch->link ? g->link_id : g->choose_there.id;
+}
 /* attend.c */
 void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 

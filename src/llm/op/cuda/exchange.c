@@ -50,7 +50,7 @@ fm_status fm__cuda_meet(fm_run *r, const fm_run_cuda_options *o)
     return open_groups(r, o);
 }
 
-/* A failure here has broken the group, which its owner learns when closing it. */
+/* A failed call has broken the group; its owner reports that when it closes the group. */
 void fm__cuda_part(fm_run *r)
 {
     fm_cuda_exchange *x = &fm__gpu(r)->exchange;
@@ -73,8 +73,7 @@ static fm_status check_groups(const fm_cuda_exchange *x)
     return FM_OK;
 }
 
-/* Asking again and again is what the driver's own wait does, too; but that one
- * never ends. */
+/* Polling, as cudaStreamSynchronize does, but with a time limit. */
 static fm_status wait_for(fm_run *r, fm_mark m)
 {
     const fm_cuda_run *g     = fm__gpu(r);
@@ -105,7 +104,7 @@ fm_status fm__cuda_reach(fm_run *r, fm_mark m)
 fm_cuda_pieces fm__cuda_pieces(fm_columns col, size_t element, void *room, int part, size_t rows)
 {
     char *own = room; /* NULL: only counting */
-    if (own) own += rows * (size_t)fm__part(col, part).begin * element;
+    if (own) own += rows * (size_t)fm_columns_part(col, part).begin * element;
     return (fm_cuda_pieces){.col = col, .element = element, .own = own};
 }
 
@@ -115,10 +114,10 @@ void fm__cuda_gather(fm_run *r, const fm_cuda_pieces *p, fm_device_comm *c, void
     fm_cuda_run *g     = fm__gpu(r);
     size_t      *bytes = g->exchange.recv_n;
     const size_t row   = (size_t)n_row * p->element;
-    char        *first = p->own - row * (size_t)fm__part(p->col, c->group->rank).begin;
+    char        *first = p->own - row * (size_t)fm_columns_part(p->col, c->group->rank).begin;
     if (r->fault != FM_OK || n_row == 0) return;
     for (int i = 0; i < p->col.n_part; i++)
-        bytes[i] = row * (size_t)fm_range_len(fm__part(p->col, i));
+        bytes[i] = row * (size_t)fm_range_len(fm_columns_part(p->col, i));
     const fm_cuda_unpack_args a = {.y       = rows,
                                    .piece   = first,
                                    .parts   = {p->col.n_part, p->col.n, p->col.unit, p->col.width},
@@ -174,7 +173,7 @@ static void list_own_words(fm_cuda_run *g, word_lists *w, int n_row, int is_own)
     for (int i = 0; i < n_row; i++) {
         if (is_shared(g, i) || !has_word(w, l->token[i])) continue;
         if (is_own)
-            l->own_word[g->pass.n_own_word++] = l->token[i] - fm__part(w->words, w->part).begin;
+            l->own_word[g->pass.n_own_word++] = l->token[i] - fm_columns_part(w->words, w->part).begin;
         l->word_at[i] = w->at++;
     }
 }
@@ -182,7 +181,7 @@ static void list_own_words(fm_cuda_run *g, word_lists *w, int n_row, int is_own)
 static void list_shared_words(fm_cuda_run *g, word_lists *w, int n_row, int is_own)
 {
     const fm_cuda_lists *l     = &g->here;
-    const int            first = fm__part(w->words, w->part).begin;
+    const int            first = fm_columns_part(w->words, w->part).begin;
     int32_t              p     = 0;
     l->word_base[w->part]      = w->at;
     for (int i = 0; i < n_row; i++) {
@@ -223,7 +222,7 @@ static fm_status find_words(fm_run *r)
     const fm_cuda_find_words_args a = {.own    = g->there.own_word,
                                        .at     = g->there.word_at,
                                        .token  = g->there.token,
-                                       .chosen = g->choose_there.id,
+                                       .chosen = fm__cuda_chosen(r),
                                        .base   = g->there.word_base,
                                        .words  = {attn.n, r->config->vocab, FM_SHARD_OUTPUTS, 1},
                                        .part   = attn.index,
@@ -283,26 +282,31 @@ static void carve_words(fm_cuda_exchange *x, const fm_share attn, size_t T, int 
     x->most_bytes      = fm__cuda_most(x->most_bytes, bytes);
 }
 
-/* Gives act.o and act.y their places. */
+/* Places of the buffers that are pieces, of what they are gathered in, and of the logits. */
 void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_config *c,
                              const fm_shard *shard, const fm_run_limits *lim, fm_slab *s)
 {
-    const size_t     T    = (size_t)lim->max_rows;
-    const fm_share   me   = shard->attn;
-    const fm_columns head = fm__heads_by(me, c);
-    const fm_columns out  = fm__outputs_by(me, c->hidden);
-    const size_t     o    = T * (size_t)(c->n_head * c->v_dim) * sizeof(uint16_t);
-    const size_t     y    = T * (size_t)c->hidden * sizeof(float);
-    x->o          = fm__cuda_pieces(head, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
-    x->y          = fm__cuda_pieces(out, sizeof(float), fm_slab_take(s, y), me.index, T);
-    a->o.data     = x->o.own;
-    a->o.width = a->o.stride = fm_range_len(fm__part(head, me.index));
-    a->y          = (fm_f32s){(float *)x->y.own, fm_range_len(fm__part(out, me.index))};
-    a->o_all      = a->o;
+    const fm_activations *l   = &lim->activations;
+    const fm_activation  *in  = fm_activation_find(l, FM_ACT_INPUT, FM_ACT_PIECE);
+    const fm_activation  *sum = fm_activation_find(l, FM_ACT_F32, FM_ACT_PIECE);
+    const fm_activation  *all = fm_activation_find(l, FM_ACT_INPUT, FM_ACT_GATHERED);
+    const fm_activation  *out = fm_activation_find(l, FM_ACT_F32, FM_ACT_LOGITS);
+    const size_t          T   = (size_t)lim->max_rows;
+    const fm_share        me  = shard->attn;
+    const size_t          o   = T * (size_t)all->width * sizeof(uint16_t);
+    const size_t          y   = T * (size_t)c->hidden * sizeof(float);
+    const size_t          w   = (size_t)lim->max_out * (size_t)out->width * sizeof(float);
+    x->o = fm__cuda_pieces(in->columns, sizeof(uint16_t), fm_slab_take(s, o), me.index, T);
+    x->y = fm__cuda_pieces(sum->columns, sizeof(float), fm_slab_take(s, y), me.index, T);
+    const fm_act own = {x->o.own, in->width, in->width};
+    *(fm_act *)fm_activation_at(a, in)  = own;
+    *(fm_act *)fm_activation_at(a, all) = own;
+    *(fm_f32s *)fm_activation_at(a, sum) = (fm_f32s){(float *)x->y.own, sum->width};
+    *(fm_f32s *)fm_activation_at(a, out) = (fm_f32s){fm_slab_take(s, w), out->width};
     x->most_bytes = fm__cuda_most((size_t)shard->group.n * y, o > y ? o : y);
     if (!fm_shard_is_last(shard, c) && me.n > 1)
-        x->passed = fm_slab_take(s, T * (size_t)a->y.width * sizeof(float));
+        x->passed = fm_slab_take(s, T * (size_t)sum->width * sizeof(float));
     if (me.n == 1) return;
-    a->o_all = (fm_act){fm_slab_take(s, o), c->n_head * c->v_dim, c->n_head * c->v_dim};
+    *(fm_act *)fm_activation_at(a, all) = (fm_act){fm_slab_take(s, o), all->width, all->width};
     carve_words(x, me, T, c->hidden, s);
 }

@@ -42,10 +42,18 @@ static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
                                 .block_rows = width};
 }
 
+/* Of scales, on this rank. */
+static int has_whole_blocks(const fm_mlp_weights *w)
+{
+    return w->gate_up.scale_row0 == 0 && w->down.scale_row0 == 0 && w->down.n % 4 == 0;
+}
+
 static int width_of(const expert_pass *p)
 {
     const fm_model_config *c       = p->r->config;
     const int              is_e4m3 = p->own && p->own->gate_up.scale;
+    if (p->own && fm__cuda_quantises(p->r, &p->own->gate_up))
+        return fm_cuda_fp8_block_rows(p->n_row * c->top_k, c->n_expert, has_whole_blocks(p->own));
     return fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert, is_e4m3);
 }
 
@@ -185,6 +193,75 @@ static void run_tiles(const expert_pass *p, int width)
     if (r->fault == FM_OK && down.D) r->fault = fm_cuda_experts_down(&down, p->g->stream);
 }
 
+/* --- products of E4M3 activations ------------------------------------------- */
+
+static fm_cuda_fp8_args bytes_tiles(const expert_pass *p, fm_cuda_bytes x, const fm_matrix *w,
+                                    int width)
+{
+    const fm_cuda_run *g = p->g;
+    fm_cuda_fp8_args   a = fm__cuda_bytes_args(p->r, x, w);
+    a.block              = g->block;
+    a.n_block            = g->n_block;
+    a.block_rows         = width;
+    a.max_block          = most_blocks(p, width);
+    a.n_expert           = p->n_own;
+    a.n_row              = p->n_pair;
+    return a;
+}
+
+/* Gate and up: few pairs pick their rows, many have them in their own order. */
+static void bytes_up(const expert_pass *p, uint16_t *middle, int width)
+{
+    fm_run          *r = p->r;
+    fm_cuda_run     *g = p->g;
+    const fm_matrix *w = &p->own->gate_up;
+    if (w->n == 0) return;
+    fm_cuda_fp8_args a = bytes_tiles(p, g->pair8, w, width);
+    if (fm_cuda_fp8_wants_order(width)) {
+        const fm_cuda_quantise_args in = {.x     = p->h,
+                                          .row   = g->pair_row,
+                                          .y     = g->pair8.x,
+                                          .scale = g->pair8.scale,
+                                          .n_row = p->n_pair,
+                                          .n_x   = p->n_row,
+                                          .k     = w->k,
+                                          .ldx   = w->k};
+        r->fault = fm_cuda_quantise(&in, g->stream);
+    } else {
+        const fm_cuda_bytes h = fm__cuda_bytes_of(r, p->h, w->k, p->n_row);
+        a.x                   = h.x;
+        a.x_scale             = h.scale;
+        a.x_row               = g->pair_row;
+    }
+    a.y   = middle;
+    a.ldy = w->n / 2;
+    a.out = FM_CUDA_FP8_SWIGLU;
+    if (r->fault == FM_OK) r->fault = fm_cuda_fp8(&a, g->stream);
+}
+
+static void bytes_down(const expert_pass *p, int width)
+{
+    fm_cuda_run     *g = p->g;
+    const fm_matrix *w = &p->own->down;
+    fm_cuda_fp8_args a = bytes_tiles(p, g->pair8, w, width);
+    fm__cuda_quantise(p->r, g->pair8, g->middle, w->k, p->n_pair);
+    a.y   = g->pair_out;
+    a.ldy = w->n;
+    if (p->r->fault == FM_OK && w->n) p->r->fault = fm_cuda_fp8(&a, g->stream);
+}
+
+static void run_bytes(const expert_pass *p, int width)
+{
+    const fm_cuda_exchange *x   = &p->g->exchange;
+    const fm_share          me  = p->r->weights->shard.channel;
+    const fm_columns        col = fm__channels_by(me, p->own->inter);
+    const fm_cuda_pieces    own =
+        fm__cuda_pieces(col, sizeof(uint16_t), x->room, me.index, (size_t)p->n_pair);
+    bytes_up(p, x->channel ? (uint16_t *)own.own : p->g->middle, width);
+    if (x->channel) fm__cuda_gather(p->r, &own, x->channel, p->g->middle, p->n_pair, 0);
+    if (p->r->fault == FM_OK) bytes_down(p, width);
+}
+
 /* --- combine --------------------------------------------------------------- */
 
 static fm_status sum_here(const expert_pass *p, fm_f32s y, int accumulate)
@@ -280,7 +357,8 @@ static void run_pass(expert_pass *p, fm_f32s y, int accumulate)
     p->n_pair                     = p->n_row * fm__cuda_least(c->top_k, p->n_own);
     if (x->way == FM_COMBINE_PAIRS) fm__is_well(r, sort_by_set(p));
     if (r->fault == FM_OK) r->fault = sort_by_expert(p, width);
-    if (r->fault == FM_OK && p->n_pair) run_tiles(p, width);
+    if (r->fault == FM_OK && p->n_pair)
+        (fm__cuda_quantises(r, &p->own->gate_up) ? run_bytes : run_tiles)(p, width);
     fm__cuda_side_join(r); /* y has the shared expert's output */
     p->g->pass.is_routed = 0;
     if (r->fault == FM_OK)

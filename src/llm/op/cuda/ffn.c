@@ -27,20 +27,30 @@ static fm_cuda_linear_args dense(const uint16_t *x, const fm_matrix *w, void *y,
                                  .ldy        = w->n};
 }
 
+/* y = x w^T, out F32 or BF16. */
+static void product(fm_run *r, const void *x, const fm_matrix *w, void *y, fm_cuda_fp8_out out, int n)
+{
+    fm_cuda_linear_args a = dense(x, w, y, n);
+    a.y_bf16              = out == FM_CUDA_FP8_BF16;
+    if (r->fault != FM_OK || n == 0 || w->n == 0) return;
+    if (fm__cuda_quantises(r, w))
+        fm__cuda_bytes_product(r, fm__cuda_bytes_of(r, x, w->k, n), w, y, out, n);
+    else
+        fm__cuda_product(r, a);
+}
+
 void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
     const int aside = y.data == r->act.ckv.data && fm__cuda_side_open(r);
-    fm__cuda_product(r, dense(x.data, w, y.data, n_row));
+    product(r, x.data, w, y.data, FM_CUDA_FP8_F32, n_row);
     if (aside) fm__cuda_side_close(r); /* queries come from the same h */
 }
 
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
-    fm_cuda_linear_args a = dense(x.data, w, y.data, n_row);
-    a.y_bf16              = 1;
-    fm__cuda_product(r, a);
+    product(r, x.data, w, y.data, FM_CUDA_FP8_BF16, n_row);
 }
 
 /* --- dense and shared FFNs ------------------------------------------------- */
@@ -74,6 +84,11 @@ static void middle(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, uint16
 {
     fm_cuda_linear_args up = dense(h, &w->gate_up, to, n);
     if (r->fault != FM_OK || up.n == 0) return;
+    if (fm__cuda_quantises(r, &w->gate_up)) {
+        fm__cuda_bytes_product(r, fm__cuda_bytes_of(r, h, up.k, n), &w->gate_up, to,
+                               FM_CUDA_FP8_SWIGLU, n);
+        return;
+    }
     if (!up.scale && !suits_few(&w->gate_up, n, fm__gpu(r)->dev.n_sm)) {
         middle_of_many(r, h, &w->gate_up, to, n);
         return;
@@ -92,14 +107,19 @@ static void mlp_rows(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, floa
     const fm_cuda_pieces   own  = fm__cuda_pieces(col, sizeof *h, x->room, me.index, (size_t)n);
     middle(r, h, w, x->attn ? (uint16_t *)own.own : g->middle, n);
     if (x->attn) fm__cuda_gather(r, &own, x->attn, g->middle, n, 0);
-    fm__cuda_product(r, dense(g->middle, &w->down, y, n));
+    product(r, g->middle, &w->down, y, FM_CUDA_FP8_F32, n);
 }
 
 static void mlp_beside(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, float *y)
 {
     uint16_t *to = fm__gpu(r)->side.middle;
     middle(r, h, w, to, r->n_row);
-    fm__cuda_product(r, dense(to, &w->down, y, r->n_row));
+    if (fm__cuda_quantises(r, &w->down)) {
+        fm__cuda_quantise(r, fm__gpu(r)->side.middle8, to, w->down.k, r->n_row);
+        fm__cuda_bytes_product(r, fm__gpu(r)->side.middle8, &w->down, y, FM_CUDA_FP8_F32, r->n_row);
+    } else {
+        fm__cuda_product(r, dense(to, &w->down, y, r->n_row));
+    }
     fm__cuda_side_close(r);
 }
 

@@ -4,10 +4,10 @@
 #include "llm/kernel/cuda/rows/rows.h"
 #include "llm/op/cuda/cuda_internal.h"
 
-/* Where each row's token will be cached. */
+/* Where each row's token will be cached; once in a pass. */
 void fm__cuda_find_slots(fm_run *r)
 {
-    const fm_cuda_run       *g     = fm__gpu(r);
+    fm_cuda_run             *g     = fm__gpu(r);
     const fm_cuda_pages_args pages = {.page     = g->page,
                                       .list     = g->there.page_list,
                                       .begin    = g->there.page_begin,
@@ -20,6 +20,8 @@ void fm__cuda_find_slots(fm_run *r)
                                       .n_row     = r->n_row,
                                       .page_size = r->limits.page_size,
                                       .max_page  = g->max_page};
+    if (g->pass.has_slots) return;
+    g->pass.has_slots = 1;
     if (fm__is_well(r, fm_cuda_pages(&pages, g->stream)))
         r->fault = fm_cuda_slots(&slots, g->stream);
 }
@@ -33,7 +35,7 @@ void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
                             .n_row  = r->n_row,
                             .width  = x.width,
                             .vocab  = r->config->vocab,
-                            .chosen = g->choose_there.id};
+                            .chosen = fm__cuda_chosen(r)};
     fm__cuda_find_slots(r);
     if (r->fault == FM_OK && g->exchange.attn) { /* of words that came together */
         a.table  = fm__cuda_gather_words(r, table);
@@ -86,6 +88,9 @@ static void norm(fm_run *r, fm_act y, fm_f32s x, const float *w, const int32_t *
                               .eps    = r->config->eps,
                               .n_row  = n_row,
                               .width  = x.width};
+    const fm_cuda_bytes  bytes = gather ? (fm_cuda_bytes){NULL, NULL} : fm__cuda_bytes_for(r, y);
+    a.y8       = bytes.x;
+    a.y8_scale = bytes.scale;
     if (p->sum.x == x.data) {
         a.add = p->sum.y;
         if (p->experts.y) a.experts = p->experts;
@@ -101,7 +106,7 @@ void fm__cuda_rmsnorm(fm_run *r, fm_act y, fm_f32s x, const float *w)
     if (y.data == r->act.h.data) fm__cuda_side_note(r);
 }
 
-/* The last thing done to x, which need not become the sum. */
+/* The last norm of x: the residual sum itself need not be stored. */
 void fm__cuda_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w)
 {
     norm(r, y, x, w, fm__gpu(r)->there.out, r->n_out);

@@ -133,7 +133,7 @@ static void read_choice(const fm_cuda_choice *c, int i, int any_top, fm_sampled 
     }
 }
 
-/* The list on the device is the one before this, and may be what this one is. */
+/* The list on the device is the previous step's; it is copied only if this step's differs. */
 static int is_there(const fm_cuda_run *g, const fm_cuda_asked *q)
 {
     const fm_cuda_asked *last = &g->asked[(g->n_asked - 1) % FM_CUDA_AHEAD];

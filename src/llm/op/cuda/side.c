@@ -57,12 +57,14 @@ int fm__cuda_side_open(fm_run *r)
     r->fault        = fm_cuda_mark_wait(g->side.begin, g->side.stream);
     g->side.is_open = 1;
     change_places(g);
+    fm__cuda_stamps_side(r, 0);
     return 1;
 }
 
 void fm__cuda_side_close(fm_run *r)
 {
     fm_cuda_run *g = fm__gpu(r);
+    fm__cuda_stamps_side(r, 1);
     fm__is_well(r, fm_cuda_mark_set(g->side.end, g->stream));
     change_places(g);
 }

@@ -31,7 +31,7 @@ void fm__cuda_pass_on(fm_run *r, fm_f32s x)
 {
     fm_cuda_run      *g    = fm__gpu(r);
     fm_cuda_exchange *e    = &g->exchange;
-    const fm_range    col  = fm__part(e->y.col, r->ranks.attn->rank);
+    const fm_range    col  = fm_columns_part(e->y.col, r->ranks.attn->rank);
     const int         next = r->ranks.replica->rank + r->ranks.stage->n_rank;
     const float      *from = x.data;
     const size_t      n    = (size_t)r->n_row * (size_t)fm_range_len(col);
@@ -99,7 +99,7 @@ static fm_device_exchange list_pieces(fm_run *r)
     size_t            at    = 0;
     for (int i = 0; i < r->ranks.stage->n_rank; i++) {
         const size_t outs = (size_t)fm__outs_of_group(r->batch, i / attn.n);
-        const size_t n    = outs * (size_t)fm_range_len(fm__part(words, i % attn.n)) * row;
+        const size_t n    = outs * (size_t)fm_range_len(fm_columns_part(words, i % attn.n)) * row;
         e->recv_at[i]     = at;
         e->recv_n[i]      = me == 0 ? n : 0;
         e->send_at[i] = e->send_n[i] = 0;

@@ -120,8 +120,8 @@ static int make_pair(upload *u, const fm_piece *p)
                           make_scales(u, p->tensor2, p, m->scale + n_scale(p))));
 }
 
-/* Vectors are few, and what changes its type is not made as it is kept: these
- * come by the other way. */
+/* Vectors are small, and a tensor whose type changes on loading is not generated in its final type:
+ * both are made on the host and copied. */
 static int make(void *ctx, const fm_piece *p)
 {
     const spacing plain = {1, 1, 0};

@@ -118,6 +118,18 @@ static void gather_add(fm_run *r, fm_f32s x, fm_f32s y)
     GPU(r, gather_add, f32s_there(r, x), f32s_there(r, y));
 }
 
+static void hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w)
+{
+    CPU(r, hidden, h, x, norm, w);
+    GPU(r, hidden, act_there(r, h), f32s_there(r, x), there(r, norm), there(r, w));
+}
+
+static void best(fm_run *r, fm_f32s logits, fm_act state)
+{
+    CPU(r, best, logits, state);
+    GPU(r, best, f32s_there(r, logits), act_there(r, state));
+}
+
 static void collect(fm_run *r, fm_f32s logits)
 {
     CPU(r, collect, logits);
@@ -144,6 +156,9 @@ const fm_ops fm__shadow_ops = {
     .gather_add  = gather_add,
     .dispatch    = dispatch,
     .collect     = collect,
+    .hidden      = hidden,
+    .best        = best,
+    .drafted     = fm__shadow_drafted,
     .logits      = fm__shadow_logits,
     .report      = fm__shadow_report,
     .destroy     = fm__shadow_destroy,

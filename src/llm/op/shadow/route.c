@@ -2,7 +2,6 @@
 /* Routing compared: where the scores of two experts nearly tie, either may be
  * chosen; the GPU's exp() need not round as the CPU's does. */
 #include <math.h>
-#include <string.h>
 
 #include "llm/op/route_check.h"
 #include "llm/op/shadow/shadow_internal.h"

@@ -46,8 +46,13 @@ void fm__shadow_begin(fm_run *r)
     s->batch.n_row         = b->n_row;
     s->batch.n_out         = b->n_out;
     s->batch.is_decode     = b->is_decode;
+    s->batch.link          = b->link;
     s->n_gen               = take_spans(s, b, FM_FORM_GENERATED, row_to, 0);
     take_spans(s, b, FM_FORM_PROMPT, row_to, s->n_gen);
+    for (int k = 0; k < b->n_span; k++) {
+        fm_span *t = &s->batch.span[k];
+        if (t->before < 0) t->before = FM_STATE_OF_ROW(row_to[FM_STATE_OF_ROW(t->before)]);
+    }
     for (int i = 0; i < b->n_out; i++) s->batch.out[i] = row_to[b->out[i]];
     fm_run_start(s->cpu, &s->batch);
     fm_run_start(s->gpu, &s->batch);
@@ -62,13 +67,27 @@ void fm__shadow_end(fm_run *r)
     fm__shadow_is_well(r);
 }
 
-/* Whoever takes the CPU's logits ends the pass; the GPU has to choose from its. */
+/* Taking the CPU's logits ends the pass; the GPU has to choose from its. */
 fm_status fm__shadow_logits(fm_run *r, const fm_batch *b, const float **all)
 {
     FM_TRY(fm_run_logits(fm__shadow(r)->cpu, b, all));
     const fm_status rc = fm__shadow_choose(r, b, *all);
     if (r->fault == FM_OK) r->fault = rc;
     return rc;
+}
+
+/* Both had the same logits, so they drafted the same. */
+fm_status fm__shadow_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id)
+{
+    const fm_shadow *s   = fm__shadow(r);
+    int32_t         *gpu = (int32_t *)s->room;
+    FM_TRY(fm_run_drafted(s->gpu, b, n_link, gpu));
+    FM_TRY(fm_run_drafted(s->cpu, b, n_link, id));
+    for (int i = 0; i < n_link * b->n_out; i++)
+        if (gpu[i] != id[i])
+            return fm_fail(FM_E_DEVICE, "--shadow: best, row %d: token %d on the CPU, %d on the GPU",
+                           i % b->n_out, (int)id[i], (int)gpu[i]);
+    return FM_OK;
 }
 
 /* --- making one ------------------------------------------------------------- */

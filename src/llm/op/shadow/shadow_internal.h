@@ -52,6 +52,7 @@ typedef struct {
 void      fm__shadow_begin(fm_run *r);
 void      fm__shadow_end(fm_run *r);
 fm_status fm__shadow_logits(fm_run *r, const fm_batch *b, const float **all);
+fm_status fm__shadow_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 void      fm__shadow_destroy(fm_run *r);
 int       fm__shadow_is_well(fm_run *r); /* takes over the faults of both runs */
 

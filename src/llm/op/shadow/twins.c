@@ -16,9 +16,8 @@ static void add_matrix(fm_shadow *s, const char *name, const fm_matrix *cpu, con
     if (cpu->n) add(s, name, cpu, gpu);
 }
 
-static void list_layer(fm_shadow *s, int l)
+static void list_layer(fm_shadow *s, const fm_layer_weights *c, const fm_layer_weights *g)
 {
-    const fm_layer_weights *c = &s->cpu->weights->layer[l], *g = &s->gpu->weights->layer[l];
     const fm_ffn_weights   *f = &c->ffn;
     const int               low_rank = s->cpu->config->q_lora > 0;
     add(s, "input_layernorm", c->attn.norm, g->attn.norm);
@@ -37,42 +36,43 @@ static void list_layer(fm_shadow *s, int l)
     add(s, "mlp.experts", f->expert, g->ffn.expert);
 }
 
-static void add_act(fm_shadow *s, const char *name, fm_act cpu, fm_act gpu)
+static void list_mtp(fm_shadow *s, const fm_mtp_weights *c, const fm_mtp_weights *g)
 {
-    if (cpu.width)
-        s->twin[s->n_twin++] = (fm_shadow_twin){cpu.data, gpu.data, name, cpu.width, cpu.stride, 1};
+    add(s, "enorm", c->enorm, g->enorm);
+    add(s, "hnorm", c->hnorm, g->hnorm);
+    add_matrix(s, "eh_proj of embeddings", &c->of_embed, &g->of_embed);
+    add_matrix(s, "eh_proj of states", &c->of_state, &g->of_state);
+    list_layer(s, &c->layer, &g->layer);
+    add(s, "shared_head.norm", c->norm, g->norm);
 }
 
-static void add_f32s(fm_shadow *s, const char *name, fm_f32s cpu, fm_f32s gpu)
-{
-    if (cpu.width)
-        s->twin[s->n_twin++] = (fm_shadow_twin){cpu.data, gpu.data, name, cpu.width, cpu.width, 0};
-}
-
+/* RECEIVED and GATHERED are other names of buffers on one rank; routing is compared by route.c. */
 static void list_buffers(fm_shadow *s)
 {
-    const fm_acts *c = &s->cpu->act, *g = &s->gpu->act;
-    add_f32s(s, "x", c->x, g->x);
-    add_act(s, "h", c->h, g->h);
-    add_f32s(s, "cq", c->cq, g->cq);
-    add_act(s, "cqn", c->cqn, g->cqn);
-    add_act(s, "q", c->q, g->q);
-    add_f32s(s, "ckv", c->ckv, g->ckv);
-    add_act(s, "o", c->o, g->o);
-    add_f32s(s, "y", c->y, g->y);
-    add_f32s(s, "score", c->score, g->score);
-    add_act(s, "hl", c->hl, g->hl);
-    add_f32s(s, "logits", c->logits, g->logits);
+    const fm_activations *l = &s->cpu->limits.activations;
+    for (int i = 0; i < l->n; i++) {
+        const fm_activation *b  = &l->buffer[i];
+        const int            is_input = b->type == FM_ACT_INPUT;
+        if (!b->width || b->type == FM_ACT_ROUTING) continue;
+        if (b->use == FM_ACT_RECEIVED || b->use == FM_ACT_GATHERED) continue;
+        void *c = fm_activation_at(&s->cpu->act, b), *g = fm_activation_at(&s->gpu->act, b);
+        s->twin[s->n_twin++] =
+            is_input ? (fm_shadow_twin){((fm_act *)c)->data, ((fm_act *)g)->data, b->name, b->width,
+                                        ((fm_act *)c)->stride, 1}
+                     : (fm_shadow_twin){((fm_f32s *)c)->data, ((fm_f32s *)g)->data, b->name,
+                                        b->width, b->width, 0};
+    }
 }
 
 fm_status fm__shadow_list_twins(fm_shadow *s)
 {
     const fm_weights *c = s->cpu->weights, *g = s->gpu->weights;
-    s->twin = calloc((size_t)(c->n_layer * PER_LAYER + BESIDES), sizeof *s->twin);
+    s->twin = calloc((size_t)((c->n_layer + 2 * c->n_mtp) * PER_LAYER + BESIDES), sizeof *s->twin);
     if (!s->twin) return fm_fail(FM_E_OOM, "shadow run");
     list_buffers(s);
     add(s, "embed_tokens", c->embed, g->embed);
-    for (int l = 0; l < c->n_layer; l++) list_layer(s, l);
+    for (int l = 0; l < c->n_layer; l++) list_layer(s, &c->layer[l], &g->layer[l]);
+    for (int l = 0; l < c->n_mtp; l++) list_mtp(s, &c->mtp[l], &g->mtp[l]);
     add(s, "norm", c->norm, g->norm);
     add_matrix(s, "lm_head", &c->head, &g->head);
     return FM_OK;
