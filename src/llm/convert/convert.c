@@ -165,8 +165,9 @@ static json_t *int4_config(int experts_only)
     json_t *weights =
         json_pack("{s:i, s:s, s:b, s:s, s:i, s:b}", "num_bits", 4, "type", "int", "symmetric", 1,
                   "strategy", "group", "group_size", FM_INT4_GROUP, "dynamic", 0);
-    json_t *ignore = json_pack("[s,s,s]", "lm_head", "re:.*mlp\\.gate$", "re:.*eh_proj$");
+    json_t *ignore = json_pack("[s,s]", "re:.*mlp\\.gate$", "re:.*eh_proj$");
     if (experts_only) {
+        json_array_append_new(ignore, json_string("lm_head"));
         json_array_append_new(ignore, json_string("re:.*self_attn.*"));
         json_array_append_new(ignore, json_string("re:.*shared_experts.*"));
         json_array_append_new(ignore, json_string("re:.*mlp\\.(gate|up|down)_proj$"));

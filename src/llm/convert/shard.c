@@ -38,6 +38,13 @@ static int is_linear(const char *name)
     return 0;
 }
 
+/* The head is among all linear layers in INT4; FP8 checkpoints have it in BF16. */
+static int is_wanted(const fm_convert_request *r, const char *name)
+{
+    if (r->experts_only) return is_linear(name) && strstr(name, ".mlp.experts.");
+    return is_linear(name) || (r->type == FM_CONVERT_INT4 && !strcmp(name, "lm_head.weight"));
+}
+
 /* A scale goes where its weight goes, whichever file that is in. */
 static int is_scale_of_fp8(const fm__conversion *c, const char *name)
 {
@@ -53,13 +60,11 @@ static fm_status action_of(action *out, const fm__conversion *c, const fm_safete
                            const char *path)
 {
     const int fp8 = c->request->type == FM_CONVERT_FP8, is_fp8 = e->readable && e->dtype == FM_FP8;
-    const int wanted =
-        is_linear(e->name) && (!c->request->experts_only || strstr(e->name, ".mlp.experts."));
     if (ends_with(e->name, ".weight_packed"))
         return fm_fail(FM_E_NOSUP, "%s: tensor %s is INT4 already", path, e->name);
     if (is_scale_of_fp8(c, e->name))
         *out = DROP;
-    else if (wanted)
+    else if (is_wanted(c->request, e->name))
         *out = fp8 ? TO_FP8 : TO_INT4;
     else
         *out = is_fp8 ? TO_BF16 : COPY;

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "llm/draft/gain.h"
 
-static const double forget_step = 0.98, forget_draft = 0.9, prior_weight = 2;
-enum { MIN_STEPS = 8 };
+static const double forget_step = 0.98, forget_depth = 0.95, forget_draft = 0.9, prior_weight = 2;
+static const double held_up    = 3;   /* times the mean: a step that says nothing about its rows */
+static const double lower      = 0.3; /* part of the steps that take less than what is remembered */
+static const double pursuit    = 0.05; /* of it, by which it moves at most with one step */
+static const double much_worse = 0.9, clearly_better = 1.01;
+enum { MIN_STEPS = 8, TRIALS = 3, AGAIN_SOON = 32, AGAIN_LATE = 256 };
+enum { REST_AFTER = 128, REST_PERIOD = 1024, AWAKE = 64 }; /* steps */
 
 void fm_step_cost_add(fm_step_cost *c, int n_row, int n_token, double seconds)
 {
-    const double r = n_row;
-    c->n           = forget_step * c->n + 1;
-    c->rows        = forget_step * c->rows + r;
-    c->rows2       = forget_step * c->rows2 + r * r;
-    c->s           = forget_step * c->s + seconds;
-    c->rows_s      = forget_step * c->rows_s + r * seconds;
-    c->tokens      = forget_step * c->tokens + n_token;
+    const double r = n_row, most = held_up * c->s / (c->n > 0 ? c->n : 1);
+    if (c->n >= MIN_STEPS && seconds > most) seconds = most;
+    c->n      = forget_step * c->n + 1;
+    c->rows   = forget_step * c->rows + r;
+    c->rows2  = forget_step * c->rows2 + r * r;
+    c->s      = forget_step * c->s + seconds;
+    c->rows_s = forget_step * c->rows_s + r * seconds;
+    c->tokens = forget_step * c->tokens + n_token;
 }
 
 /* Seconds a row adds.  Where all steps had the same rows, none is known. */
@@ -50,4 +56,108 @@ int fm_drafts_that_pay(double rate, double threshold, int most)
         n++;
     }
     return n;
+}
+
+double fm_expected_tokens(double rate, int n)
+{
+    double sum = 1, p = 1;
+    for (int i = 0; i < n; i++) sum += p *= rate;
+    return sum;
+}
+
+double fm_acceptance_for(double length, int n)
+{
+    double low = 0, high = 1;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        if (fm_expected_tokens(middle, n) < length)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+void fm_depths_add(fm_depths *d, int n, int n_accepted)
+{
+    for (int i = 1; i <= n && i < FM_PACE_LINKS; i++) {
+        d->tried[i]   = forget_depth * d->tried[i] + 1;
+        d->reached[i] = forget_depth * d->reached[i] + (n_accepted >= i);
+    }
+    if (n) d->lately += 0.5 * ((n_accepted > 0) - d->lately);
+}
+
+/* What is not known of a depth is taken from the one before. */
+double fm_depths_tokens(const fm_depths *d, int n)
+{
+    const double next = 0.8;
+    double       sum = 1, p = 1;
+    for (int i = 1; i <= n && i < FM_PACE_LINKS; i++) {
+        const double prior = p * next;
+        p                  = (d->reached[i] + prior_weight * prior) / (d->tried[i] + prior_weight);
+        sum += p;
+    }
+    return sum;
+}
+
+int fm_pace_size(int n_seq)
+{
+    int b = 0;
+    while (n_seq > 1 && b < FM_PACE_SIZES - 1) n_seq /= 2, b++;
+    return b;
+}
+
+void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds)
+{
+    const int      b     = fm_pace_size(n_seq);
+    const unsigned known = p->n[b][n_link]++;
+    double        *s     = &p->seconds[b][n_link];
+    p->last[b][n_link]   = ++p->now;
+    if (!known || (known < TRIALS && seconds < *s))
+        *s = seconds;
+    else if (known >= TRIALS)
+        *s *= 1 + pursuit * (seconds > *s ? lower : lower - 1);
+}
+
+/* Tokens per second, if a step took what `as` links make it take. */
+static double pace(const fm_pace *p, int b, const fm_depths *d, int n, int as)
+{
+    return fm_depths_tokens(d, n) / p->seconds[b][as];
+}
+
+/* Whether n links should be tried where others are at present the best. */
+static int is_to_try(const fm_pace *p, int b, const fm_depths *d, int n, int best)
+{
+    const unsigned age = p->now - p->last[b][n];
+    if (p->n[b][n] < TRIALS) return 1;
+    if (n && !age && d->lately > fm_depths_tokens(d, 1) - 1 + 0.25) return 1;
+    return age >
+           (pace(p, b, d, n, n) > much_worse * pace(p, b, d, best, best) ? AGAIN_SOON : AGAIN_LATE);
+}
+
+/* A longer chain takes at least as long as a shorter one: what even so would not be better than
+ * the best is not tried. */
+int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int *pays)
+{
+    const int b    = fm_pace_size(n_seq);
+    int       best = *pays = 0;
+    if (p->n[b][0] < TRIALS) return 0;
+    for (int n = 1; n <= most; n++) {
+        if (pace(p, b, d, n, n - 1) <= pace(p, b, d, best, best)) break;
+        if (is_to_try(p, b, d, n, best)) return n;
+        if (pace(p, b, d, n, n) > clearly_better * pace(p, b, d, best, best)) best = n, *pays = 1;
+    }
+    return best && is_to_try(p, b, d, 0, best) ? 0 : best;
+}
+
+void fm_rest_step(fm_rest *r, int paid) { r->idle = paid ? 0 : r->idle + 1; }
+
+int fm_rest_keeps(const fm_rest *r)
+{
+    return r->idle < REST_AFTER || r->idle % REST_PERIOD < AWAKE;
+}
+
+int fm_rest_drafts(const fm_rest *r)
+{
+    return r->idle < REST_AFTER || (fm_rest_keeps(r) && r->idle % REST_PERIOD >= AWAKE / 2);
 }

@@ -15,7 +15,8 @@
 
 /* Decaying sums of a linear fit, and of tokens and seconds per step. */
 typedef struct {
-    double n, rows, rows2, s, rows_s; /* sums over steps of 1, rows, rows^2, seconds, rows*seconds */
+    double n, rows, rows2, s,
+        rows_s; /* sums over steps of 1, rows, rows^2, seconds, rows*seconds */
     double tokens;
 } fm_step_cost; /* {0} knows nothing */
 
@@ -36,5 +37,57 @@ double fm_acceptance_rate(const fm_acceptance *a, double prior);
 
 /* Drafts of a chain that pay, 0 to most. */
 int fm_drafts_that_pay(double rate, double threshold, int most);
+
+/* How deep chains are accepted: a layer that was trained to guess one token ahead guesses the
+ * second much worse than the first, so the depths are counted one by one. */
+enum { FM_PACE_LINKS = 17, FM_PACE_SIZES = 16 };
+
+/* Steps of about as many sequences (powers of two) cost about the same for a row more: the first
+ * rows of a batch bring experts with them, the later ones do not. */
+int fm_pace_size(int n_seq);
+typedef struct {
+    double tried[FM_PACE_LINKS],
+        reached[FM_PACE_LINKS]; /* decaying; [i]: drafts 1 .. i, all right */
+    double lately; /* share of first drafts that were right, of the last two or three */
+} fm_depths;       /* {0} knows nothing */
+
+void   fm_depths_add(fm_depths *d, int n, int n_accepted);
+double fm_depths_tokens(const fm_depths *d,
+                        int              n); /* that a step with n drafts is expected to give */
+
+/* How long the chain should be where making it costs time, too.  What a step takes is remembered by
+ * the number of links made before it, for about as many sequences (powers of two): its lower third,
+ * which steps that were held up by something else do not change.  The best number has the most
+ * expected tokens per second.
+ *
+ * Others are tried now and then, seldom if they were much worse, so that trials cost less than a
+ * percent; one whose draft was right is tried again at once, so that text that becomes predictable
+ * is noticed within a few steps of the first trial. */
+typedef struct {
+    double   seconds[FM_PACE_SIZES][FM_PACE_LINKS];
+    unsigned n[FM_PACE_SIZES][FM_PACE_LINKS], last[FM_PACE_SIZES][FM_PACE_LINKS];
+    unsigned now; /* steps */
+} fm_pace;        /* {0} knows nothing */
+
+void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds); /* a step and its chain */
+/* 0 to most; *pays: some number above 0 is the best, so that this one is not only a trial. */
+int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int *pays);
+
+/* Where no chain has paid for long, the passes need not fill the cache of the MTP layer, either, a
+ * few percent of a small model.  It is filled again for a while now and then, and at the end of
+ * that while chains are tried. */
+typedef struct {
+    unsigned idle; /* steps since a chain paid */
+} fm_rest;         /* {0}: awake */
+
+void fm_rest_step(fm_rest *r, int paid);
+int  fm_rest_keeps(const fm_rest *r);  /* the next pass is to fill the cache */
+int  fm_rest_drafts(const fm_rest *r); /* chains may be run behind it */
+
+/* Tokens a step is expected to give with n drafts: 1 + rate + ... + rate^n. */
+double fm_expected_tokens(double rate, int n);
+
+/* The probability with which each draft of n is accepted, so that a step gives `length` tokens. */
+double fm_acceptance_for(double length, int n);
 
 #endif

@@ -17,9 +17,12 @@ fm_status fm__config_moe(fm_model_config *c, const json_t *root, const char *fil
 fm_status fm__config_dim(int *out, const json_t *obj, const char *key, int lo, int hi, int multiple,
                          int optional, fm_json_at at);
 
+/* A word into dst[size]; FM_E_FORMAT: it is longer. */
+fm_status fm__config_word(char *dst, size_t size, const char *word, const char *key, fm_json_at at);
+
 /* config_quant.c */
 fm_status fm__config_quantisation(fm_model_config *c, const json_t *root, const char *file);
-/* Puts the option's members into a config; FM_E_ARG for a name nobody reads. */
+/* Puts the option's members into a config; FM_E_ARG for a name that no reader knows. */
 fm_status fm__config_override(json_t *root, const char *overrides);
 
 #endif

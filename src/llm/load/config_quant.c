@@ -26,15 +26,17 @@ static int is_block_128(const json_t *v)
 
 static fm_status read_fp8(fm_model_config *c, const json_t *q, fm_json_at at)
 {
-    const char *fmt = "e4m3";
+    const char *fmt = "e4m3", *scheme = "";
     FM_TRY(fm_json_opt_string(&fmt, q, "fmt", at));
+    FM_TRY(fm_json_opt_string(&scheme, q, "activation_scheme", at));
     if (strcmp(fmt, "e4m3") != 0) return refuse(at, "fmt", fmt, "e4m3");
     if (!is_block_128(json_object_get(q, "weight_block_size")))
         return fm_fail(FM_E_NOSUP,
                        "%s: quantization_config.weight_block_size must be [128, 128]; other FP8 "
                        "layouts are not supported",
                        at.file);
-    c->fp8 = 1;
+    c->fp8             = 1;
+    c->fp8_activations = !strcmp(scheme, "dynamic");
     return FM_OK;
 }
 

@@ -11,6 +11,18 @@
 #include "llm/load/model_path.h"
 #include "llm/weights/config.h"
 
+struct json_t;
+
+/* A reader of one family's config.json; its model (model/model.h) refers to it. */
+typedef struct {
+    const char *const *architectures; /* of config.json that it reads; NULL ends a list */
+    const char *const *model_types;   /* that it knows by name */
+    /* Everything but token ids; out->architecture is set. */
+    fm_status (*read)(fm_model_config *out, const struct json_t *root, const char *file);
+} fm_config_reader;
+
+extern const fm_config_reader fm_config_deepseek;
+
 /* `overrides`: NULL or a JSON object whose members replace the file's (nested
  * objects are merged member by member).  generation_config.json beside the
  * file adds its eos ids. */

@@ -187,15 +187,18 @@ static fm_status add_piece(dummy *d, const fm_piece *p, const fm_model_config *c
     return FM_OK;
 }
 
-/* The tensors are those that a model of this shape asks for. */
+/* The tensors are those that a model of this shape asks for; one that is asked for in parts is
+ * added with the first. */
 static fm_status add_all(dummy *d, const fm_model_config *c)
 {
     fm_weights w = {0};
     fm_slab    s = {0};
     FM_TRY(fm_weights_layout(
-        &w, c, &(fm_weights_want){.act = FM_BF16, .dtype_of = quantised, .ctx = (void *)c}, &s));
+        &w, c, &(fm_weights_want){.act = FM_BF16, .n_mtp = c->n_mtp, .dtype_of = quantised, .ctx = (void *)c},
+        &s));
     fm_status rc = FM_OK;
-    for (int i = 0; rc == FM_OK && i < w.n_piece; i++) rc = add_piece(d, &w.piece[i], c);
+    for (int i = 0; rc == FM_OK && i < w.n_piece; i++)
+        if (!w.piece[i].col0) rc = add_piece(d, &w.piece[i], c);
     fm_weights_fini(&w);
     return rc;
 }

@@ -260,26 +260,47 @@ static void transpose(void *out, const void *in, int n_row, int n_col, fm_dtype 
                    (const char *)in + ((size_t)r * (size_t)n_col + (size_t)c) * size, size);
 }
 
+/* FP8 scales of a head's panels; a head has whole blocks. */
+static void kv_b_scales(const fm__fill *f, const operand *x, int64_t row0, const fm_attn_weights *a,
+                        int h)
+{
+    const fm_matrix *up[3] = {&a->k_up[h], &a->v_up[h], &a->k_up_t[h]};
+    for (int i = 0; i < 3; i++) {
+        const int turned = i == 2, v_up = i == 1;
+        for (int q = 0; q < up[i]->n / FM_PANEL; q++)
+            for (int s = 0; s < up[i]->k / FM_FP8_BLOCK; s++) {
+                const int     n = q * FM_PANEL, k = s * FM_FP8_BLOCK;
+                const int64_t row = row0 + (v_up ? a->k_up[h].n : 0) + (turned ? k : n);
+                float        *to  = panel_scale(up[i], q) + 2 * s;
+                fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1,
+                               (turned ? n : k) / FM_FP8_BLOCK, 1, FM_F32, to);
+                to[1] = to[0];
+            }
+    }
+}
+
 void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end)
 {
     const fm_model_config *c         = f->w->config;
     const operand          x         = find(f, p->tensor);
     const int              rows      = c->nope + c->v_dim;
-    const size_t           row_bytes = (size_t)c->kv_lora * fm_dtype_bytes(f->w->act);
+    const fm_dtype         type      = p->attn->v_up[0].dtype;
+    const size_t           row_bytes = (size_t)c->kv_lora * fm_dtype_bytes(type);
 
     for (int h = begin; h < end; h++) {
-        char *head = f->rows;
+        const int64_t row0 = p->row0 + (int64_t)h * rows;
+        char         *head = f->rows;
         for (int r = 0; r < rows; r++)
-            read_row(f, &x, p->row0 + (int64_t)h * rows + r, 0, c->kv_lora, f->w->act,
-                     head + (size_t)r * row_bytes);
+            read_row(f, &x, row0 + r, 0, c->kv_lora, type, head + (size_t)r * row_bytes);
         if (is_rows(f)) {
             put(f, p->attn->k_up[h].panels, head, (size_t)rows * row_bytes);
             continue;
         }
         pack_rows(&p->attn->k_up[h], head);
         pack_rows(&p->attn->v_up[h], head + (size_t)c->nope * row_bytes);
-        transpose(f->turned, head, c->nope, c->kv_lora, f->w->act);
+        transpose(f->turned, head, c->nope, c->kv_lora, type);
         pack_rows(&p->attn->k_up_t[h], f->turned);
+        if (type == FM_FP8) kv_b_scales(f, &x, row0, p->attn, h);
     }
 }
 

@@ -50,8 +50,8 @@ void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_
  * where there is no such thing.  Spares a copy. */
 const void *fm_source_data(const fm_source *s, const fm_tensor *t);
 
-/* How the values of a dummy tensor are made (load/dummy.h), for whoever makes
- * them elsewhere.  0: they come from a file. */
+/* How the values of a dummy tensor are made (load/dummy.h), for a back end that
+ * makes them on its device.  0: they come from a file. */
 typedef struct {
     uint64_t key;
     float    centre, step;

@@ -21,7 +21,7 @@ fm_status fm_weights_fill(fm_weights *w, const fm_source *s, int n_thread, int s
 
 /* Into memory this process cannot write: `put` copies `bytes` of src, which it
  * may not keep, to dst.  Called by several threads at once.  `make`, if there,
- * is asked before: whoever can fill a piece by other means returns 1.  `wait`, if
+ * is asked before: it returns 1 where it filled the piece itself.  `wait`, if
  * there, returns when all of it has arrived. */
 typedef struct {
     void (*put)(void *ctx, int thread, void *dst, const void *src, size_t bytes);

@@ -57,13 +57,68 @@ static void moe(fm_run *r, const fm_ffn_weights *w)
     fm_gather_add(r, a->x,     a->y);                       /* x += y */
 }
 
+/* The input of the MTP layer: a row's token, and in h the normed state of the row before. */
+static void join(fm_run *r, const fm_mtp_weights *w)
+{
+    const fm_acts *a = &r->act;
+
+    fm_linear    (r, a->y, a->h, &w->of_state);         /* y  = W^H h'                    [T,D] */
+    fm_embed     (r, a->x, r->weights->embed);
+    fm_rmsnorm   (r, a->h, a->x, w->enorm);             /* e' = RMSNorm(Emb(t)) */
+    fm_linear    (r, a->x, a->h, &w->of_embed);         /* x  = W^E e' */
+    fm_gather_add(r, a->x, a->y);                       /* x += y */
+}
+
+/* The MTP layer's latents of the pass's rows: all that later drafts need of them. */
+static void cache_for_drafts(fm_run *r, const fm_mtp_weights *w)
+{
+    const fm_acts         *a    = &r->act;
+    const fm_attn_weights *attn = &w->layer.attn;
+
+    fm_at_layer (r, r->weights->n_layer);
+    join        (r, w);
+    fm_rmsnorm  (r, a->h,   a->x, attn->norm);
+    fm_linear   (r, a->ckv, a->h, &attn->kv_down);
+    fm_store_kv (r, r->weights->n_layer, a->ckv, attn->kv_norm);
+    fm_at_layer (r, FM_NO_LAYER);
+}
+
+static void draft(fm_run *r)
+{
+    const fm_weights     *m = r->weights;
+    const fm_mtp_weights *w = &m->mtp[0];
+    const fm_acts        *a = &r->act;
+
+    fm_at_layer   (r, m->n_layer);
+    fm_hidden_kept(r, a->h, w->hnorm);                      /* h' = RMSNorm(h), as kept */
+    join          (r, w);
+    mla           (r, &w->layer.attn, m->n_layer);
+    if (w->layer.ffn.is_moe) moe  (r, &w->layer.ffn);
+    else                     dense(r, &w->layer.ffn);
+    fm_at_layer   (r, FM_NO_LAYER);
+    fm_gather_norm(r, a->hl, a->x, w->norm);
+    fm_linear_out (r, a->logits, a->hl, &m->head);
+    fm_best       (r, a->logits, a->hl);                    /* the drafts; hl is the next state */
+}
+
+/* A pass that keeps no state of its rows fills no cache for drafts, either (sched/sched.h); where
+ * passes are recorded, all do the same. */
+static int rests(const fm_run *r)
+{
+    const fm_batch *b = r->batch;
+    int             n = 0;
+    for (int i = 0; i < b->n_span; i++) n += b->span[i].n_keep;
+    return b->n_span && !n && !r->ops->sample;
+}
+
 static void forward(fm_run *r)
 {
     const fm_weights *m = r->weights;
     const fm_acts    *a = &r->act;
+    const int         drafts = m->n_mtp && !rests(r);
 
-    if (m->embed) fm_embed  (r, a->x, m->embed);
-    else          fm_receive(r, a->x);
+    if (fm_shard_is_first(&m->shard)) fm_embed  (r, a->x, m->embed);
+    else                              fm_receive(r, a->x);
     for (int l = 0; l < m->n_layer; l++) {
         const fm_layer_weights *w = &m->layer[l];
         fm_at_layer(r, l);
@@ -72,6 +127,7 @@ static void forward(fm_run *r)
         else               dense(r, &w->ffn);
     }
     fm_at_layer(r, FM_NO_LAYER);
+    if (drafts) fm_hidden(r, a->h, a->x, m->norm, m->mtp[0].hnorm); /* of the row before; kept */
     if (m->norm) {
         fm_gather_norm(r, a->hl, a->x, m->norm);            /* only rows whose logits are wanted */
         fm_linear_out (r, a->logits, a->hl, &m->head);
@@ -79,25 +135,61 @@ static void forward(fm_run *r)
     } else {
         fm_pass_on    (r, a->x);
     }
+    if (drafts) cache_for_drafts(r, &m->mtp[0]);
 }
 
 /* clang-format on */
 
-/* The latent of a token, and with 8 bits its scale. */
+/* The latent of a token, and with 8 bits its scale; of the MTP layer likewise. */
 static fm_planes planes(const fm_model_config *c, const fm_shard *s, fm_dtype cache)
 {
-    const int n_layer = fm_range_len(s->layer);
-    fm_planes p       = {.plane = {{FM_PLANE_LATENT, fm_kv_width(c), cache, n_layer}}, .n = 1};
-    if (cache == FM_FP8) p.plane[p.n++] = (fm_plane){FM_PLANE_SCALE, 1, FM_F32, n_layer};
+    const int n_layer = fm_range_len(s->layer), drafts = s->n_mtp && fm_shard_is_last(s, c);
+    const int width   = fm_kv_width(c);
+    fm_planes p       = {.plane = {{FM_PLANE_LATENT, width, cache, n_layer}}, .n = 1};
+    if (drafts) p.plane[p.n++] = (fm_plane){FM_PLANE_DRAFT, width, cache, 1};
+    if (cache != FM_FP8) return p;
+    p.plane[p.n++] = (fm_plane){FM_PLANE_SCALE, 1, FM_F32, n_layer};
+    if (drafts) p.plane[p.n++] = (fm_plane){FM_PLANE_DRAFT_SCALE, 1, FM_F32, 1};
     return p;
 }
 
-static const char *const model_types[] = {"deepseek_v2", "deepseek_v3", "kimi_k2", NULL};
+static fm_activations activations(const fm_model_config *c, const fm_shard *s)
+{
+    const int        D = c->hidden, V = fm_range_len(fm_shard_outputs(s->attn, c->vocab));
+    const int        H = fm_range_len(fm_shard_heads(s, c));
+    const fm_columns head = {s->attn.n, c->n_head, 1, c->v_dim};
+    const fm_columns out  = {s->attn.n, D, FM_SHARD_OUTPUTS, 1};
+    const int        part = fm_range_len(fm_columns_part(out, s->attn.index));
+    /* clang-format off */
+#define BUFFER(name, type, use, ...) {#name, offsetof(fm_acts, name), FM_ACT_##type, FM_ACT_##use, __VA_ARGS__}
+    const fm_activations l = {.n = 15, .buffer = {
+        BUFFER(x,         F32,     OWN,      D),
+        BUFFER(h,         INPUT,   SENT,     D),
+        BUFFER(cq,        F32,     OWN,      c->q_lora),
+        BUFFER(cqn,       INPUT,   OWN,      c->q_lora),
+        BUFFER(q,         INPUT,   OWN,      H * (c->nope + c->rope)),
+        BUFFER(ckv,       F32,     OWN,      c->kv_lora + c->rope),
+        BUFFER(o,         INPUT,   PIECE,    H * c->v_dim, head),
+        BUFFER(o_all,     INPUT,   GATHERED, c->n_head * c->v_dim),
+        BUFFER(y,         F32,     PIECE,    part, out),
+        BUFFER(score,     F32,     OWN,      c->n_expert),
+        BUFFER(route,     ROUTING, SENT,     c->top_k),
+        BUFFER(h_all,     INPUT,   RECEIVED, D),
+        BUFFER(route_all, ROUTING, RECEIVED, c->top_k),
+        BUFFER(hl,        INPUT,   OUT,      D),
+        BUFFER(logits,    F32,     LOGITS,   V),
+    }};
+#undef BUFFER
+    /* clang-format on */
+    return l;
+}
 
 const fm_model fm_model_deepseek = {
     .name        = "deepseek",
-    .model_types = model_types,
-    .planes      = planes,
+    .config      = &fm_config_deepseek,
     .weights     = fm_weights_layout,
+    .planes      = planes,
+    .activations = activations,
     .forward     = forward,
+    .draft       = draft,
 };
