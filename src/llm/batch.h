@@ -20,7 +20,14 @@ typedef struct {
     int            pos0;   /* position of the first row; row i sees keys 0 .. pos0+i */
     fm_form        form;
     const int32_t *page;   /* [ceil((pos0+n_row)/page_size)] the sequence's pages */
+
+    /* For drafts (model/model.h): hidden states that outlive a pass are kept in numbered places. */
+    int32_t before; /* where that of the row before the first is: place before - 1; 0: not known;
+                     * FM_STATE_OF_ROW(i): it is row i of this pass */
+    int32_t keep0, n_keep; /* those of the last n_keep rows are kept in places from keep0 on */
 } fm_span;
+
+#define FM_STATE_OF_ROW(i) (-1 - (i))
 
 /* In place of a token that is not known yet: the one the pass before chose for
  * its out row i, counted within the group.  Only for back ends that sample. */
@@ -38,6 +45,8 @@ typedef struct {
     const int32_t *group_rows, *group_outs; /* [n_group] */
     int            is_decode; /* no group has prompt rows; with one group it need not be said */
     int            has_choices; /* some group has an FM_CHOICE; likewise */
+    int            link; /* 0: a forward pass; n: the n-th link of a chain of drafts, where
+                          * FM_CHOICE(i) is what the link before drafted for row i */
 } fm_batch;
 
 #endif

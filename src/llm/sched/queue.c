@@ -24,18 +24,22 @@ void fm__queue_push(fm__queue *q, fm_request *r)
     link_behind(q, q->tail, r);
 }
 
-/* A newcomer is found a place from the tail, a preempted request from the head:
- * either is usually next to its end. */
+/* The request that r goes behind, looked for from both ends at once: the place of a newcomer is
+ * near the tail, that of a preempted request or of a higher priority near the head. */
+static fm_request *place_for(const fm__queue *q, const fm_request *r)
+{
+    fm_request *from_tail = q->tail, *from_head = q->head;
+    while (from_tail && goes_before(r, from_tail)) {
+        if (!goes_before(from_head, r)) return from_head->prev;
+        from_tail = from_tail->prev;
+        from_head = from_head->next;
+    }
+    return from_tail;
+}
+
 void fm__queue_insert(fm__queue *q, fm_request *r)
 {
-    fm_request *before = NULL;
-    if (r->n_preempted) {
-        for (fm_request *at = q->head; at && goes_before(at, r); at = at->next) before = at;
-    } else {
-        before = q->tail;
-        while (before && goes_before(r, before)) before = before->prev;
-    }
-    link_behind(q, before, r);
+    link_behind(q, place_for(q, r), r);
 }
 
 void fm__queue_remove(fm__queue *q, fm_request *r)

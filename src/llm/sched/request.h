@@ -19,6 +19,9 @@ typedef struct fm_request {
     int         priority;   /* higher first */
     fm_sampling sampling;
     const uint32_t *allowed; /* bits of the tokens it may sample next; NULL: all */
+    const uint32_t *allowed_behind; /* [n_draft][mask_words] the same behind each draft */
+    int32_t     drafts_at;  /* position of the row before the first of these; 0: there were none */
+    int32_t     mask_words;
     int32_t     n_score;    /* prompt rows before the last whose logits are wanted, too */
     int         is_sequential; /* its next row needs more of the last token than its embedding: a
                                 * grammar's mask, penalties, drafts.  No step is planned ahead of it */
@@ -37,10 +40,17 @@ typedef struct fm_request {
     int32_t      n_computed;   /* leading tokens whose KV is in the lease */
     int32_t      n_published;  /* leading tokens offered to the tree */
     int32_t      n_cached;     /* prompt tokens that came from the tree, first admission */
+    int32_t      n_from_host, n_from_disk; /* of n_cached: loaded from a tier below */
+    int32_t      n_brought;    /* pages brought back for it since it waits */
+    int          is_loading;   /* waits for pages from below: it is not admitted before they came */
+    int          is_looked_up; /* what the tiers below have of it was asked for already */
     int32_t      n_scored;     /* of n_score, how many are done */
     double       admitted;     /* when it first joined, by the scheduler's clock */
     int32_t      n_preempted;
+    double       preempted, preempted_s; /* when it was last, and how long it waited for that */
     int32_t      n_overtaken;  /* times a request behind it was admitted first */
+    int32_t      kept;         /* 1 + place of the hidden state of its last computed row; 0: nowhere */
+    int          kept_half;    /* which of its two sets of places has it */
     int          has_lease;
     fm_kv_lease  lease;
     uint64_t     arrival;      /* order of submission */
@@ -63,6 +73,15 @@ static inline int32_t fm_request_n_known(const fm_request *r) /* outputs */
 static inline int32_t fm_request_next_score(const fm_request *r)
 {
     return r->n_prompt - 1 - (r->n_score - r->n_scored);
+}
+
+/* Leading tokens to be looked up in the cache, and one more.  Only the prompt is: generated tokens
+ * are computed again in their own form.  Where some exist the prompt's last row
+ * needs no logits; rows that are still to be scored need them. */
+static inline int32_t fm_request_n_lookup(const fm_request *r)
+{
+    if (r->n_scored < r->n_score) return fm_request_next_score(r) + 1;
+    return r->n_prompt + (r->n_token > r->n_prompt);
 }
 
 #endif

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "base/slab.h"
 #include "llm/sched/sched_internal.h"
 
 enum { MAX_STEP_ROWS = 1 << 28 };
@@ -21,6 +20,7 @@ static fm_status check_options(const fm_sched_options *o)
         {"page_size", o->page_size, 1, 64},
         {"n_page", o->n_page, 1, INT_MAX},
         {"max_draft", o->max_draft, 0, FM_MAX_DRAFT},
+        {"keeps_states", o->keeps_states, 0, 1},
         {"n_eos", o->n_eos, 0, (int)(sizeof o->eos / sizeof *o->eos)},
     };
     for (size_t i = 0; i < sizeof range / sizeof *range; i++)
@@ -85,6 +85,7 @@ static void carve(fm_sched *s, fm_slab *slab)
         t->out         = fm_slab_take(slab, n_out * sizeof *t->out);
         t->slot        = fm_slab_take(slab, n * sizeof *t->slot);
     }
+    fm__carve_chain(s, slab);
     s->running   = fm_slab_take(slab, n * sizeof *s->running);
     s->candidate = fm_slab_take(slab, FM__LPM_MAX * sizeof *s->candidate);
     s->future    = fm_slab_take(slab, n * sizeof *s->future);
@@ -98,11 +99,10 @@ static void lay_out(fm_sched *s, const fm_sched_options *opt, fm_slab *slab)
     carve(s, slab);
 }
 
-size_t fm_sched_bytes(const fm_sched_options *opt)
+static size_t bytes_of(const fm_sched_options *opt)
 {
     fm_sched measured;
     fm_slab  slab = {0};
-    if (check_options(opt) != FM_OK) return 0;
     lay_out(&measured, opt, &slab);
     return slab.used;
 }
@@ -112,7 +112,7 @@ fm_status fm_sched_create(fm_sched **out, const fm_sched_options *opt, fm_kv *kv
     FM_TRY(check_options(opt));
     FM_TRY(check_kv(opt, kv));
 
-    const size_t bytes = fm_sched_bytes(opt);
+    const size_t bytes = bytes_of(opt);
     char *const  base  = aligned_alloc(FM_SLAB_ALIGN, bytes);
     if (!base) return fm_fail(FM_E_OOM, "scheduler: the step tables need %zu bytes", bytes);
 
@@ -175,7 +175,8 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->matched_stop = -1;
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
-    r->n_scored = r->n_pending = r->n_overtaken = r->n_draft = 0;
+    r->n_scored = r->n_pending = r->n_overtaken = r->n_draft = r->kept = 0;
+    r->n_from_host = r->n_from_disk = r->n_brought = r->is_loading = r->is_looked_up = 0;
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);
@@ -185,7 +186,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
 fm_request *fm_sched_withdraw(fm_sched *s)
 {
     for (fm_request *r = s->waiting.head; r; r = r->next)
-        if (!r->n_preempted) {
+        if (!r->n_preempted && !r->is_loading && !fm_request_n_output(r)) {
             fm__queue_remove(&s->waiting, r);
             return r;
         }
@@ -238,7 +239,9 @@ void fm__put_back(fm_sched *s, fm_request *r)
     r->has_lease  = 0;
     r->n_computed = r->n_published = r->n_draft = 0;
     r->n_preempted++;
-    r->state = FM_REQ_WAITING;
+    r->is_looked_up = 0;
+    r->preempted    = s->now;
+    r->state        = FM_REQ_WAITING;
     fm__queue_insert(&s->waiting, r);
 }
 
@@ -291,6 +294,16 @@ void fm_sched_cancel(fm_sched *s, fm_request *r)
     fm_sched_finish(s, r, FM_FINISH_ABORT);
 }
 
+fm_request *fm_sched_first_waiting(const fm_sched *s)
+{
+    return s->waiting.head;
+}
+
+void fm_sched_set_held(fm_sched *s, int32_t n_page)
+{
+    s->n_held = n_page;
+}
+
 int fm_sched_n_running(const fm_sched *s)
 {
     return s->n_running;
@@ -331,4 +344,20 @@ fm_sched_stats fm_sched_get_stats(const fm_sched *s)
     st.n_waiting      = s->waiting.n;
     st.n_running      = s->n_running;
     return st;
+}
+
+void fm_sched_add_stats(fm_sched_stats *sum, const fm_sched_stats *s)
+{
+    sum->n_waiting += s->n_waiting;
+    sum->n_running += s->n_running;
+    sum->n_step += s->n_step;
+    sum->n_row += s->n_row;
+    sum->n_prefill_row += s->n_prefill_row;
+    sum->n_decode_row += s->n_decode_row;
+    sum->n_preemption += s->n_preemption;
+    sum->n_admission += s->n_admission;
+    sum->n_output += s->n_output;
+    sum->n_draft += s->n_draft;
+    sum->n_accepted += s->n_accepted;
+    sum->sum_running += s->sum_running;
 }

@@ -48,6 +48,10 @@ typedef struct {
     int       n_page;
     fm_policy policy;
     int       max_draft;        /* draft tokens of one sequence in a step; 0: no speculation */
+    int       keeps_states;     /* hidden states are kept for a chain of drafts (model/model.h) */
+    int       other_leases;     /* of the kv, beside those of running requests */
+    double    simulated;        /* for measurements: drafts are accepted with this probability,
+                                   whatever they are; 0: if they are right */
     int       deterministic;    /* generated tokens are never published */
     double    conservativeness; /* of the output guess; 1.0 is usual */
     int32_t   eos[8];
@@ -61,7 +65,6 @@ typedef struct fm_sched fm_sched;
  * other pages. */
 fm_status fm_sched_create(fm_sched **out, const fm_sched_options *opt, fm_kv *kv);
 void      fm_sched_destroy(fm_sched *s); /* NULL is fine; what runs gives its pages back */
-size_t    fm_sched_bytes(const fm_sched_options *opt); /* 0 for wrong options */
 
 /* FM_E_ARG with a sentence if it can never run: empty prompt, longer than the
  * context, or more pages than the pool has.  max_new_tokens is cut to what
@@ -69,6 +72,12 @@ size_t    fm_sched_bytes(const fm_sched_options *opt); /* 0 for wrong options */
  * the request ends without output. */
 fm_status fm_sched_submit(fm_sched *s, fm_request *r);
 fm_status fm_sched_check(const fm_sched *s, const fm_request *r); /* would it be refused? */
+
+/* The next output of a waiting request that never ran is `id`: another engine chose it.
+ * It is computed as a preempted request's outputs are, in its own form, before anything
+ * new is sampled.  A request that has such outputs goes before newcomers, and one that
+ * `id` ends is done at once. */
+void fm_sched_replay(fm_sched *s, fm_request *r, int32_t id);
 
 /* Takes the first waiting request that never ran out of the queue, for another
  * scheduler; NULL: there is none. */
@@ -81,6 +90,14 @@ fm_request *fm_sched_withdraw(fm_sched *s);
 void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
 void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
 
+/* The waiting requests, in the order of the queue: the next is r->next.  While pages
+ * of a request are loaded from a tier, tier_policy sets is_loading: it is not admitted then. */
+fm_request *fm_sched_first_waiting(const fm_sched *s);
+
+/* Pages of the kv that loads hold until the step after the next: while there are any, a plan may be
+ * NULL although requests run or wait. */
+void fm_sched_set_held(fm_sched *s, int32_t n_page);
+
 /* The running requests, in the order of admission. */
 int         fm_sched_n_running(const fm_sched *s);
 fm_request *fm_sched_running(const fm_sched *s, int i);
@@ -92,6 +109,27 @@ enum { FM_MAX_DRAFT = 16 };
  * many of the n as fit max_draft, the request's length and its state: 0 for one
  * that is not decoding or not is_sequential. */
 int fm_sched_propose(fm_sched *s, fm_request *r, const int32_t *draft, int n);
+
+/* --- chains of drafts, where states are kept.  Between steps:
+ *
+ *     fm_sched_chain_begin(s);
+ *     for some requests r: fm_sched_chain_add(s, r, n_link)       1: r has a row
+ *     batch = fm_sched_chain(s)                                   one row for each, in this order
+ *
+ * A row is r's newest token with the state before it; pages are there for n_link positions.  Takes
+ * none that others need for their next row.  0: r is not decoding, its state is not kept, or there
+ * is no room. */
+void            fm_sched_chain_begin(fm_sched *s);
+int             fm_sched_chain_add(fm_sched *s, fm_request *r, int n_link);
+const fm_batch *fm_sched_chain(const fm_sched *s); /* NULL: no rows; the caller may change it */
+
+/* Whether the steps planned from now on keep states (the default where opt says so).  A pass that
+ * keeps none need not write anything for drafts, either: what is drafted later for its sequences
+ * is less often right. */
+void fm_sched_keep_states(fm_sched *s, int keep);
+
+/* Places of states that one scheduler uses, from 0 on. */
+int fm_sched_n_kept(const fm_sched_options *opt);
 
 /* The most rows a step can have with these options: min(chunk, max_prefill)
  * prefill rows, or the longest context where prompts are not cut, and one per
@@ -152,6 +190,7 @@ typedef struct {
     int64_t sum_running; /* over steps: mean batch = sum_running / n_step */
 } fm_sched_stats;
 fm_sched_stats fm_sched_get_stats(const fm_sched *s);
+void           fm_sched_add_stats(fm_sched_stats *sum, const fm_sched_stats *s);
 
 /* Tokens a decoding sequence got per step, drafts included; 1 without any. */
 static inline double fm_sched_accept_length(int64_t n_decode_row, int64_t n_accepted)

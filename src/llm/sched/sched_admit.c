@@ -9,28 +9,26 @@ enum {
     PATIENCE   = 64, /* times a request may be overtaken; then it goes first */
 };
 
-/* Only the prompt is looked up: generated tokens are computed again in their
- * own form.  Where some exist the prompt's last row needs no logits; rows that
- * are still to be scored need them. */
-static int32_t n_lookup(const fm_request *r)
-{
-    if (r->n_scored < r->n_score) return fm_request_next_score(r) + 1;
-    return r->n_prompt + (r->n_token > r->n_prompt);
-}
-
 static void start(fm_sched *s, fm_request *r)
 {
     for (fm_request *q = s->waiting.head; q != r; q = q->next) q->n_overtaken++;
     fm__queue_remove(&s->waiting, r);
-    const fm_status begun = fm_kv_begin(s->kv, &r->lease, r->token, n_lookup(r));
+    const fm_status begun = fm_kv_begin(s->kv, &r->lease, r->token, fm_request_n_lookup(r));
     FM_BUG_UNLESS(begun == FM_OK);
 
     r->has_lease  = 1;
+    r->kept       = 0; /* the state of a cached row is not kept */
+    r->n_brought  = 0;
     r->state      = FM_REQ_RUNNING;
     r->n_computed = r->n_published = r->lease.n_cached;
     if (!r->n_preempted) {
         r->n_cached = r->lease.n_cached;
         r->admitted = s->now;
+        if (r->n_from_disk > r->n_cached) r->n_from_disk = r->n_cached; /* evicted again */
+        if (r->n_from_host > r->n_cached - r->n_from_disk)
+            r->n_from_host = r->n_cached - r->n_from_disk;
+    } else {
+        r->preempted_s += s->now - r->preempted;
     }
     s->stats.n_admission++;
     s->running[s->n_running++] = (fm__slot){.r = r, .is_new = 1};
@@ -40,7 +38,7 @@ static void start(fm_sched *s, fm_request *r)
 static int try_start(fm_sched *s, fm_request *r)
 {
     int32_t       n_idle;
-    const int32_t n_cached = fm_kv_probe(s->kv, r->token, n_lookup(r), &n_idle);
+    const int32_t n_cached = fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
     const int32_t share    = fm__prefill_share(s, r, n_cached);
     if (!share || (s->n_running && !fm__fits(s, r, n_cached, n_idle))) return 0;
 
@@ -51,7 +49,7 @@ static int try_start(fm_sched *s, fm_request *r)
 
 static int32_t n_match(const fm_sched *s, const fm_request *r)
 {
-    return fm_kv_match(s->kv, r->token, n_lookup(r) - 1);
+    return fm_kv_match(s->kv, r->token, fm_request_n_lookup(r) - 1);
 }
 
 static int are_alike(const fm_request *a, const fm_request *b, int32_t from, int32_t to)
@@ -71,7 +69,7 @@ static int better_waits(const fm_sched *s, const fm_request *r)
 
     const int32_t here = n_match(s, r);
     const int32_t good = fm__pages(s, here + SHARED_MIN) * s->opt.page_size;
-    if (good >= n_lookup(r)) return 0;
+    if (good >= fm_request_n_lookup(r)) return 0;
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *by = s->running[i].r;
         if (by->n_computed >= by->n_prompt || by->n_prompt < good || fm__is_ending(by)) continue;
@@ -80,10 +78,10 @@ static int better_waits(const fm_sched *s, const fm_request *r)
     return 0;
 }
 
-/* A preempted request goes first: its client is already streaming. */
+/* One that was preempted or begun elsewhere goes first: its client is already streaming. */
 static int is_its_turn(const fm_request *r)
 {
-    return r->n_preempted || was_overtaken_enough(r);
+    return r->n_preempted || fm_request_n_output(r) || was_overtaken_enough(r);
 }
 
 static int ranks_before(const fm__candidate *a, const fm__candidate *b)
@@ -112,6 +110,7 @@ static int sort_candidates(fm_sched *s)
  * 0: neither is possible, and nothing behind it in the queue may start either. */
 static int admit_or_hold(fm_sched *s, fm_request *r, int *n_held)
 {
+    if (r->is_loading) return !was_overtaken_enough(r); /* its pages may be waiting for room */
     if (s->n_running + *n_held == s->opt.max_running) return 0;
     if (!better_waits(s, r)) return try_start(s, r);
     ++*n_held;

@@ -3,6 +3,7 @@
  * known. */
 #include "llm/sched/sched.h"
 
+#include "base/rng.h"
 #include "llm/sched/sched_internal.h"
 
 static int is_among(int32_t id, const int32_t *list, int n)
@@ -35,6 +36,23 @@ static void take_token(fm_sched *s, fm_request *r, int32_t id)
     if (r->finish == FM_FINISH_NONE && !r->n_pending && !fm__left(r)) r->finish = FM_FINISH_LENGTH;
 }
 
+void fm_sched_replay(fm_sched *s, fm_request *r, int32_t id)
+{
+    FM_BUG_UNLESS(r->state == FM_REQ_WAITING && !r->n_preempted && fm__left(r) > 0);
+    if (!fm_request_n_output(r)) {
+        fm__queue_remove(&s->waiting, r);
+        r->arrival = 0; /* to the front of its priority */
+        fm__queue_insert(&s->waiting, r);
+    }
+    r->n_token++;
+    r->n_pending++;
+    take_token(s, r, id);
+    s->stats.n_output--; /* it was not sampled here */
+    if (r->finish == FM_FINISH_NONE) return;
+    fm__queue_remove(&s->waiting, r);
+    fm__retire(s, r);
+}
+
 static void publish_prompt(fm_sched *s, fm_request *r)
 {
     const int32_t n = r->n_computed < r->n_prompt ? r->n_computed : r->n_prompt;
@@ -61,9 +79,15 @@ static void launch_slot(fm_sched *s, fm__slot *slot)
 {
     fm_request *r = slot->r;
 
+    if (slot->take && fm__keeps_states(s)) {
+        r->kept      = 1 + fm__keep_at(s, r);
+        r->kept_half = !r->kept_half;
+    } else if (slot->take) {
+        r->kept = 0;
+    }
     r->n_computed += slot->take - slot->n_draft;
     r->n_scored += slot->n_score;
-    publish_prompt(s, r); /* whoever finds these pages runs later */
+    publish_prompt(s, r); /* a sequence that reuses these pages runs later */
     slot->is_last = !slot->n_sample && slot->take && r->n_computed == r->n_token;
     if (!slot->n_sample) return;
     if (!slot->n_draft) r->token[r->n_token] = FM_CHOICE(slot->out0 + slot->n_score);
@@ -87,8 +111,10 @@ void fm_sched_launched(fm_sched *s)
 }
 
 /* Draft i is right if the row before it sampled just that token. */
-static int is_accepted(const fm__step *t, int32_t out, const int32_t *token)
+static int is_accepted(fm_sched *s, const fm__step *t, int32_t out, const int32_t *token)
 {
+    if (s->opt.simulated > 0)
+        return fm_rng_u32(0x51, s->n_simulated++) < s->opt.simulated * 0x1p32;
     return token[out - 1] == t->batch.token[t->batch.out[out]];
 }
 
@@ -104,7 +130,8 @@ static void commit_samples(fm_sched *s, fm__step *t, const fm__slot *slot, const
     take_token(s, r, token[out]);
     t->out[out].is_taken = 1;
     for (int32_t i = out + 1; i < out + slot->n_sample; i++) {
-        if (r->finish != FM_FINISH_NONE || !is_accepted(t, i, token)) return;
+        if (r->finish != FM_FINISH_NONE || !is_accepted(s, t, i, token)) return;
+        if (r->kept) r->kept++;
         r->n_computed++;
         r->n_token++;
         r->n_pending++;

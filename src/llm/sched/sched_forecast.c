@@ -65,7 +65,7 @@ static void look_ahead(const fm_sched *s)
 }
 
 /* Pages wanted on top of today's at the end of the steps (from, to], counting
- * as still there whoever ends within them. */
+ * as still there the sequences that end within them. */
 static int64_t pages_wanted(const fm_sched *s, int n, int64_t from, int64_t to)
 {
     int64_t sum = 0;

@@ -3,6 +3,7 @@
 #ifndef FM_LLM_SCHED_SCHED_INTERNAL_H
 #define FM_LLM_SCHED_SCHED_INTERNAL_H
 
+#include "base/slab.h"
 #include "llm/sched/queue.h"
 #include "llm/sched/sched.h"
 
@@ -59,11 +60,16 @@ struct fm_sched {
     int    is_planned;    /* a step is out, neither launched nor given up */
     int    n_prefill_row, n_score_row, n_draft_row; /* of the planned step */
     double now;
+    int32_t n_held;       /* pages that loads hold until the next step */
     int    n_preempted;   /* while planning this step */
 
     fm__step step[FM__STEPS]; /* in turn */
     int      oldest;          /* next to be committed */
     int      n_in_flight;
+
+    fm_batch chain; /* [max_running] rows; empty: none */
+    int      rests_states; /* none are kept by the step that is planned */
+    uint64_t n_simulated;
 
     fm__candidate *candidate; /* [FM__LPM_MAX] */
     fm__future    *future;    /* [max_running] */
@@ -114,6 +120,12 @@ int32_t fm__prefill_share(const fm_sched *s, const fm_request *r, int32_t from);
 /* Gives the slot up to `want` more rows and the pages for them. */
 void fm__give_rows(fm_sched *s, fm__slot *slot, int32_t want);
 void fm__give_prefill(fm_sched *s, fm__slot *slot, int32_t want); /* and counts them */
+
+/* sched_chain.c: where the states of a step are kept that launches r's rows now: not where the
+ * last one's are. */
+int32_t fm__keep_at(const fm_sched *s, const fm_request *r);
+void    fm__carve_chain(fm_sched *s, fm_slab *slab);
+int     fm__keeps_states(const fm_sched *s);
 
 /* sched_admit.c */
 void fm__admit(fm_sched *s);

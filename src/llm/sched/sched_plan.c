@@ -12,7 +12,8 @@ static int32_t decode_pages(const fm_sched *s)
     for (int i = 0; i < s->n_running; i++) {
         const fm_request *r = s->running[i].r;
         if (!fm__is_decoding(r) || fm__is_ending(r)) continue;
-        n += fm__pages(s, r->n_token) - r->lease.n_page;
+        const int32_t more = fm__pages(s, r->n_token) - r->lease.n_page; /* drafts may have some */
+        n += more > 0 ? more : 0;
     }
     return n;
 }
@@ -155,12 +156,25 @@ static void add_outs(fm__step *t, fm_request *r, int32_t row0, int32_t n, int is
     }
 }
 
-static void write_rows(fm__step *t, fm__slot *slot)
+/* The sequence's spans from `first` on: where the state before them is, and where those of its
+ * last rows go. */
+static void place_states(const fm_sched *s, fm_batch *b, int first, const fm__slot *slot)
+{
+    if (!fm__keeps_states(s) || first == b->n_span) return;
+    fm_span *last         = &b->span[b->n_span - 1];
+    b->span[first].before = slot->r->kept;
+    if (b->n_span - first > 1) last->before = FM_STATE_OF_ROW(last->row0 - 1);
+    last->keep0  = fm__keep_at(s, slot->r);
+    last->n_keep = slot->n_sample ? slot->n_sample : 1;
+}
+
+static void write_rows(const fm_sched *s, fm__step *t, fm__slot *slot)
 {
     const fm_request *r    = slot->r;
     const int32_t     from = r->n_computed, to = from + slot->take;
     const int32_t     cut  = clamp(r->n_prompt, from, to);
     fm_batch         *b    = &t->batch;
+    const int         span = b->n_span;
 
     add_span(b, r, from, cut, FM_FORM_PROMPT);
     add_span(b, r, cut, to, FM_FORM_GENERATED);
@@ -170,15 +184,16 @@ static void write_rows(fm__step *t, fm__slot *slot)
     const int32_t first = from > fm_request_next_score(r) ? from : fm_request_next_score(r);
     add_outs(t, slot->r, b->n_row - (to - first), slot->n_score, 1);
     add_outs(t, slot->r, b->n_row - slot->n_sample, slot->n_sample, 0);
+    place_states(s, b, span, slot);
 }
 
 static void write_batch(fm_sched *s, fm__step *t)
 {
     t->batch.n_row = t->batch.n_span = t->batch.n_out = 0;
     for (int i = 0; i < s->n_running; i++)
-        if (fm__is_decoding(s->running[i].r)) write_rows(t, &s->running[i]);
+        if (fm__is_decoding(s->running[i].r)) write_rows(s, t, &s->running[i]);
     for (int i = 0; i < s->n_running; i++)
-        if (!fm__is_decoding(s->running[i].r)) write_rows(t, &s->running[i]);
+        if (!fm__is_decoding(s->running[i].r)) write_rows(s, t, &s->running[i]);
 }
 
 /* The tokens of the step in flight must be known before the next is planned:
@@ -208,7 +223,7 @@ const fm_batch *fm_sched_plan(fm_sched *s)
     }
     fm__step *t = fm__next_step(s);
     write_batch(s, t);
-    if (!t->batch.n_row && s->n_in_flight) return NULL;
+    if (!t->batch.n_row && (s->n_in_flight || s->n_held)) return NULL;
 
     /* Where nothing decodes, the prefills have the pages they were admitted
      * with: what decodes took beyond their guess came back when they ended. */
