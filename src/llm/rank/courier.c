@@ -38,6 +38,7 @@ static void carve_lane(lane_room *r, const fm_plan_limits *l, fm_slab *s)
     r->room.span       = fm_slab_take(s, (size_t)l->max_spans * sizeof *r->room.span);
     r->room.group_rows = fm_slab_take(s, n_group * sizeof *r->room.group_rows);
     r->room.group_outs = fm_slab_take(s, n_group * sizeof *r->room.group_outs);
+    r->room.move       = fm_slab_take(s, (size_t)l->max_moves * sizeof *r->room.move);
 }
 
 /* The struct itself lies at the front of the block. */
@@ -117,8 +118,7 @@ static fm_status dispatch(fm_courier *c, fm_comm *group, fm_comm_call call, int 
     }
 }
 
-/* Two parts: everybody knows how long the first is, and it says how long the
- * second is. */
+/* Two parts: the first has a fixed length and says how long the second is. */
 static fm_status dispatch_all(fm_courier *c, int32_t *message, size_t n_word, int lane)
 {
     const size_t first = FM_PLAN_FIRST_WORDS * sizeof *message;
@@ -141,6 +141,14 @@ fm_status fm_courier_send(fm_courier *c, const fm_step_plan *p, fm_read_plan *ow
     const size_t n_word = fm_plan_write(r->message, p, &c->opt.limits);
     FM_TRY(dispatch_all(c, r->message, n_word, lane));
     return fm_plan_read(own, &r->room, r->message, &c->opt.limits, c->opt.group);
+}
+
+fm_status fm_courier_send_moves(fm_courier *c, const fm_moves_plan *p)
+{
+    const int  lane = p->head.lane;
+    lane_room *r    = &c->lane[lane];
+    FM_TRY(empty_lane(c, lane));
+    return dispatch_all(c, r->message, fm_moves_write(r->message, p, &c->opt.limits), lane);
 }
 
 fm_status fm_courier_settle(fm_courier *c)

@@ -4,14 +4,15 @@
  *     leader ──send──> place 0 of each later stage ──broadcast──> their stage
  *        └──────────────broadcast──> its own stage
  *
- * The leader waits for nobody: a plan lies in its lane's buffer until the lane
- * is planned again, and by then everybody has run it.  The ranks of a stage
+ * The leader waits for no other rank: a plan lies in its lane's buffer until the lane
+ * is planned again, and by then all ranks have run it.  The ranks of a stage
  * work in step, so within a stage one passes the plan on to the other; between
- * stages nobody forwards, or a busy stage would hold up the one before it. */
+ * stages no rank forwards, or a busy stage would hold up the one before it. */
 #ifndef FM_LLM_RANK_COURIER_H
 #define FM_LLM_RANK_COURIER_H
 
 #include "llm/rank/groups.h"
+#include "llm/rank/moves_wire.h"
 #include "llm/rank/plan_wire.h"
 
 typedef struct fm_courier fm_courier;
@@ -30,6 +31,9 @@ void      fm_courier_destroy(fm_courier *c); /* NULL is fine */
 /* The leader: sends the plan and reads its own part of it into *own, which is
  * valid until the lane's next plan. */
 fm_status fm_courier_send(fm_courier *c, const fm_step_plan *p, fm_read_plan *own);
+
+/* The leader: sends moves of pages; its own it makes itself. */
+fm_status fm_courier_send_moves(fm_courier *c, const fm_moves_plan *p);
 
 /* The leader, before it waits for a device that waits for the others': they have
  * its plans. */

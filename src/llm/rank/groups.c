@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { SCRATCH_BYTES = 64 << 10, NOBODY = -1 };
+enum { SCRATCH_BYTES = 64 << 10, NO_GROUP = -1 };
 
 static fm_status split(fm_comm *world, const char *name, int color, int key, fm_comm **out)
 {
@@ -36,7 +36,7 @@ static fm_status split_pairs(fm_groups *g, const fm_layout *l, fm_comm *world)
     for (int d = 1; d < l->n_replica; d++) {
         const int is_in = l->is_leader && (l->replica == 0 || l->replica == d);
         fm_comm  *pair  = NULL;
-        FM_TRY(split(world, "replicas", is_in ? 0 : NOBODY, l->replica, &pair));
+        FM_TRY(split(world, "replicas", is_in ? 0 : NO_GROUP, l->replica, &pair));
         if (is_in) g->replica[l->replica == 0 ? d : 0] = pair;
     }
     return FM_OK;
@@ -47,14 +47,15 @@ fm_status fm_groups_make(fm_groups *out, const fm_layout *l, fm_comm *world)
     *out = (fm_groups){0};
     FM_TRY(split_ranks(out, l, world));
     FM_TRY(split(world, "plan", l->replica * l->size.pp + l->stage, l->place, &out->plan));
-    FM_TRY(split(world, "heads", l->place == 0 ? l->replica : NOBODY, l->stage, &out->heads));
+    FM_TRY(split(world, "heads", l->place == 0 ? l->replica : NO_GROUP, l->stage, &out->heads));
+    FM_TRY(split(world, "tiers", l->replica, l->stage * l->size.tp + l->place, &out->tiers));
     return split_pairs(out, l, world);
 }
 
 void fm_groups_close(fm_groups *g)
 {
     fm_comm *const one[] = {g->ranks.replica, g->ranks.stage,   g->ranks.attn, g->ranks.group,
-                            g->ranks.channel, g->plan,          g->heads};
+                            g->ranks.channel, g->plan,          g->heads, g->tiers};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++) fm_comm_close(one[i]);
     for (int d = 0; d < g->n_replica; d++) fm_comm_close(g->replica[d]);
     free(g->replica);

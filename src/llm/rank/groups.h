@@ -11,6 +11,7 @@ typedef struct {
     fm_ranks  ranks;  /* where a forward pass meets (llm/ranks.h) */
     fm_comm  *plan;   /* the stage's ranks, for step plans alone */
     fm_comm  *heads;  /* place 0 of each stage of the replica, in order; NULL elsewhere */
+    fm_comm  *tiers; /* the replica's ranks, in order: how reads of pages went */
     fm_comm **replica; /* [n_replica] on rank 0: pairs with the leader of each other replica;
                           on such a leader [0] is its pair; NULL where there is none */
     int       n_replica;
