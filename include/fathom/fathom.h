@@ -153,8 +153,10 @@ typedef struct {
     int32_t     matched_id; /* the token that stopped it, or -1 */
     int         matched_stop; /* the stop string that stopped it, or -1 */
     int32_t     n_prompt, n_output, n_cached; /* tokens so far */
+    int32_t     n_cached_host, n_cached_storage; /* of n_cached: from host memory, from files */
     double      queue_seconds; /* from its submission to its first step */
     double      when;          /* of the event, in seconds of the monotonic clock */
+    int32_t     n_verify;      /* with speculation: steps that gave the tokens behind the first */
 } fm_event;
 
 /* The next event, or 0.  Pointers are valid until the next call on e. */

@@ -7,6 +7,7 @@
  *     choose   a token for every out row, sampled on the device or here
  *     commit   tokens are appended, prefixes published, ended requests retired
  *     post     text and events for the caller
+ *     chain    with speculation: the MTP layer drafts tokens for the next step
  *
  * llm/engine/step.h says what steps, micro-batches and partitions are. */
 #include "llm/engine.h"
@@ -19,10 +20,13 @@
 #include "llm/engine/engine_internal.h"
 #include "llm/engine/replicas.h"
 
-/* 0: no partition has anything to run. */
-static int plan(fm_engine *e, const fm_micro_batch *m, fm_step *s)
+/* Rows of all partitions; s->n_row is 0 where none has anything to run.  Pages that go to
+ * tiers below the pool, or come from there, are moved before the pass. */
+static fm_status plan(fm_engine *e, fm_micro_batch *m, fm_step *s)
 {
     s->n_row = s->n_out = 0;
+    fm__partitions_balance(e, m);
+    FM_TRY(fm__tiers_prepare(e, m));
     for (int g = 0; g < e->n_group; g++) {
         fm_sched *sched = m->partition[g].sched;
         fm_sched_set_time(sched, fm_now());
@@ -32,7 +36,8 @@ static int plan(fm_engine *e, const fm_micro_batch *m, fm_step *s)
         for (int i = 0; i < b->n_out; i++) s->out[s->n_out++] = fm_sched_out(sched, b, i);
         s->n_row += b->n_row;
     }
-    return s->n_row > 0;
+    s->chain = m->chain;
+    return fm__tiers_move(e, m, s->n_row > 0);
 }
 
 /* Steps that are in flight together have different buffers on the wire. */
@@ -45,13 +50,15 @@ static fm_status share(fm_engine *e, const fm_micro_batch *m, fm_step *s)
 {
     s->serial = e->n_launched++;
     fm__engine_doing(e, s->batch[0], s->serial);
+    if (e->tracing) fm__tracing_serial(e->tracing, s->serial);
     if (!e->courier) {
         s->plan.batch = *s->batch[0];
         return FM_OK;
     }
-    const fm_step_plan p = {.head  = {FM_PLAN_STEP, wire_slot(e, m, s), s->serial},
+    const fm_step_plan p = {.head  = {FM_PLAN_STEP, wire_slot(e, m, s), s->serial, 0},
                             .batch = s->batch,
-                            .page0 = m->page0};
+                            .page0 = m->page0,
+                            .kept0 = m->kept0};
     return fm_courier_send(e->courier, &p, &s->plan);
 }
 
@@ -62,10 +69,17 @@ fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
     return fm_run_finish(e->run); /* the only error check */
 }
 
+static const uint32_t *allowed_at(const fm_request *r, int32_t pos)
+{
+    if (!r->allowed || !r->drafts_at || pos <= r->drafts_at) return r->allowed;
+    return r->allowed_behind + (size_t)(pos - r->drafts_at - 1) * (size_t)r->mask_words;
+}
+
 static fm_draw draw_of(const fm_out *o)
 {
     const fm_request *r = o->r;
-    return (fm_draw){&r->sampling, r->token + r->n_prompt, o->pos + 1 - r->n_prompt, r->allowed};
+    return (fm_draw){&r->sampling, r->token + r->n_prompt, o->pos + 1 - r->n_prompt,
+                     allowed_at(r, o->pos)};
 }
 
 /* Queues sampling behind the pass where the back end can do it: not where a row
@@ -100,7 +114,7 @@ static void sample_row(fm_engine *e, const fm_out *o, float *logits, fm_sampled 
     fm_sampler            *s = e->sampler[omp_get_thread_num()];
     const fm_request      *r = o->r;
 
-    if (!r || r->finish != FM_FINISH_NONE) return; /* it gets no more tokens */
+    if (!r || r->finish != FM_FINISH_NONE) return; /* the request gets no more tokens */
     if (!fm_all_finite(logits, c->vocab)) {
         *out = (fm_sampled){.id = FM_NO_TOKEN};
         return;
@@ -127,7 +141,7 @@ static fm_status choose(fm_engine *e, const fm_step *s)
     return FM_OK;
 }
 
-static void commit(fm_engine *e, const fm_micro_batch *m, const fm_step *s)
+static fm_status commit(fm_engine *e, const fm_micro_batch *m, const fm_step *s)
 {
     const int32_t *token = e->token;
     for (int i = 0; i < s->n_out; i++) e->token[i] = e->sampled[i].id;
@@ -136,25 +150,36 @@ static void commit(fm_engine *e, const fm_micro_batch *m, const fm_step *s)
         fm_sched_commit(m->partition[g].sched, token);
         token += s->batch[g]->n_out;
     }
+    fm__draft_learn(e, s);
+    fm__tiers_learn(e, s);
+    return FM_OK;
 }
 
-static void post(fm_engine *e, const fm_micro_batch *m, const fm_step *s)
+static fm_status post(fm_engine *e, fm_micro_batch *m, const fm_step *s)
 {
     fm__post_step(e, s);
     for (int g = 0; g < e->n_group; g++) fm__post_ended(e, &m->partition[g]);
+    return fm__tiers_demote(e, m);
 }
 
 /* --- which step is next ---------------------------------------------------- */
 
+/* A phase ended: the trace, if there is one, notes its time. */
+static fm_status traced(fm_engine *e, fm_phase p, fm_status rc)
+{
+    fm__trace_phase(e, p);
+    return rc;
+}
+
 static fm_status launch(fm_engine *e, fm_micro_batch *m)
 {
     fm_step *s = &m->step[(m->oldest + m->n_in_flight) % FM_STEPS_IN_FLIGHT];
-    fm__partitions_balance(e, m);
-    if (!plan(e, m, s)) return FM_OK;
+    FM_TRY(traced(e, FM_PHASE_PLAN, plan(e, m, s)));
+    if (!s->n_row) return FM_OK;
     m->n_in_flight++;
     s->launched = fm_now();
-    FM_TRY(share(e, m, s));
-    FM_TRY(run(e, m, s));
+    FM_TRY(traced(e, FM_PHASE_SHARE, share(e, m, s)));
+    FM_TRY(traced(e, FM_PHASE_RUN, run(e, m, s)));
     e->forward_seconds += fm_now() - s->launched;
     return FM_OK;
 }
@@ -169,14 +194,14 @@ static fm_status finish(fm_engine *e, fm_micro_batch *m)
 {
     const fm_step *s     = &m->step[m->oldest];
     const double   began = fm_now();
-    FM_TRY(choose(e, s));
+    FM_TRY(traced(e, FM_PHASE_CHOOSE, choose(e, s)));
     e->forward_seconds += fm_now() - began;
-    commit(e, m, s);
-    fm__draft_learn(e, s);
-    post(e, m, s);
+    FM_TRY(traced(e, FM_PHASE_COMMIT, commit(e, m, s)));
+    FM_TRY(traced(e, FM_PHASE_POST, post(e, m, s)));
+    fm__trace_step(e, s);
     m->oldest = (m->oldest + 1) % FM_STEPS_IN_FLIGHT;
     m->n_in_flight--;
-    return FM_OK;
+    return fm__chain(e, m, wire_slot(e, m, s));
 }
 
 static uint32_t oldest_serial(const fm_micro_batch *m)
@@ -208,15 +233,14 @@ static fm_micro_batch *idle_with_work(fm_engine *e)
     return NULL;
 }
 
-/* Fills the pipeline: one call launches a step of an idle micro-batch as long as
- * another is idle, too.  Otherwise the oldest step is finished, and its
- * micro-batch goes on. */
+/* Fills the pipeline: as long as a second micro-batch is idle, a call only launches a step of an
+ * idle one. Otherwise it finishes the oldest step and plans the next of that micro-batch. */
 static fm_status advance(fm_engine *e)
 {
     fm_micro_batch *m = idle_with_work(e);
     if (m) FM_TRY(launch(e, m));
     if (m && m->n_in_flight && idle_with_work(e)) return FM_OK;
-    if (!(m = oldest_in_flight(e))) return FM_OK;
+    if (!(m = oldest_in_flight(e))) return fm__tiers_wait(e);
     FM_TRY(launch_ahead(e, m));
     FM_TRY(finish(e, m));
     return e->n_micro > 1 ? launch(e, m) : FM_OK;
@@ -244,14 +268,16 @@ static fm_status checked(fm_engine *e, fm_status rc)
 
 fm_status fm__engine_step_own(fm_engine *e)
 {
-    const double  began    = fm_now();
+    const double  began = fm_now(), forward = e->forward_seconds;
     const int64_t n_before = fm__partitions_stats(e).n_output;
     fm_threads_pin(e->threads);
     fm__post_reserve(e);
+    if (e->tracing) fm__tracing_resume(e->tracing);
     fm_alloc_guard_begin(); /* nothing is allocated from here on */
     const fm_status rc = advance(e);
     fm_alloc_guard_end();
     FM_TRY(checked(e, rc));
+    fm__engine_count_time(e, began, e->forward_seconds - forward);
     const double n_new = (double)(fm__partitions_stats(e).n_output - n_before);
     if (n_new > 0) e->last_gen_throughput = n_new / (fm_now() - began);
     return FM_OK;
@@ -267,7 +293,14 @@ int fm__engine_busy_own(const fm_engine *e)
 {
     for (int i = 0; i < e->n_micro; i++)
         if (e->micro[i].n_in_flight || fm__micro_batch_busy(e, &e->micro[i])) return 1;
-    return 0;
+    return e->tiers.news.is_asking;
+}
+
+fm_status fm_engine_save(fm_engine *e, int *more)
+{
+    *more = 0;
+    if (fm__engine_busy_own(e)) return FM_OK;
+    return checked(e, fm__tiers_save(e, more));
 }
 
 fm_status fm_engine_step(fm_engine *e)

@@ -3,7 +3,6 @@
  * and a long tail.  A length is read off a quantile table, the 32nds of a
  * log-normal (sigma 1.2) clipped to [4, 1024], with straight lines between:
  * its mean is the table's trapezoid sum, exactly, and no libm is involved. */
-#include <stdlib.h>
 
 #include "llm/data/dataset_internal.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that do what the leader of their replica plans. */
 #include "base/alloc_guard.h"
+#include "base/clock.h"
 #include "llm/engine/engine_internal.h"
 #include "llm/engine/replicas.h"
 
@@ -22,8 +23,10 @@ static void say_step(fm_engine *e, const fm_batch *b, uint32_t serial)
 void fm__engine_doing(fm_engine *e, const fm_batch *b, uint32_t serial)
 {
     if (fm_world_comm(e->world)->n_rank == 1) return;
-    if (b) say_step(e, b, serial);
-    else fm_world_doing(e->world, "step %u: rows of other groups", serial);
+    if (b)
+        say_step(e, b, serial);
+    else
+        fm_world_doing(e->world, "step %u: rows of other groups", serial);
 }
 
 static fm_status follow_step(fm_engine *e, int *quit)
@@ -32,10 +35,20 @@ static fm_status follow_step(fm_engine *e, int *quit)
     FM_TRY(fm_courier_receive(e->courier, &p));
     *quit = p.head.kind == FM_PLAN_QUIT;
     if (*quit) return FM_OK;
+    if (p.head.kind == FM_PLAN_TRACE) return fm__engine_obey_trace(e);
+    if (p.head.kind == FM_PLAN_MOVES) return fm__tiers_follow(e, &p);
     say_step(e, &p.batch, p.head.serial);
+    const double began = fm_now();
+    if (e->tracing) fm__tracing_serial(e->tracing, p.head.serial);
+    fm__trace_phase(e, FM_PHASE_AWAIT);
     fm_alloc_guard_begin();
-    const fm_status rc = fm__engine_forward(e, &p.batch);
+    const fm_status rc = p.head.kind == FM_PLAN_DRAFT
+                             ? fm__chain_run(e, &p.batch, p.head.n_link, NULL)
+                             : fm__engine_forward(e, &p.batch);
     fm_alloc_guard_end();
+    fm__trace_phase(e, FM_PHASE_RUN);
+    if (e->tracing)
+        fm__tracing_step(e->tracing, &(const fm_batch *){&p.batch}, 1, p.head.serial, began);
     fm_world_doing(e->world, "after step %u, waiting for the next plan", p.head.serial);
     return rc;
 }
@@ -48,10 +61,7 @@ static fm_status follow_steps(fm_engine *e)
     return FM_OK;
 }
 
-int fm_engine_is_leader(const fm_engine *e)
-{
-    return e && fm_world_comm(e->world)->rank == 0;
-}
+int fm_engine_is_leader(const fm_engine *e) { return e && fm_world_comm(e->world)->rank == 0; }
 
 fm_status fm_engine_follow(fm_engine *e)
 {

@@ -28,10 +28,18 @@ struct fm_job {
     fm_stop_filter stop;
     int            stopped;  /* index of the stop string that matched, or -1 */
     int            reported; /* its last event was posted */
+    double         first_token; /* fm_now() of it; 0: none yet */
     fm_logit_bias *bias;
     fm_matcher    *matcher; /* of its grammar, or NULL */
+    uint32_t      *mask;    /* [most drafts][words] what it allows behind drafts, or NULL */
     fm_ngram      *ngram;   /* drafts from its own text; NULL: it gets none */
-    fm_acceptance  acceptance;
+    int32_t        ahead[FM_MAX_DRAFT]; /* drafts of the MTP layer for its next step, */
+    int            n_ahead, row;        /* so many; its row in the chain, or -1 */
+    int            is_copied;           /* the drafts under way are from its text */
+    fm_acceptance  acceptance;          /* of the MTP layer's, */
+    fm_acceptance  copying;             /* and those from its text */
+    int            n_verify;            /* steps that sampled for it past the first token, */
+    int            n_accepted;          /* and drafts they accepted */
     int            needs_token; /* on the host before its next row: a grammar, penalties */
     fm_job        *prev, *next; /* of the same prompt */
 };

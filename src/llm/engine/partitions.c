@@ -4,13 +4,15 @@
 
 #include "llm/engine/engine_internal.h"
 
-static fm_status create_partition(fm_partition *p, const fm_sched_options *o, int share)
+static fm_status create_partition(fm_partition *p, const fm_sched_options *o, int share,
+                                  int has_tiers)
 {
     const fm_kv_options kv = {.n_page      = o->n_page,
                               .page_size   = o->page_size,
-                              .max_lease   = o->max_running + 1, /* one more, for scoring */
+                              .max_lease   = o->max_running + o->other_leases,
                               .max_context = o->max_context,
-                              .share       = share};
+                              .share       = share,
+                              .has_tiers = has_tiers};
     FM_TRY(fm_kv_create(&p->kv, &kv));
     return fm_sched_create(&p->sched, o, p->kv);
 }
@@ -27,10 +29,24 @@ static fm_status create_micro_batch(fm_engine *e, fm_micro_batch *m, const fm_sc
                                     int share)
 {
     m->page0     = (int32_t)(m - e->micro) * o->n_page;
+    m->kept0     = (int32_t)(m - e->micro) * fm_sched_n_kept(o);
     m->partition = calloc((size_t)e->n_group, sizeof *m->partition);
     if (!m->partition) return fm_fail(FM_E_OOM, "partitions");
-    for (int g = 0; g < e->n_group; g++) FM_TRY(create_partition(&m->partition[g], o, share));
+    for (int g = 0; g < e->n_group; g++) {
+        const int index = (int)(m - e->micro) * e->n_group + g;
+        FM_TRY(create_partition(&m->partition[g], o, share, e->tiers.memory != NULL));
+        FM_TRY(fm__tiers_add_partition(e, &m->partition[g], index, e->n_micro * e->n_group));
+    }
     for (int k = 0; k < FM_STEPS_IN_FLIGHT; k++) FM_TRY(create_step(&m->step[k], e));
+    return FM_OK;
+}
+
+static fm_status follow_pages(fm_engine *e, const fm_sched_options *o)
+{
+    const int n = fm__n_partition(e);
+    FM_TRY(fm_page_feed_create(&e->page_feed, n * o->n_page, o->page_size));
+    for (int i = 0; i < n; i++)
+        FM_TRY(fm_page_feed_follow(e->page_feed, fm__partition(e, i)->kv, i * o->n_page));
     return FM_OK;
 }
 
@@ -41,7 +57,7 @@ fm_status fm__partitions_create(fm_engine *e, int n_micro, const fm_sched_option
     if (!e->micro) return fm_fail(FM_E_OOM, "micro-batches");
     e->n_micro = n_micro;
     for (int i = 0; i < n_micro; i++) FM_TRY(create_micro_batch(e, &e->micro[i], o, share));
-    return FM_OK;
+    return follow_pages(e, o);
 }
 
 void fm__partitions_destroy(fm_engine *e)
@@ -49,6 +65,7 @@ void fm__partitions_destroy(fm_engine *e)
     for (int i = 0; i < e->n_micro; i++) {
         fm_micro_batch *m = &e->micro[i];
         for (int g = 0; m->partition && g < e->n_group; g++) {
+            fm_tier_policy_destroy(m->partition[g].tier_policy);
             fm_sched_destroy(m->partition[g].sched);
             fm_kv_destroy(m->partition[g].kv);
         }
@@ -59,6 +76,7 @@ void fm__partitions_destroy(fm_engine *e)
         }
     }
     free(e->micro);
+    fm_page_feed_destroy(e->page_feed);
 }
 
 fm_partition *fm__partition_for(fm_engine *e, const int32_t *token, int32_t n)
@@ -106,28 +124,12 @@ void fm__partitions_balance(fm_engine *e, fm_micro_batch *m)
     }
 }
 
-void fm__add_sched_stats(fm_sched_stats *sum, const fm_sched_stats *s)
-{
-    sum->n_waiting += s->n_waiting;
-    sum->n_running += s->n_running;
-    sum->n_step += s->n_step;
-    sum->n_row += s->n_row;
-    sum->n_prefill_row += s->n_prefill_row;
-    sum->n_decode_row += s->n_decode_row;
-    sum->n_preemption += s->n_preemption;
-    sum->n_admission += s->n_admission;
-    sum->n_output += s->n_output;
-    sum->n_draft += s->n_draft;
-    sum->n_accepted += s->n_accepted;
-    sum->sum_running += s->sum_running;
-}
-
 fm_sched_stats fm__partitions_stats(const fm_engine *e)
 {
     fm_sched_stats sum = {0};
     for (int i = 0; i < fm__n_partition(e); i++) {
         const fm_sched_stats s = fm_sched_get_stats(fm__partition(e, i)->sched);
-        fm__add_sched_stats(&sum, &s);
+        fm_sched_add_stats(&sum, &s);
     }
     return sum;
 }

@@ -5,8 +5,7 @@
 #include "base/clock.h"
 #include "llm/engine/engine_internal.h"
 
-/* The text decides after all where the scheduler found the length reached with
- * the same token. */
+/* A stop string or grammar that ends the text at the same token overrides an end by length. */
 static void finish(fm_job *j, fm_finish why)
 {
     if (j->request.finish == FM_FINISH_NONE)
@@ -14,8 +13,8 @@ static void finish(fm_job *j, fm_finish why)
     j->request.finish = why;
 }
 
-/* Advances the grammar; where it allows nothing more, the text ends.  States of a
- * grammar are built when they are first met: the one allocation of a step. */
+/* Advances the grammar and ends the request where the grammar allows no further token. Grammar
+ * states are built when first met: the one allocation of a step. */
 static void follow_grammar(fm_job *j, int32_t token)
 {
     if (!j->matcher) return;
@@ -57,6 +56,8 @@ static fm_event *begin_event(fm_engine *e, const fm_job *j, const fm_sampled *s)
     ev->logprob  = s ? s->logprob : 0;
     ev->n_prompt = j->request.n_prompt;
     ev->n_cached = j->request.n_cached;
+    ev->n_cached_host    = j->request.n_from_host;
+    ev->n_cached_storage = j->request.n_from_disk;
     ev->when     = fm_now();
     return ev;
 }
@@ -77,11 +78,16 @@ static void post_token(fm_engine *e, fm_job *j, int n_output, const fm_sampled *
     const fm_finish later = n_output < fm_request_n_known(r) ? r->finish : FM_FINISH_NONE;
     if (later != FM_FINISH_NONE) r->finish = FM_FINISH_NONE;
     write_text(e, j, s ? s->id : -1);
+    if (s && !j->first_token) {
+        j->first_token = ev->when;
+        if (e->tracing) fm__tracing_first_token(e->tracing, j);
+    }
     ev->token         = s ? s->id : -1;
     ev->finish        = r->finish;
     ev->matched_id    = r->finish == FM_FINISH_STOP && j->stopped < 0 ? r->matched_stop : -1;
     ev->matched_stop  = j->stopped;
     ev->n_output      = n_output;
+    ev->n_verify      = j->n_verify;
     ev->queue_seconds = r->admitted > 0 ? r->admitted - j->of->when : 0;
     fm_events_end(&e->events);
     j->reported = r->finish != FM_FINISH_NONE;
@@ -101,12 +107,22 @@ void fm__post_step(fm_engine *e, const fm_step *s)
     }
 }
 
+void fm__post_begun(fm_engine *e, fm_job *j, const fm_begun *begun)
+{
+    for (int32_t i = 0; i < begun->n && !j->reported; i++) {
+        const fm_sampled known = {.id = begun->token[i]};
+        fm_sched_replay(j->partition->sched, &j->request, known.id);
+        post_token(e, j, i + 1, &known);
+    }
+}
+
 void fm__post_ended(fm_engine *e, fm_partition *p)
 {
     for (fm_request *r; (r = fm_sched_pop_done(p->sched));) {
         fm_job *j = r->user;
         if (!j->reported) /* cancelled, or no output was wanted */
             post_token(e, j, fm_request_n_known(r), NULL);
+        if (e->tracing) fm__tracing_ended(e->tracing, j);
         p->load -= j->of->load;
         e->stop_text -= j->stop.held.cap;
         fm__job_end(&e->jobs, j);

@@ -10,21 +10,21 @@
 #include "llm/rank/mailbox.h"
 #include "llm/rank/replica_wire.h"
 
-enum { PROMPT, CANCEL, FLUSH, EVENT, INFO }; /* kinds of frames */
+enum { PROMPT, CANCEL, FLUSH, TRACE, EVENT, INFO }; /* kinds of frames */
 enum { NAP_NS = 200000 };
 
 typedef struct {
     fm_mailbox    *box;
-    int64_t        load;  /* tokens of its unfinished answers; 0: it owes none */
-    double         heard; /* when it last spoke, or got work after it had none */
-    fm_engine_info info;  /* the last it told */
+    int64_t        load;  /* tokens of its unfinished answers; 0: it has none */
+    double         heard; /* when its last message came, or it got work after having none */
+    fm_engine_info info;  /* its last reported counters */
 } remote;
 
 struct fm_replicas {
     fm_engine *e;
     remote    *remote; /* [n_replica] the first is this engine and has no box */
     int        n_replica;
-    double     patience; /* seconds one that owes answers may be silent */
+    double     patience; /* seconds a replica with unfinished answers may send nothing */
     double     stepped;  /* when the last step ended */
     int64_t    n_event;  /* that have come */
     int        n_sent;   /* prompts that others compute */
@@ -133,6 +133,15 @@ void fm__replicas_flush(fm_replicas *r)
     for (int d = 1; d < r->n_replica; d++) tell(r->remote[d].box, FLUSH, 0);
 }
 
+fm_status fm__replicas_trace(fm_replicas *r)
+{
+    for (int d = 1; d < r->n_replica; d++) {
+        tell(r->remote[d].box, TRACE, 0);
+        FM_TRY(fm_mailbox_flush(r->remote[d].box));
+    }
+    return FM_OK;
+}
+
 int fm__replicas_busy(const fm_replicas *r)
 {
     return r->n_sent > 0;
@@ -178,8 +187,8 @@ static fm_status move_all(fm_replicas *r)
     return FM_OK;
 }
 
-/* Each tells its numbers after every step: one that owes answers and says nothing
- * hangs, although its process lives. */
+/* Every replica reports its counters after each step: one that has unfinished answers and reports
+ * nothing hangs, although its process lives. */
 static fm_status check_alive(const fm_replicas *r)
 {
     for (int d = 1; d < r->n_replica; d++) {
@@ -191,7 +200,8 @@ static fm_status check_alive(const fm_replicas *r)
     return FM_OK;
 }
 
-/* Nothing moves between steps: a caller who was elsewhere has not listened. */
+/* Messages are received in steps only: the silence does not count if the caller has not stepped for
+ * a while. */
 static void excuse_pause(fm_replicas *r)
 {
     const double now = fm_now();
@@ -225,10 +235,9 @@ fm_status fm__replicas_step(fm_engine *e)
 
 static void add_info(fm_engine_info *sum, const fm_engine_info *i)
 {
-    fm__add_sched_stats(&sum->sched, &i->sched);
-    sum->kv.hit_tokens += i->kv.hit_tokens;
-    sum->kv.asked_tokens += i->kv.asked_tokens;
-    sum->kv.evicted_pages += i->kv.evicted_pages;
+    fm_sched_add_stats(&sum->sched, &i->sched);
+    fm__add_tiers_info(&sum->tiers, &i->tiers);
+    fm_kv_add_stats(&sum->kv, &i->kv);
     sum->n_free_page += i->n_free_page;
     sum->n_idle_page += i->n_idle_page;
     sum->plan.n_page += i->plan.n_page;
@@ -257,9 +266,10 @@ static fm_status obey(fm_engine *e, const fm_frame *f)
 {
     uint64_t id = 0;
     if (f->kind == PROMPT) return obey_prompt(e, f);
-    if (f->bytes != sizeof id || f->kind > FLUSH)
+    if (f->bytes != sizeof id || f->kind > TRACE)
         return fm_fail(FM_E_FORMAT, "a frame of kind %u from rank 0", f->kind);
     memcpy(&id, f->data, sizeof id);
+    if (f->kind == TRACE) return fm__engine_lead_trace(e);
     if (f->kind == CANCEL) fm_engine_cancel(e, id);
     else fm__engine_flush_own(e);
     return FM_OK;
@@ -278,12 +288,24 @@ static fm_status report(fm_engine *e, fm_mailbox *box)
     return fm_mailbox_move(box);
 }
 
+/* When idle, writes pages to the file tier before it blocks for the next message. */
+static fm_status rest(fm_engine *e, fm_mailbox *box)
+{
+    static const struct timespec moment = {.tv_nsec = 2000000};
+    int                          more   = 0;
+    FM_TRY(fm_engine_save(e, &more));
+    if (!more) return fm_mailbox_wait(box);
+    nanosleep(&moment, NULL);
+    return FM_OK;
+}
+
 static fm_status serve(fm_engine *e, fm_mailbox *box)
 {
     fm_frame f;
     while (!fm_mailbox_is_over(box)) {
-        if (!fm_engine_busy(e)) FM_TRY(fm_mailbox_wait(box));
-        FM_TRY(fm_mailbox_move(box)); /* what came with the first is in the first step, too */
+        if (!fm_engine_busy(e)) FM_TRY(rest(e, box));
+        FM_TRY(fm_mailbox_move(box)); /* all messages that have arrived are read before the first
+                                       * step */
         while (fm_mailbox_next(box, &f)) FM_TRY(obey(e, &f));
         if (fm_engine_busy(e)) FM_TRY(fm_engine_step(e));
         FM_TRY(report(e, box));

@@ -21,7 +21,7 @@ static fm_status run_batch(fm_engine *e, const fm_batch *b, const float **logits
     if (e->courier) {
         const fm_batch *batch[e->n_group];
         for (int g = 0; g < e->n_group; g++) batch[g] = g == 0 ? b : NULL;
-        const fm_step_plan p = {.head = {FM_PLAN_STEP, 0, e->n_launched++}, .batch = batch};
+        const fm_step_plan p = {.head = {FM_PLAN_STEP, 0, e->n_launched++, 0}, .batch = batch};
         FM_TRY(fm_courier_send(e->courier, &p, &own));
     }
     FM_TRY(fm__engine_forward(e, &own.batch));
@@ -56,6 +56,7 @@ static fm_status score_all(scoring *s)
     const fm_run_limits *lim = &s->e->limits;
     const int            most = lim->max_rows < lim->max_out ? lim->max_rows : lim->max_out;
     FM_TRY(fm_kv_grow(fm__partition(s->e, 0)->kv, &s->lease, s->n));
+    FM_TRY(fm__tiers_move(s->e, &s->e->micro[0], 0)); /* what was evicted is still in place */
     for (int at = s->lease.n_cached; at < s->n;) {
         const int end = at < s->n_prompt ? s->n_prompt : s->n;
         const int n   = end - at < most ? end - at : most;

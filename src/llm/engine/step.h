@@ -18,20 +18,30 @@
 
 #include "llm/rank/plan_wire.h"
 #include "llm/sched/sched.h"
+#include "llm/tier_policy/tier_policy.h"
 
 typedef struct {
-    fm_kv    *kv;
-    fm_sched *sched;
-    int64_t   load; /* tokens its unfinished requests came with and may still produce */
+    fm_kv      *kv;
+    fm_sched   *sched;
+    fm_tier_policy *tier_policy; /* NULL: there is nothing below the pool */
+    int64_t     load;    /* tokens its unfinished requests came with and may still produce */
 } fm_partition;
+
+/* The chain of drafts that was made for a step (chain.c). */
+typedef struct {
+    int    n_link;
+    double seconds;
+} fm_chain_made;
 
 typedef struct {
     uint32_t         serial; /* counts the steps of an engine */
-    double           launched; /* fm_now() */
+    double           launched; /* fm_now() when it was shared */
     const fm_batch **batch;  /* [n_group] rows of each partition, its scheduler's; NULL: none */
-    const fm_out   **out;    /* [n_out] who reads each out row, partition after partition */
+    const fm_out   **out;    /* [n_out] the request that reads each out row and what for, partition
+                              * after partition */
     int              n_row, n_out; /* of all partitions */
     fm_read_plan     plan;   /* what this rank runs of it */
+    fm_chain_made    chain;  /* whose drafts it verifies */
     int              is_on_device; /* the back end samples its tokens; `ticket` fetches them */
     int              ticket;
 } fm_step;
@@ -40,7 +50,9 @@ enum { FM_STEPS_IN_FLIGHT = 2 };
 
 typedef struct {
     fm_partition *partition; /* [n_group] */
-    int32_t       page0;     /* its pages begin here in every group's pool */
+    int32_t       page0;     /* its pages begin here in every group's pool, */
+    int32_t       kept0;     /* and here its places of kept states */
+    fm_chain_made chain;     /* for its next step */
     fm_step       step[FM_STEPS_IN_FLIGHT]; /* used in turn */
     int           oldest, n_in_flight;
 } fm_micro_batch;

@@ -16,6 +16,7 @@ typedef struct {
     int32_t          n;
     int              n_answer;
     uint64_t         id, seed;
+    const fm_begun  *begun; /* [n_answer] or NULL */
 } checked;
 
 /* --- checks ---------------------------------------------------------------- */
@@ -60,6 +61,15 @@ static fm_status check(const fm_engine *e, const fm_prompt *p, const int32_t *to
                        (int)p->logprob_from, (int)n);
     if (p->n_stop && !e->tokenizer) return fm_fail(FM_E_ARG, "stop strings need a tokenizer");
     return check_room(e, p, n);
+}
+
+/* No longer than the answer may get: fm_sched_replay() takes no token beyond. */
+static fm_status check_begun(const fm_engine *e, const fm_prompt *p, int32_t n, const fm_begun *b)
+{
+    const int64_t room = e->limits.max_context - (int64_t)n;
+    if (b->n > p->sampling.max_new_tokens || b->n > room)
+        return fm_fail(FM_E_ARG, "an answer of %d tokens cannot be gone on with", (int)b->n);
+    return check_tokens(e, b->token, b->n);
 }
 
 /* --- jobs ------------------------------------------------------------------ */
@@ -107,22 +117,32 @@ static size_t longest_stop(const fm_prompt *p)
     return most;
 }
 
+static fm_status follow_grammar(const fm_engine *e, const checked *c, fm_job *j)
+{
+    fm_request *r = &j->request;
+    FM_TRY(fm_matcher_create(&j->matcher, c->p->grammar, c->p->grammar_after));
+    r->allowed    = fm_matcher_allowed(j->matcher);
+    r->mask_words = (int32_t)fm_matcher_mask_words(j->matcher);
+    if (!e->draft.most) return FM_OK;
+    j->mask           = calloc((size_t)(e->draft.most * r->mask_words), sizeof *j->mask);
+    r->allowed_behind = j->mask;
+    return j->mask ? FM_OK : fm_fail(FM_E_OOM, "masks of drafts");
+}
+
 static fm_status fill_job(fm_engine *e, const checked *c, fm_job *j, int index)
 {
     fm_request *r = &j->request;
     fm_stop_init(&j->stop, c->p->stop, c->p->n_stop, c->p->keep_stop);
     fm_str_reserve(&j->stop.held, longest_stop(c->p) + e->token_text);
     FM_TRY(copy_prompt(j, c, room_for(e, c)));
-    if (c->p->grammar) {
-        FM_TRY(fm_matcher_create(&j->matcher, c->p->grammar, c->p->grammar_after));
-        r->allowed = fm_matcher_allowed(j->matcher);
-    }
-    if (e->draft.most && !j->matcher) /* the mask of a grammar is known for one row only */
+    if (c->begun && c->begun[index].n) r->n_score = 0; /* reported with the first token */
+    if (c->p->grammar) FM_TRY(follow_grammar(e, c, j));
+    if (e->draft.is_ngram)
         FM_TRY(fm_ngram_create(&j->ngram, room_for(e, c), e->draft.min_n, e->draft.max_n));
     if (e->tokenizer) j->detok = fm_detokenizer_begin(e->tokenizer, c->p->keep_special);
     r->id            = c->id;
     j->needs_token   = j->matcher || is_penalised(&r->sampling);
-    r->is_sequential = j->needs_token || j->ngram; /* until it is known to get no drafts */
+    r->is_sequential = j->needs_token || e->draft.most; /* until it is known to get no drafts */
     r->sampling.seed = c->seed + (uint64_t)index;
     r->user          = j;
     j->index         = index;
@@ -165,11 +185,13 @@ static fm_status take_prompt(fm_engine *e, const checked *c)
         return rc;
     }
     for (fm_job *j = p->job; j; j = j->next) schedule(e, j);
+    for (fm_job *j = p->job; c->begun && j; j = j->next)
+        fm__post_begun(e, j, &c->begun[j->index]);
     return FM_OK;
 }
 
 static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *token, int32_t n,
-                               uint64_t *id)
+                               const fm_begun *begun, uint64_t *id)
 {
     FM_TRY(check(e, p, token, n));
     const fm_sampling *s = &p->sampling;
@@ -178,26 +200,38 @@ static fm_status submit_tokens(fm_engine *e, const fm_prompt *p, const int32_t *
                        .n        = n,
                        .n_answer = p->n > 1 ? p->n : 1,
                        .id       = p->id ? p->id : e->n_submitted + 1,
-                       .seed = s->has_seed ? s->seed : fm_rng_key("request", e->seed + e->n_submitted)};
+                       .seed = s->has_seed ? s->seed : fm_rng_key("request", e->seed + e->n_submitted),
+                       .begun = begun};
     int is_sent = 0;
-    if (e->replicas) FM_TRY(fm__replicas_submit(e, p, token, n, c.id, c.seed, &is_sent));
+    for (int i = 0; begun && i < c.n_answer; i++) FM_TRY(check_begun(e, p, n, &begun[i]));
+    if (e->replicas && !begun) FM_TRY(fm__replicas_submit(e, p, token, n, c.id, c.seed, &is_sent));
     if (!is_sent) FM_TRY(take_prompt(e, &c));
     e->n_submitted++;
     if (id) *id = c.id;
     return FM_OK;
 }
 
-fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id)
+static fm_status submit(fm_engine *e, const fm_prompt *p, const fm_begun *begun, uint64_t *id)
 {
-    if (!e || !p) return fm_fail(FM_E_ARG, "fm_engine_submit: engine or prompt is NULL");
     FM_TRY(check_counts(p));
-    if (!p->text) return submit_tokens(e, p, p->token, p->n_token, id);
+    if (!p->text) return submit_tokens(e, p, p->token, p->n_token, begun, id);
     if (!e->tokenizer) return fm_fail(FM_E_ARG, "this model has no tokenizer: give token ids");
     fm_ids    ids = {0};
     fm_status rc = fm_encode(e->tokenizer, e->scratch, p->text, p->text_len, FM_ENCODE_BOS, &ids);
-    if (rc == FM_OK) rc = submit_tokens(e, p, ids.id, (int32_t)ids.n, id);
+    if (rc == FM_OK) rc = submit_tokens(e, p, ids.id, (int32_t)ids.n, begun, id);
     fm_ids_fini(&ids);
     return rc;
+}
+
+fm_status fm_engine_submit(fm_engine *e, const fm_prompt *p, uint64_t *id)
+{
+    if (!e || !p) return fm_fail(FM_E_ARG, "fm_engine_submit: engine or prompt is NULL");
+    return submit(e, p, NULL, id);
+}
+
+fm_status fm_engine_resume(fm_engine *e, const fm_prompt *p, const fm_begun *begun, uint64_t *id)
+{
+    return submit(e, p, begun, id);
 }
 
 static void cancel(fm_engine *e, const fm_submitted *p)

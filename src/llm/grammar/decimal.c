@@ -56,7 +56,8 @@ void fm__decimal_read(fm__decimal *d, const json_t *number)
     read_real(d, json_real_value(number));
 }
 
-int fm__decimal_compare_sizes(const fm__decimal *a, const fm__decimal *b)
+/* Without the signs. */
+static int compare_sizes(const fm__decimal *a, const fm__decimal *b)
 {
     if (a->whole != b->whole) return a->whole < b->whole ? -1 : 1;
     return strcmp(a->fraction, b->fraction); /* neither ends in a zero */
@@ -68,5 +69,5 @@ int fm__decimal_compare(const fm__decimal *a, const fm__decimal *b)
     const int sign_a = zero_a ? 0 : a->is_negative ? -1 : 1;
     const int sign_b = zero_b ? 0 : b->is_negative ? -1 : 1;
     if (sign_a != sign_b) return sign_a < sign_b ? -1 : 1;
-    return sign_a < 0 ? fm__decimal_compare_sizes(b, a) : fm__decimal_compare_sizes(a, b);
+    return sign_a < 0 ? compare_sizes(b, a) : compare_sizes(a, b);
 }

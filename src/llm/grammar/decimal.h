@@ -23,7 +23,5 @@ void fm__decimal_of_integer(fm__decimal *d, int64_t x);
 
 /* < 0, 0, > 0.  Neither is huge. */
 int fm__decimal_compare(const fm__decimal *a, const fm__decimal *b);
-/* The same of the sizes, without the signs. */
-int fm__decimal_compare_sizes(const fm__decimal *a, const fm__decimal *b);
 
 #endif

@@ -74,6 +74,12 @@ const uint32_t *fm_matcher_allowed(const fm_matcher *m);
  * text alone, not on other matchers. */
 fm_status fm_matcher_take(fm_matcher *m, int32_t token);
 int       fm_matcher_is_over(const fm_matcher *m); /* nothing more may come */
-int       fm_matcher_may_end(const fm_matcher *m); /* the text so far is complete */
+
+/* How many of these n tokens may come one after the other without the text being over, and what may
+ * come behind each: mask[i] [words of vocab bits] behind tokens 0 .. i.  The matcher stays where
+ * it is.  Fewer than may come where that is hard to tell; where any token may come
+ * (fm_matcher_allowed is NULL), so it is behind those counted, and no mask is written. */
+int fm_matcher_peek(fm_matcher *m, const int32_t *token, int n, uint32_t *mask);
+size_t fm_matcher_mask_words(const fm_matcher *m);
 
 #endif

@@ -49,8 +49,8 @@ static int is_too_much(const fm_grammar *g)
     return g->states.effort > FM__MAX_EFFORT;
 }
 
-/* Does a token begin an item of an array with uniqueItems and complete it, too?  Then nobody could
- * tell whether that is new. */
+/* Does a token begin an item of an array with uniqueItems and complete it, too?  Then it is not
+ * known in time whether the item is new. */
 static int hides_item(const fm_grammar *g, int len)
 {
     const fm__state *q     = g->states.state;
@@ -228,15 +228,6 @@ int fm_matcher_is_over(const fm_matcher *m)
     return !m->after && m->over;
 }
 
-int fm_matcher_may_end(const fm_matcher *m)
-{
-    fm_grammar *g = m->grammar;
-    pthread_mutex_lock(&g->lock);
-    const int may = !m->after && (m->over || g->states.state[m->state].may_end);
-    pthread_mutex_unlock(&g->lock);
-    return may;
-}
-
 /* Looks for the text that comes before the grammar; it may be cut by tokens. */
 static void wait_for(fm_matcher *m, const char *bytes, size_t n)
 {
@@ -319,4 +310,62 @@ fm_status fm_matcher_take(fm_matcher *m, int32_t token)
     }
     pthread_mutex_unlock(&m->grammar->lock);
     return rc;
+}
+
+/* --- tokens that may come --------------------------------------------------- */
+
+size_t fm_matcher_mask_words(const fm_matcher *m)
+{
+    return n_word(m->grammar);
+}
+
+/* The state behind a token that is allowed, or FM__DEAD where the text is over or it is unknown. */
+static int32_t state_behind(fm_grammar *g, int32_t state, int32_t token)
+{
+    fm__states *s     = &g->states;
+    size_t      n     = 0;
+    const char *bytes = fm_token_bytes(g->of->tokenizer, token, &n);
+    if (is_eos(g->of, token) || s->state[state].is_too_much || s->n_state > MAX_STATES) return FM__DEAD;
+    fm__states_begin_walk(s);
+    if (!n || is_mark(g, token) || fm_token_is_special(g->of->tokenizer, token))
+        return fm__states_token(s, state, token);
+    for (size_t i = 0; i < n && state != FM__DEAD; i++)
+        state = fm__states_byte(s, state, (unsigned char)bytes[i]);
+    return state;
+}
+
+static int peek(fm_matcher *m, const int32_t *token, int n, uint32_t *mask)
+{
+    fm_grammar     *g       = m->grammar;
+    const uint32_t *allowed = m->allowed;
+    int32_t         state   = m->state;
+    if (g->nfa.has_marks || m->over) return 0; /* what was seen is no part of a state */
+    for (int i = 0; i < n; i++, allowed = mask, mask += n_word(g)) {
+        if (token[i] >= g->of->vocab || !(allowed[token[i] / 32] >> token[i] % 32 & 1)) return i;
+        state = state_behind(g, state, token[i]);
+        if (state == FM__DEAD || !g->states.state[state].n) return i;
+        memcpy(mask, allowed_at(g, state), n_word(g) * sizeof *mask);
+        if (g->states.state[state].is_too_much) return i;
+    }
+    return n;
+}
+
+/* Those that cannot complete the text that is waited for, since they do not have its last byte. */
+static int peek_before(const fm_matcher *m, const int32_t *token, int n)
+{
+    const char last = m->after[m->after_len - 1];
+    for (int i = 0; i < n; i++) {
+        size_t      len   = 0;
+        const char *bytes = fm_token_bytes(m->grammar->of->tokenizer, token[i], &len);
+        if (len && memchr(bytes, last, len)) return i;
+    }
+    return n;
+}
+
+int fm_matcher_peek(fm_matcher *m, const int32_t *token, int n, uint32_t *mask)
+{
+    pthread_mutex_lock(&m->grammar->lock);
+    const int may = m->after ? peek_before(m, token, n) : peek(m, token, n, mask);
+    pthread_mutex_unlock(&m->grammar->lock);
+    return may;
 }

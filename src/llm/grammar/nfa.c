@@ -6,7 +6,7 @@
 
 enum { MAX_STATE = 1 << 17, MAX_EDGE = 1 << 19, MAX_RULE = 1 << 15 };
 
-void fm__nfa_init(fm__nfa *n)
+static void init(fm__nfa *n)
 {
     *n = (fm__nfa){.shared = {.dot              = {-1, -1},
                               .string_char      = -1,
@@ -154,7 +154,7 @@ int32_t fm__nfa_word(fm__nfa *n, int32_t from, const char *text)
 
 void fm__nfa_begin(fm__nfa *n)
 {
-    fm__nfa_init(n);
+    init(n);
     fm__nfa_rule(n);
 }
 

@@ -72,7 +72,6 @@ typedef struct {
     fm__shared_rules shared;
 } fm__nfa;
 
-void fm__nfa_init(fm__nfa *n);
 void fm__nfa_fini(fm__nfa *n);
 
 /* An automaton with an empty rule 0, and the end of its building: what was added ends at `to`. */

@@ -5,7 +5,6 @@
  * once: so a minimum above one property cannot be promised. */
 #include <stdlib.h>
 
-#include "json/read.h"
 #include "llm/grammar/schema_internal.h"
 
 typedef struct {

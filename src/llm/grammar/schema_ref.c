@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "json/read.h"
 #include "llm/grammar/schema_internal.h"
 
 enum { FIRST_SLOTS = 64 };

@@ -5,7 +5,6 @@
  * tag, as a default in Pydantic has it, we write it nevertheless. */
 #include <string.h>
 
-#include "json/read.h"
 #include "llm/grammar/schema_internal.h"
 
 enum { MAX_ONE_OF = 64, MAX_DEPTH = 8 };

@@ -12,7 +12,6 @@
  * written never leads to a dead end; with a pattern or an upper limit it could. */
 #include <string.h>
 
-#include "json/read.h"
 #include "llm/grammar/schema_internal.h"
 #include "llm/grammar/schema_number.h"
 

@@ -7,7 +7,7 @@
  * shared lists: the same list has the same number.
  *
  * Effort.  An expression can be so ambiguous that following it would hold up
- * everybody.  A walk counts the places that would be looked at if nothing were
+ * all requests.  A walk counts the places that would be looked at if nothing were
  * known yet, so that whether it is too much depends on where it starts and on
  * nothing that was done before.
  *

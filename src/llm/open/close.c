@@ -17,7 +17,8 @@ static void cancel_jobs(fm_engine *e)
 static void dismiss(fm_engine *e)
 {
     if (!e->is_open || !e->layout.is_leader) return;
-    fm_status rc = fm__replicas_hang_up(e->replicas);
+    fm_status rc = fm__tiers_finish(e);
+    if (rc == FM_OK) rc = fm__replicas_hang_up(e->replicas);
     if (rc == FM_OK && e->courier) rc = fm_courier_quit(e->courier);
     if (rc != FM_OK) fm_world_abort(e->world, "%s", fm_why());
 }
@@ -45,6 +46,7 @@ static void free_leader(fm_engine *e)
     free(e->sampled);
     free(e->token);
     free(e->draw);
+    free(e->draft.id);
     fm_grammars_destroy(e->grammars);
     fm_tokenizer_scratch_destroy(e->scratch);
     fm_tokenizer_close(e->tokenizer);
@@ -56,8 +58,11 @@ void fm_engine_close(fm_engine *e)
     cancel_jobs(e);
     dismiss(e);
     report(e);
+    fm__tracing_close(e);
     free_leader(e);
+    fm__open_close_tiers(e);
     fm_run_destroy(e->run);
+    free(e->draft.token);
     fm_courier_destroy(e->courier);
     fm_weights_fini(&e->weights);
     if (e->backend && !e->backend->is_host) e->backend->free(e->slab.base);
@@ -67,6 +72,6 @@ void fm_engine_close(fm_engine *e)
     fm_source_close(e->source);
     fm_threads_destroy(e->threads);
     fm_groups_close(&e->groups);
-    fm_world_close(e->world);
+    if (!e->borrows_world) fm_world_close(e->world);
     free(e);
 }

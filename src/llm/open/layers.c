@@ -8,9 +8,10 @@
 #include "base/clock.h"
 #include "llm/kernel/gemm/gemm.h"
 
+/* As panels; INT4's scales are among its bytes. */
 static double matrix_bytes(const fm_matrix *m)
 {
-    return (double)m->n * m->k * (double)fm_dtype_bytes(m->dtype);
+    return (double)m->n * (double)fm_panel_bytes(m->dtype, m->k) / FM_PANEL;
 }
 
 static double cost_of(const double *price, const fm_matrix *m)
@@ -23,7 +24,7 @@ static double mlp_cost(const double *price, const fm_mlp_weights *m)
     return cost_of(price, &m->gate_up) + cost_of(price, &m->down);
 }
 
-/* Of n_expert, each row wants top_k, as if by lot. */
+/* Expected share of the experts that n_row rows use, if each has top_k random ones. */
 static double share_touched(const fm_model_config *c, int n_row)
 {
     return 1 - pow(1 - (double)c->top_k / c->n_expert, n_row);
@@ -101,7 +102,8 @@ fm_status fm__prices_measure(fm__prices *out, const fm_model_config *c, fm_dtype
     const fm_status rc = make_block(&b);
     *out               = fm__prices_of_bytes();
     for (int t = 0; rc == FM_OK && t < FM__N_DTYPE; t++) {
-        if (t != (int)act && !(t == FM_FP8 && c->fp8 && act == FM_BF16)) continue;
+        const int quantised = (t == FM_FP8 && c->fp8) || (t == FM_INT4 && c->int4);
+        if (t != (int)act && !(quantised && act == FM_BF16)) continue;
         out->dense[t]  = price_of(&b, (fm_dtype)t, n_row);
         out->expert[t] = price_of(&b, (fm_dtype)t, each);
     }

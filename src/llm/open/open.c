@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options to a loaded engine: find, divide, plan, load, allocate.  After
- * each of these the ranks of a job hear whether all have got there. */
+/* From options to a loaded engine: find, divide, plan, load, allocate. After each of these the
+ * ranks of a job agree whether all of them succeeded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 
-/* Sequences in one step if nobody says how many; a GPU is faster with more of
+/* Sequences in one step by default; a GPU is faster with more of
  * them, as long as their workspace leaves most of its memory to the cache. */
 enum { RUNNING_ON_CPU = 256, RUNNING_ON_GPU = 1024, WORKSPACE_PART = 8 };
 
@@ -24,80 +24,61 @@ fm_status fm__open_together(fm_engine *e, fm_status rc)
 
 /* --- find ------------------------------------------------------------------ */
 
-static int is_one_of(const char *word, const char *list)
-{
-    const size_t n = strlen(word);
-    for (const char *at = strstr(list, word); n && at; at = strstr(at + 1, word))
-        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return 1;
-    return 0;
-}
-
-static fm_status check_speculation(opening *p)
-{
-    const fm_options *o     = p->o;
-    fm_drafting      *d     = &p->e->draft;
-    const int64_t     width = o->speculative_num_draft_tokens;
-    if (!o->speculative_algorithm || !*o->speculative_algorithm) return FM_OK;
-    if (is_one_of(o->speculative_algorithm, "NEXTN EAGLE EAGLE3 STANDALONE auto")) {
-        FM_WARN("engine", "--speculative-algorithm %s: no drafts are made, only NGRAM is built in; "
-                          "the output is the same",
-                o->speculative_algorithm);
-        return FM_OK;
-    }
-    if (strcmp(o->speculative_algorithm, "NGRAM"))
-        return fm_fail(FM_E_ARG, "--speculative-algorithm %s is not NGRAM", o->speculative_algorithm);
-    if (o->speculative_eagle_topk != 1)
-        return fm_fail(FM_E_NOSUP, "--speculative-eagle-topk %lld: drafts are a chain, so it is 1",
-                       (long long)o->speculative_eagle_topk);
-    if (o->ngram_max < o->ngram_min)
-        return fm_fail(FM_E_ARG, "--speculative-ngram-max-match-window-size %lld is below the least of %lld",
-                       (long long)o->ngram_max, (long long)o->ngram_min);
-    d->most        = (int)(width > 1 ? width - 1 : o->speculative_num_steps);
-    d->min_n       = (int)o->ngram_min;
-    d->max_n       = (int)o->ngram_max;
-    d->is_adaptive = !o->disable_speculative_adaptive;
-    return FM_OK;
-}
-
-static fm_status check_words(opening *p)
+fm_status fm__open_check_words(opening *p)
 {
     const fm_options *o = p->o;
     if (!strcmp(o->dtype, "float32") || !strcmp(o->dtype, "float")) p->act = FM_F32;
     else if (!strcmp(o->dtype, "auto") || !strcmp(o->dtype, "bfloat16")) p->act = FM_BF16;
     else return fm_fail(FM_E_ARG, "--dtype %s is none of auto, bfloat16, float32", o->dtype);
-    if (!is_one_of(o->kv_cache_dtype, "auto bf16 bfloat16 fp8_e4m3"))
+    if (!fm__is_one_of(o->kv_cache_dtype, "auto bf16 bfloat16 fp8_e4m3"))
         return fm_fail(FM_E_ARG, "--kv-cache-dtype %s is none of auto, bfloat16, fp8_e4m3",
                        o->kv_cache_dtype);
+    if (!fm__is_one_of(o->fp8_activations, "auto on off"))
+        return fm_fail(FM_E_ARG, "--fp8-activations %s is none of auto, on, off", o->fp8_activations);
     if (!strcmp(o->load_format, "dummy")) p->dummy = 1;
     else if (strcmp(o->load_format, "auto") && strcmp(o->load_format, "safetensors"))
         return fm_fail(FM_E_ARG, "--load-format %s is none of auto, safetensors, dummy",
                        o->load_format);
-    FM_TRY(check_speculation(p));
+    FM_TRY(fm__open_check_drafts(p));
+    FM_TRY(fm__open_check_tiers(p));
     if (!strcmp(o->schedule_policy, "lpm")) p->sched.policy = FM_POLICY_LPM;
     else if (strcmp(o->schedule_policy, "fcfs"))
         return fm_fail(FM_E_ARG, "--schedule-policy %s is none of fcfs, lpm", o->schedule_policy);
     return FM_OK;
 }
 
-static fm_status read_config(opening *p)
+/* In the reference arithmetic weights are F32, and so is what they are multiplied with. */
+static fm_status choose_activations(opening *p)
+{
+    fm_model_config *c  = &p->e->config;
+    const int        on = !strcmp(p->o->fp8_activations, "on");
+    if (on && (!c->fp8 || p->act != FM_BF16))
+        return fm_fail(FM_E_ARG, "--fp8-activations on: the model's weights are not FP8%s",
+                       c->fp8 ? " with --dtype float32" : "");
+    if (on) c->fp8_activations = 1;
+    if (!strcmp(p->o->fp8_activations, "off") || p->act != FM_BF16) c->fp8_activations = 0;
+    return FM_OK;
+}
+
+fm_status fm__open_read_config(opening *p)
 {
     const char *asked = p->o->model_path ? p->o->model_path : "r1-mini";
     FM_TRY(fm_model_path_find(&p->path, asked));
     if (p->path.builtin) p->dummy = 1; /* a shape has no weights */
     FM_TRY(fm_config_of(&p->e->config, &p->path, p->o->json_model_override_args));
+    FM_TRY(choose_activations(p));
     return fm_model_find(&p->e->model, &p->e->config);
 }
 
-static fm_status make_layout(opening *p)
+fm_status fm__open_make_layout(opening *p, int rank)
 {
     const fm_options   *o    = p->o;
-    const fm_comm      *w    = fm_world_comm(p->e->world);
     const fm_rank_sizes size = {.tp           = (int)o->tp_size,
                                 .pp           = (int)o->pp_size,
                                 .dp           = (int)o->dp_size,
                                 .ep           = (int)o->ep_size,
                                 .dp_attention = o->enable_dp_attention};
-    return fm_layout_make(&p->e->layout, &size, &p->e->config, w->rank, w->n_rank);
+    return fm_layout_make(&p->e->layout, &size, &p->e->config, rank, p->n_rank);
 }
 
 /* --device auto: a GPU where each rank of the job can have one. */
@@ -115,6 +96,20 @@ static fm_status look_for_gpu(opening *p)
     return FM_OK;
 }
 
+/* What follows from the kind of device alone. */
+fm_status fm__open_suit_device(opening *p)
+{
+    const fm_options *o = p->o;
+    fm_engine        *e = p->e;
+    e->max_running      = o->max_running_requests ? (int)o->max_running_requests
+                          : e->backend->is_host   ? RUNNING_ON_CPU
+                                                  : RUNNING_ON_GPU;
+    p->cache            = strcmp(o->kv_cache_dtype, "fp8_e4m3") ? p->act : FM_FP8;
+    if (p->cache == FM_FP8 && e->backend->is_host)
+        return fm_fail(FM_E_NOSUP, "--kv-cache-dtype fp8_e4m3: on the CPU the cache is bfloat16");
+    return FM_OK;
+}
+
 /* Ranks of a host take its GPUs in turn. */
 static fm_status find_device(opening *p)
 {
@@ -123,18 +118,13 @@ static fm_status find_device(opening *p)
     int               index = 0;
     const int         n     = fm_world_on_host(e->world, &index);
     FM_TRY(fm_backend_find(&e->backend, o->device, p->act, p->has_gpu, o->shadow));
-    e->max_running = o->max_running_requests ? (int)o->max_running_requests
-                     : e->backend->is_host   ? RUNNING_ON_CPU
-                                             : RUNNING_ON_GPU;
+    FM_TRY(fm__open_suit_device(p));
     p->device = (fm_backend_options){.device    = index,
                                      .n_rank    = n,
                                      .no_graphs = o->disable_cuda_graph,
                                      .beside    = &e->beside.weights};
-    p->cache = strcmp(o->kv_cache_dtype, "fp8_e4m3") ? p->act : FM_FP8;
-    if (p->cache == FM_FP8 && e->backend->is_host)
-        return fm_fail(FM_E_NOSUP, "--kv-cache-dtype fp8_e4m3: on the CPU the cache is bfloat16");
-    if (e->backend->also && fm__n_rank(e) > 1)
-        return fm_fail(FM_E_NOSUP, "--shadow compares one rank: %d were started", fm__n_rank(e));
+    if (e->backend->also && p->n_rank > 1)
+        return fm_fail(FM_E_NOSUP, "--shadow compares one rank: %d were started", p->n_rank);
     FM_TRY(e->backend->open(&p->device, &p->memory));
     if (e->backend->also) FM_TRY(e->backend->also->open(&p->device, &p->beside));
     FM_INFO("engine", "device=%s, %s", e->backend->name, p->memory.where);
@@ -144,13 +134,13 @@ static fm_status find_device(opening *p)
 static fm_status find(opening *p)
 {
     FM_TRY(find_device(p));
-    FM_TRY(read_config(p));
-    return make_layout(p);
+    FM_TRY(fm__open_read_config(p));
+    return fm__open_make_layout(p, fm_world_comm(p->e->world)->rank);
 }
 
 /* --- divide ---------------------------------------------------------------- */
 
-static fm_status open_source(opening *p)
+fm_status fm__open_source(opening *p)
 {
     fm_engine *e = p->e;
     FM_TRY(p->dummy ? fm_source_open_dummy(&e->source, &e->config, (uint64_t)p->o->seed)
@@ -184,11 +174,12 @@ static fm_status start_threads(opening *p)
     const char *bind = p->o->cpu_bind ? p->o->cpu_bind : p->hooks ? "auto" : "none";
     FM_TRY(fm_threads_create_part(&e->threads, bind, (int)p->o->threads, index, n));
     fm_threads_pin(e->threads);
+    p->n_thread = fm_threads_count(e->threads);
     return FM_OK;
 }
 
 /* Seats divide the running requests, groups the prompt tokens of a step. */
-static fm_status set_limits(opening *p)
+fm_status fm__open_set_limits(opening *p)
 {
     const fm_options *o       = p->o;
     fm_engine        *e       = p->e;
@@ -201,6 +192,8 @@ static fm_status set_limits(opening *p)
     s->max_prefill = fm__part_of(o->max_prefill_tokens, n_group);
     s->page_size   = (int)o->page_size;
     s->max_draft   = e->draft.most;
+    s->keeps_states = e->draft.is_chain;
+    s->other_leases = 1 + fm__open_n_load(p); /* one for scoring */
     s->n_page      = 1; /* until the plan says how many */
     s->deterministic    = o->deterministic;
     s->conservativeness = o->schedule_conservativeness;
@@ -210,10 +203,12 @@ static fm_status set_limits(opening *p)
                                 .max_out     = fm_sched_max_out(s),
                                 .max_context = s->max_context,
                                 .page_size   = s->page_size,
-                                .n_thread    = fm_threads_count(e->threads),
+                                .n_thread    = p->n_thread,
                                 .n_lane      = n_lane,
-                                .planes      = e->model->planes(&e->config, &e->layout.shard, p->cache),
+                                .n_kept      = n_lane * fm_sched_n_kept(s),
+                                .max_draft   = e->draft.is_chain ? e->draft.most : 0,
                                 .team        = e->threads};
+    fm_model_declare(e->model, &e->config, &e->layout.shard, p->cache, &e->limits);
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */
 }
 
@@ -231,7 +226,7 @@ static fm_status price_layers(opening *p)
     return fm_broadcast(fm_world_comm(e->world), &p->price, sizeof p->price, 0);
 }
 
-static fm_status cut_stages(opening *p)
+fm_status fm__open_cut_stages(opening *p)
 {
     fm_engine *e  = p->e;
     const int  pp = e->layout.size.pp;
@@ -246,7 +241,7 @@ static fm_status cut_stages(opening *p)
     else
         p->stage[0] = e->layout.shard.layer;
     e->layout.shard.layer = p->stage[e->layout.stage];
-    e->limits.planes      = e->model->planes(&e->config, &e->layout.shard, p->cache);
+    fm_model_declare(e->model, &e->config, &e->layout.shard, p->cache, &e->limits);
     return FM_OK;
 }
 
@@ -256,13 +251,14 @@ fm_status fm__open_lay_out(opening *p, fm_weights *w, fm_packing packing, fm_sla
     const fm_weights_want want = {.shard    = &e->layout.shard,
                                   .packing  = packing,
                                   .act      = p->act,
+                                  .n_mtp    = e->layout.shard.n_mtp,
                                   .dtype_of = fm_source_dtype_of,
                                   .ctx      = &p->types};
     return e->model->weights(w, &e->config, &want, slab);
 }
 
 /* How many bytes the weights take, in each memory they go to. */
-static fm_status measure_weights(opening *p)
+fm_status fm__open_measure_weights(opening *p)
 {
     fm_engine        *e       = p->e;
     const fm_backend *also    = e->backend->also;
@@ -279,11 +275,13 @@ static fm_status measure_weights(opening *p)
 static fm_status divide(opening *p)
 {
     FM_TRY(open_tokenizer(p));
-    FM_TRY(open_source(p));
+    FM_TRY(fm__open_source(p));
     FM_TRY(start_threads(p));
-    FM_TRY(set_limits(p));
-    FM_TRY(cut_stages(p));
-    return measure_weights(p);
+    FM_TRY(fm__open_drafts(p));
+    FM_TRY(fm__open_set_limits(p));
+    FM_TRY(fm__open_cut_stages(p));
+    fm__open_size_tiers(p);
+    return fm__open_measure_weights(p);
 }
 
 static int is_crowded(const opening *p)
@@ -295,20 +293,28 @@ static int is_crowded(const opening *p)
     return need > left / WORKSPACE_PART;
 }
 
-/* A number that nobody asked for is lowered until it suits the memory of every
- * rank. */
-static fm_status fit_running(opening *p)
+/* A default is lowered until it suits this rank's memory. */
+fm_status fm__open_lower_running(opening *p)
 {
     fm_engine *e = p->e;
     if (p->o->max_running_requests || e->backend->is_host) return FM_OK;
     while (e->max_running > RUNNING_ON_CPU && is_crowded(p)) {
         e->max_running /= 2;
-        FM_TRY(set_limits(p));
+        FM_TRY(fm__open_set_limits(p));
     }
+    return FM_OK;
+}
+
+/* And that of every other rank. */
+static fm_status fit_running(opening *p)
+{
+    fm_engine *e = p->e;
+    if (p->o->max_running_requests || e->backend->is_host) return FM_OK;
+    FM_TRY(fm__open_lower_running(p));
     int64_t least = e->max_running;
     FM_TRY(fm__agree_least(e->world, &least));
     e->max_running = (int)least;
-    return set_limits(p);
+    return fm__open_set_limits(p);
 }
 
 /* --- allocate -------------------------------------------------------------- */
@@ -343,6 +349,7 @@ static fm_status build_leader(opening *p)
     for (int i = 0; i < e->limits.n_thread; i++)
         FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
     e->overlaps = !p->o->disable_overlap_schedule && e->run->ops->sample;
+    e->draft.can_rest = e->draft.is_chain && e->draft.is_adaptive && !e->run->ops->sample;
     if (!e->backend->is_host)
         FM_INFO("engine", "steps are planned ahead: %s",
                 e->overlaps                ? "yes"
@@ -356,7 +363,9 @@ static fm_status build_rooms(opening *p)
 {
     fm_engine *e = p->e;
     FM_TRY(e->backend->create(&e->run, &e->weights, &e->limits, e->groups.ranks, &p->device));
+    FM_TRY(fm__open_tiers(p));
     if (e->groups.ranks.replica->n_rank > 1) FM_TRY(fm_courier_create(&e->courier, &p->courier));
+    FM_TRY(fm__open_chain(p));
     return e->layout.is_leader ? build_leader(p) : FM_OK;
 }
 
@@ -374,10 +383,11 @@ static fm_status open_all(opening *p)
 {
     fm_engine *e = p->e;
     e->seed      = (uint64_t)p->o->seed;
-    FM_TRY(fm_world_open(&e->world, &p->o->world));
+    if (!e->borrows_world) FM_TRY(fm_world_open(&e->world, &p->o->world));
+    p->n_rank = fm_world_comm(e->world)->n_rank;
     FM_TRY(fm_broadcast(fm_world_comm(e->world), &e->reports, sizeof e->reports, 0));
     fm_world_doing(e->world, "opening the model");
-    FM_TRY(fm__agree_all_well(e->world, check_words(p)));
+    FM_TRY(fm__agree_all_well(e->world, fm__open_check_words(p)));
     FM_TRY(look_for_gpu(p));
     FM_TRY(fm__agree_all_well(e->world, find(p)));
     FM_TRY(fm__agree_all_well(e->world, agree(p)));
@@ -386,9 +396,12 @@ static fm_status open_all(opening *p)
     FM_TRY(fm__agree_all_well(e->world, divide(p)));
     FM_TRY(fit_running(p));
     FM_TRY(fm__open_plan(p));
+    if (p->plans_only) return FM_OK;
     fm_world_doing(e->world, "loading");
     FM_TRY(fm__open_load(p));
     FM_TRY(fm__agree_all_well(e->world, build_rooms(p)));
+    if (p->o->trace && *p->o->trace)
+        FM_TRY(fm__tracing_open(e, p->o->trace, p->o->trace_size, p->path.name));
     fm_threads_roam(e->threads); /* threads made from here on are not bound; a step pins again */
     e->is_open = 1;
     fm_world_doing(e->world, "waiting for the first requests");
@@ -410,4 +423,22 @@ fm_status fm_engine_open_shown(fm_engine **out, const fm_options *o, const fm_en
     }
     *out = e;
     return FM_OK;
+}
+
+fm_status fm_engine_plan(fm_engine_planned *out, const fm_options *o, fm_world *world)
+{
+    fm_engine *e = calloc(1, sizeof *e);
+    if (!e) return fm_fail(FM_E_OOM, "engine");
+    opening p          = {.e = e, .o = o, .plans_only = 1};
+    e->world           = world;
+    e->borrows_world   = 1;
+    const fm_status rc = open_all(&p);
+    free(p.stage);
+    if (rc == FM_OK)
+        *out = (fm_engine_planned){.plan     = {e->plan, e->beside.plan},
+                                   .n_plan   = e->backend->also ? 2 : 1,
+                                   .is_dummy = p.dummy,
+                                   .path     = p.path};
+    fm_engine_close(e);
+    return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that open an engine share. */
+/* State of an engine that is being opened, and the functions its files call of each other. */
 #ifndef FM_LLM_ENGINE_OPEN_INTERNAL_H
 #define FM_LLM_ENGINE_OPEN_INTERNAL_H
 
@@ -26,12 +26,10 @@ typedef struct {
     fm_courier_options     courier;
     uint64_t               checkpoint; /* a number for its content */
     int                    n_lane;     /* at most limits.n_lane */
+    int                    plans_only; /* nothing is loaded */
+    int                    n_rank;     /* of the world */
+    int                    n_thread;   /* of this rank */
 } opening;
-
-static inline int fm__n_rank(const fm_engine *e)
-{
-    return fm_world_comm(e->world)->n_rank;
-}
 
 static inline int fm__open_shows(const opening *p)
 {
@@ -49,7 +47,38 @@ fm_status fm__open_together(fm_engine *e, fm_status rc);
 
 fm_status fm__open_lay_out(opening *p, fm_weights *w, fm_packing packing, fm_slab *slab);
 
-/* engine_plan.c; collective */
+/* A word of a list that blanks divide. */
+int fm__is_one_of(const char *word, const char *list);
+
+/* open.c, the steps that know nothing of other ranks */
+fm_status fm__open_check_words(opening *p);
+fm_status fm__open_read_config(opening *p);
+fm_status fm__open_suit_device(opening *p); /* when the back end is known */
+fm_status fm__open_make_layout(opening *p, int rank);
+fm_status fm__open_source(opening *p);
+fm_status fm__open_set_limits(opening *p);
+fm_status fm__open_cut_stages(opening *p);
+fm_status fm__open_measure_weights(opening *p);
+fm_status fm__open_lower_running(opening *p);
+
+/* speculation.c */
+fm_status fm__open_check_drafts(opening *p); /* what the options say */
+fm_status fm__open_drafts(opening *p);       /* and what the model has */
+fm_status fm__open_chain(opening *p);        /* memory of chains */
+
+/* open_tiers.c: options, memory for the plan, then the tiers themselves */
+fm_status fm__open_check_tiers(opening *p);
+int       fm__open_n_load(const opening *p); /* that may hold leases */
+void      fm__open_size_tiers(opening *p);
+void      fm__open_size_host(opening *p); /* when the pool's size is known */
+fm_status fm__open_tiers(opening *p);
+
+/* plan_and_load.c, likewise */
+fm_status fm__open_set_courier(opening *p);
+fm_status fm__open_make_plan(opening *p, int64_t max_tokens);
+void      fm__open_share_pages(opening *p);
+
+/* plan_and_load.c; collective */
 fm_status fm__open_plan(opening *p);
 fm_status fm__open_load(opening *p);
 

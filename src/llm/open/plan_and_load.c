@@ -14,18 +14,19 @@ enum { MAX_PLAN_BYTES = 1 << 30, SMALL_CHUNK = 16 };
 /* --- plan ------------------------------------------------------------------ */
 
 /* What the messages between ranks may hold. */
-static fm_status set_courier(opening *p)
+fm_status fm__open_set_courier(opening *p)
 {
     const fm_engine *e     = p->e;
     const int        pages = fm__part_of(e->limits.max_context, e->limits.page_size);
     const int64_t    most  = (int64_t)p->sched.max_running * pages;
     const int        ahead = !e->backend->is_host && e->limits.n_lane == 1; /* two under way */
+    const int        lanes = e->limits.n_lane + ahead;
     if (most * e->layout.n_group > MAX_PLAN_BYTES / (int64_t)sizeof(int32_t))
         return fm_fail(FM_E_ARG,
                        "%d sequences of %d tokens make step plans too long to send: lower "
                        "--max-running-requests or --context-length",
                        p->sched.max_running, e->limits.max_context);
-    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->limits.n_lane + ahead,
+    p->courier = (fm_courier_options){.limits    = {.n_lane         = e->tiers.file_bytes ? 2 * lanes : lanes,
                                                     .n_group        = e->layout.n_group,
                                                     .max_rows       = e->limits.max_rows,
                                                     .max_spans      = 2 * p->sched.max_running,
@@ -34,11 +35,16 @@ static fm_status set_courier(opening *p)
                                                     .max_span_pages = pages,
                                                     .page_size      = e->limits.page_size,
                                                     .n_page         = INT_MAX,
-                                                    .vocab          = e->config.vocab},
+                                                    .vocab          = e->config.vocab,
+                                                    .n_kept         = e->limits.n_kept,
+                                                    .max_draft      = e->limits.max_draft,
+                                                    .max_moves      = fm__tiers_max_moves(p->e),
+                                                    .n_slot         = INT_MAX},
                                       .plan      = e->groups.plan,
                                       .heads     = e->groups.heads,
                                       .group     = e->layout.shard.group.index,
                                       .is_leader = e->layout.is_leader};
+    p->e->tiers.lane0 = lanes;
     return FM_OK;
 }
 
@@ -62,10 +68,10 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
     const fm_engine   *e     = p->e;
     const size_t workspace = b->workspace(&e->config, &e->layout.shard, p->act, &e->limits);
     const size_t kv_page   = fm_planes_page_bytes(&e->limits.planes, e->limits.page_size);
-    const size_t plans     = fm__n_rank(e) > 1 ? fm_courier_bytes(&p->courier) : 0;
+    const size_t plans     = p->n_rank > 1 ? fm_courier_bytes(&p->courier) : 0;
     char               limit[400] = "";
     if (b->is_host) fm_host_limit_words(limit, sizeof limit);
-    fm_plan_request q      = {.n_rank           = fm__n_rank(e),
+    fm_plan_request q      = {.n_rank           = p->n_rank,
                               .n_layer          = e->config.n_layer,
                               .limited_by       = limit,
                               .where            = m->where,
@@ -79,17 +85,17 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
                               .max_running      = p->sched.max_running * e->limits.n_lane,
                               .max_context      = p->sched.max_context,
                               .weights          = weights,
-                              .workspace        = workspace + plans,
-                              .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size),
+                              .workspace        = workspace + plans + (b->is_host ? e->tiers.bytes : 0),
+                              .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size, e->tiers.file_bytes > 0),
                               .kv_type          = fm_planes_type(&e->limits.planes)};
-    const size_t    budget = fm_plan_budget(&q), others = weights + plans + q.kv_page;
+    const size_t    budget = fm_plan_budget(&q), others = q.workspace - workspace + weights + q.kv_page;
     if (workspace + others > budget && others < budget)
         q.chunk_fits = chunk_that_fits(p, b, budget - others);
     return fm_plan_make(out, &q);
 }
 
 /* Where two back ends run, both have the pages that the poorer can hold. */
-static fm_status make_plan(opening *p, int64_t max_tokens)
+fm_status fm__open_make_plan(opening *p, int64_t max_tokens)
 {
     fm_engine        *e    = p->e;
     const fm_backend *also = e->backend->also;
@@ -105,20 +111,20 @@ static uint64_t content_of(const opening *p)
 {
     char            text[512];
     const fm_shard *s = &p->e->layout.shard;
-    snprintf(text, sizeof text, "%s %d %d/%d %d/%d %d/%d %d-%d %lld", p->path.name, (int)p->act,
+    snprintf(text, sizeof text, "%s %d %d/%d %d/%d %d/%d %d-%d+%d %lld", p->path.name, (int)p->act,
              s->attn.index, s->attn.n, s->expert.index, s->expert.n, s->channel.index, s->channel.n,
-             s->layer.begin, s->layer.end, (long long)p->o->seed);
+             s->layer.begin, s->layer.end, s->n_mtp, (long long)p->o->seed);
     return fm_rng_key(text, p->checkpoint);
 }
 
-/* First as if the host were this rank's alone, so that what cannot fit is said
- * before memory is asked for; then with its part of it. */
+/* First as if this rank had the whole host, so that what cannot fit is refused before memory is
+ * reserved; then with its share. */
 static fm_status plan_memory(opening *p)
 {
     fm_engine    *e     = p->e;
     const size_t  bytes = e->slab.bytes;
-    fm_status     rc    = set_courier(p);
-    if (rc == FM_OK) rc = make_plan(p, p->o->max_total_tokens);
+    fm_status     rc    = fm__open_set_courier(p);
+    if (rc == FM_OK) rc = fm__open_make_plan(p, p->o->max_total_tokens);
     FM_TRY(fm__agree_all_well(e->world, rc));
     if (e->backend->is_host) {
         const uint64_t content = content_of(p);
@@ -126,22 +132,25 @@ static fm_status plan_memory(opening *p)
         p->memory.total     = e->slab.total;
         p->memory.available = e->slab.available;
     }
-    if (fm__n_rank(e) == 1) return FM_OK;
-    FM_TRY(fm__agree_all_well(e->world, make_plan(p, p->o->max_total_tokens)));
+    if (p->n_rank == 1) return FM_OK;
+    FM_TRY(fm__agree_all_well(e->world, fm__open_make_plan(p, p->o->max_total_tokens)));
     int64_t n_page = e->plan.n_page;
     FM_TRY(fm__agree_least(e->world, &n_page));
-    return make_plan(p, n_page * e->limits.page_size);
+    return fm__open_make_plan(p, n_page * e->limits.page_size);
 }
 
 /* Lanes divide the pages, but only as far as one can hold the longest text: a
  * prompt that one rank would take is not refused for the sake of speed. */
-static void share_pages(opening *p)
+void fm__open_share_pages(opening *p)
 {
     fm_engine *e     = p->e;
     const int  texts = (int)(e->plan.max_tokens / p->sched.max_context);
     p->n_lane        = texts < 1 ? 1 : texts < e->limits.n_lane ? texts : e->limits.n_lane;
     e->limits.n_page = p->courier.limits.n_page = e->plan.n_page;
     p->sched.n_page  = e->plan.n_page / p->n_lane;
+    fm__open_size_host(p);
+    p->courier.limits.n_slot    = e->tiers.n_slot + e->tiers.n_host;
+    p->courier.limits.max_moves = fm__tiers_max_moves(e);
 }
 
 static fm_status show(opening *p)
@@ -149,7 +158,7 @@ static fm_status show(opening *p)
     fm_engine *e     = p->e;
     fm_str     ranks = {0};
     fm_status  rc    = FM_OK;
-    if (fm__n_rank(e) > 1) {
+    if (p->n_rank > 1) {
         rc = fm_world_placement(e->world, &ranks);
         fm_layout_print(&e->layout, p->stage, &e->config, &ranks);
     }
@@ -163,7 +172,7 @@ static fm_status show(opening *p)
 fm_status fm__open_plan(opening *p)
 {
     FM_TRY(plan_memory(p));
-    share_pages(p);
+    fm__open_share_pages(p);
     return show(p);
 }
 

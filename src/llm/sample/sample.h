@@ -39,8 +39,8 @@ size_t    fm_sampler_bytes(int vocab);
 /* Changes `logits` [vocab] in place.  output[0..n_output) are the tokens
  * generated so far; eos[0..n_eos) and the request's stop ids are masked until
  * min_new_tokens.  A logit of NaN counts as -inf; if nothing is possible the
- * answer is token 0 with log-probability -inf.  Whoever has the logits of a model
- * asks fm_all_finite() first: masks put infinities there that mean no harm. */
+ * answer is token 0 with log-probability -inf.  Check a model's logits
+ * with fm_all_finite() before masks are applied: these put infinities there. */
 void fm_sample(fm_sampler *s, const fm_sampling *p, float *logits, const int32_t *output,
                int n_output, const int32_t *eos, int n_eos, fm_sampled *out);
 

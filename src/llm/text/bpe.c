@@ -15,7 +15,7 @@ enum {
     NO_MERGE    = INT32_MAX,
 };
 
-/* Direct-mapped: a newcomer replaces whoever had its place. */
+/* Direct-mapped cache: a new entry replaces the one in its slot. */
 struct cached {
     char    key[KEY_BYTES]; /* zero-padded piece, length in the last byte; length 0 = empty */
     int32_t n_id;

@@ -245,7 +245,7 @@ void fm_tool_calls_push(fm_tool_calls *t, const char *text, size_t len)
         }
 }
 
-/* The text was cut off: what is held of a mark or of a call's head is nobody's. */
+/* The text was cut off: what is held of a mark or of a call's head belongs to no call. */
 static int is_cut_markup(const fm_tool_calls *t)
 {
     return t->at == FM_TOOLS_IN_HEAD || t->at == FM_TOOLS_BETWEEN;

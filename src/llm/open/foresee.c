@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/open/foresee.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "llm/open/open_internal.h"
+
+static fm_status choose_backend(opening *p, const fm_place *where)
+{
+    p->e->backend = where->on_gpu ? fm_backend_cuda() : &fm_backend_cpu;
+    p->memory     = where->memory;
+    if (p->e->backend) return FM_OK;
+    return fm_fail(FM_E_NOSUP, "this fathom was built without CUDA and cannot count the workspace "
+                               "of a GPU: plan with one that was built with nvcc");
+}
+
+/* On a CPU the engine times its kernels to cut a pipeline; so it is done here. */
+static fm_status price_layers(opening *p)
+{
+    fm_engine *e     = p->e;
+    const int  seats = e->layout.size.pp * e->layout.n_group;
+    p->price         = fm__prices_of_bytes();
+    if (e->layout.size.pp == 1 || p->o->pp_layer_partition || !e->backend->is_host) return FM_OK;
+    return fm__prices_measure(&p->price, &e->config, p->act, fm__part_of(e->max_running, seats));
+}
+
+static fm_status foresee(opening *p, const fm_place *where)
+{
+    FM_TRY(fm__open_check_words(p));
+    FM_TRY(choose_backend(p, where));
+    FM_TRY(fm__open_suit_device(p));
+    FM_TRY(fm__open_read_config(p));
+    FM_TRY(fm__open_make_layout(p, where->rank));
+    if (p->e->layout.size.pp > FM_FORESEEN_STAGES)
+        return fm_fail(FM_E_ARG, "--pp-size: more than %d stages", FM_FORESEEN_STAGES);
+    FM_TRY(price_layers(p));
+    FM_TRY(fm__open_source(p));
+    FM_TRY(fm__open_drafts(p));
+    FM_TRY(fm__open_set_limits(p));
+    FM_TRY(fm__open_cut_stages(p));
+    fm__open_size_tiers(p);
+    FM_TRY(fm__open_measure_weights(p));
+    FM_TRY(fm__open_lower_running(p));
+    FM_TRY(fm__open_set_limits(p));
+    FM_TRY(fm__open_set_courier(p));
+    FM_TRY(fm__open_make_plan(p, p->o->max_total_tokens));
+    fm__open_share_pages(p);
+    return FM_OK;
+}
+
+static void hand_over(fm_foreseen *out, opening *p)
+{
+    fm_engine *e = p->e;
+    *out         = (fm_foreseen){.config      = e->config,
+                                 .layout      = e->layout,
+                                 .sched       = p->sched,
+                                 .limits      = e->limits,
+                                 .n_lane      = p->n_lane,
+                                 .max_running = e->max_running,
+                                 .is_dummy    = p->dummy,
+                                 .plan        = e->plan,
+                                 .weights     = e->weights};
+    for (int i = 0; i < e->layout.size.pp; i++) out->stage[i] = p->stage[i];
+    out->weights.config = &out->config;
+    e->weights          = (fm_weights){0};
+}
+
+fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_place *where)
+{
+    fm_engine *e = calloc(1, sizeof *e);
+    if (!e) return fm_fail(FM_E_OOM, "engine");
+    opening p = {
+        .e = e, .o = o, .n_rank = where->n_rank, .n_thread = where->n_thread, .plans_only = 1};
+    e->borrows_world   = 1; /* there is none */
+    const fm_status rc = foresee(&p, where);
+    if (rc == FM_OK) hand_over(out, &p);
+    free(p.stage);
+    fm_engine_close(e);
+    return rc;
+}
+
+void fm_foreseen_fini(fm_foreseen *f) { fm_weights_fini(&f->weights); }

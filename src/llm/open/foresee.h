@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of one rank of an engine on a machine that need not be this one: the steps of opening
+ * that know nothing of other ranks, with what the machine has given in words.  Nothing is loaded
+ * and no rank is asked. */
+#ifndef FM_LLM_OPEN_FORESEE_H
+#define FM_LLM_OPEN_FORESEE_H
+
+#include "llm/engine.h"
+#include "llm/op/backend.h"
+#include "llm/rank/layout.h"
+
+/* Where the rank would run. */
+typedef struct {
+    int               rank, n_rank; /* of the world */
+    int               on_gpu;
+    int               n_thread;
+    fm_backend_memory memory; /* of this rank alone */
+} fm_place;
+
+enum { FM_FORESEEN_STAGES = 64 };
+
+typedef struct {
+    fm_model_config  config;
+    fm_layout        layout;                    /* with this rank's layers */
+    fm_range         stage[FM_FORESEEN_STAGES]; /* layers of every stage */
+    fm_sched_options sched;                     /* of one partition */
+    fm_run_limits    limits;
+    int              n_lane; /* micro-batches in flight */
+    int              max_running;
+    int              is_dummy;
+    fm_plan          plan;
+    fm_weights       weights; /* structure alone: no value lies anywhere; points to config */
+} fm_foreseen;
+
+/* FM_E_OOM: it does not fit, saying by how much; FM_E_ARG: the layout is impossible for the model;
+ * FM_E_NOSUP: this build has no GPU code to count a GPU's workspace with.  *out is filled in place:
+ * it must not be moved. */
+fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_place *where);
+void      fm_foreseen_fini(fm_foreseen *f); /* {0} is fine */
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening an engine: tiers of the KV cache below the pool. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "device/host.h"
+#include "llm/open/agree.h"
+#include "llm/open/open_internal.h"
+
+enum {
+    MIB          = 1 << 20,
+    SLOT_BYTES   = 128 * MIB,
+    BUFFER_BYTES = 64 * MIB,
+    HOST_IN      = 16 * MIB,  /* before a step while others decode: the CPU copies them itself, */
+    DEVICE_IN    = 256 * MIB, /* a GPU beside the pass */
+    DEVICE_OUT   = 512 * MIB,
+    LEAST        = 16,
+    MOST         = 2048,
+    MOST_HOST    = 1 << 22,
+};
+
+/* --- options --------------------------------------------------------------- */
+
+static fm_status read_policy(fm_kv_saving *out, const char *word)
+{
+    static const char *const name[] = {[FM_KV_SAVE_AT_ONCE]     = "write_through",
+                                       [FM_KV_SAVE_SECOND_USE]  = "write_through_selective",
+                                       [FM_KV_SAVE_AT_EVICTION] = "write_back"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+        if (!strcmp(word, name[i])) {
+            *out = (fm_kv_saving)i;
+            return FM_OK;
+        }
+    return fm_fail(FM_E_ARG,
+                   "--hicache-write-policy %s is none of write_through, "
+                   "write_through_selective, write_back",
+                   word);
+}
+
+static int wants_files(const fm_options *o)
+{
+    return o->hicache_storage_backend && *o->hicache_storage_backend;
+}
+
+fm_status fm__open_check_tiers(opening *p)
+{
+    const fm_options *o = p->o;
+    if (!o->enable_hierarchical_cache && !wants_files(o)) return FM_OK;
+    FM_TRY(read_policy(&p->e->tiers.saving, o->hicache_write_policy));
+    if (o->disable_radix_cache)
+        return fm_fail(FM_E_ARG, "--disable-radix-cache: then there are no prefixes that "
+                                 "--enable-hierarchical-cache could keep");
+    if (!wants_files(o)) return FM_OK;
+    if (strcmp(o->hicache_storage_backend, "file"))
+        return fm_fail(FM_E_ARG, "--hicache-storage-backend %s is not file",
+                       o->hicache_storage_backend);
+    if (!o->hicache_storage_dir || !*o->hicache_storage_dir)
+        return fm_fail(FM_E_ARG, "--hicache-storage-backend file needs --hicache-storage-dir DIR");
+    return FM_OK;
+}
+
+/* On the CPU the pool is host memory already: there files alone are below it. */
+static int wants_tiers(const opening *p)
+{
+    return wants_files(p->o) || (p->o->enable_hierarchical_cache && !p->e->backend->is_host);
+}
+
+int fm__open_n_load(const opening *p) { return wants_tiers(p) ? FM_TIER_POLICY_LOADS : 0; }
+
+/* --- what pages are of ----------------------------------------------------- */
+
+static fm_page_format format_of(const opening *p)
+{
+    return (fm_page_format){.planes = p->e->limits.planes, .page_size = p->e->limits.page_size};
+}
+
+static void put_planes(fm_str *out, const fm_planes *planes)
+{
+    fm_str_puts(out, "planes=");
+    for (int i = 0; i < planes->n; i++) {
+        const fm_plane *q = &planes->plane[i];
+        fm_str_printf(out, "%s%d:%dx%dx%zu", i ? "," : "", (int)q->kind, q->n_layer, q->width,
+                      fm_dtype_bytes(q->dtype));
+    }
+    fm_str_puts(out, "\n");
+}
+
+/* Everything but its tokens that decides the bits of a page, one fact a line: a page is read only
+ * by an engine that would compute the same bits. */
+static fm_status describe(const opening *p, fm_str *out)
+{
+    const fm_engine *e     = p->e;
+    uint64_t         print = 0;
+    FM_TRY(fm__model_print(&p->path, p->dummy, &print));
+    fm_str_printf(out, "fathom=%s\nprint=%016llx\noverride=%s\n", FM_VERSION,
+                  (unsigned long long)print, p->o->json_model_override_args);
+    if (p->dummy) fm_str_printf(out, "seed=%lld\n", (long long)p->o->seed);
+    fm_str_printf(out, "device=%s %s\n", e->backend->name,
+                  e->backend->is_host ? fm_isa_name(fm_cpu_isa()) : "");
+    fm_str_printf(out, "dtype=%d\nfp8_activations=%d\ncache=%s\npage_size=%d\n", (int)p->act,
+                  e->config.fp8_activations, fm_planes_type(&e->limits.planes),
+                  e->limits.page_size);
+    fm_str_printf(out, "layers=%d-%d\n", e->layout.shard.layer.begin, e->layout.shard.layer.end);
+    put_planes(out, &e->limits.planes);
+    fm_str_printf(out, "forms=%s\n", p->o->deterministic ? "prompt" : "any");
+    return FM_OK;
+}
+
+/* --- memory ---------------------------------------------------------------- */
+
+static int count_in(size_t bytes, size_t each)
+{
+    const size_t n = bytes / each;
+    return n < LEAST ? LEAST : n > MOST ? MOST : (int)n;
+}
+
+static int in_parts(int n, int parts) /* that all have as many, at least one */
+{
+    return (n / parts > 0 ? n / parts : 1) * parts;
+}
+
+static int n_partition(const opening *p) { return p->e->limits.n_lane * p->e->layout.n_group; }
+
+void fm__open_size_tiers(opening *p)
+{
+    fm_tiers            *t = &p->e->tiers;
+    const fm_page_format f = format_of(p);
+    if (!wants_tiers(p)) return;
+    t->file_bytes  = fm_page_file_bytes(&f);
+    t->image_bytes = fm_planes_page_bytes(&f.planes, f.page_size);
+    t->most_in     = count_in(p->e->backend->is_host ? HOST_IN : DEVICE_IN, t->file_bytes);
+    t->most_out    = p->e->backend->is_host ? 0 : count_in(DEVICE_OUT, t->file_bytes);
+    if (wants_files(p->o)) {
+        t->n_slot   = in_parts(count_in(SLOT_BYTES, t->file_bytes), n_partition(p));
+        t->n_buffer = count_in(BUFFER_BYTES, t->file_bytes);
+    }
+    t->bytes           = (size_t)(t->n_slot + t->n_buffer) * t->file_bytes;
+    t->demotes         = p->o->hicache_debug_demote;
+    t->costs.is_forced = t->demotes;
+    t->writes = p->e->layout.shard.attn.index == 0; /* ranks of a group hold the same bytes */
+}
+
+void fm__open_size_host(opening *p)
+{
+    fm_tiers         *t = &p->e->tiers;
+    const fm_options *o = p->o;
+    if (!t->file_bytes || p->e->backend->is_host) return;
+    const double pages = o->hicache_size > 0 ? o->hicache_size * 1e9 / (double)t->file_bytes
+                                             : o->hicache_ratio * p->e->plan.n_page;
+    t->n_host          = in_parts(pages < MOST_HOST ? (int)pages : MOST_HOST, n_partition(p));
+    t->bytes           = (size_t)(t->n_slot + t->n_buffer + t->n_host) * t->file_bytes;
+}
+
+static fm_status open_store(opening *p, const fm_str *facts)
+{
+    const fm_options *o     = p->o;
+    fm_tiers         *t     = &p->e->tiers;
+    fm_str            about = {0};
+    fm_store_options  s     = {.dir        = o->hicache_storage_dir,
+                               .format     = format_of(p),
+                               .limit      = o->hicache_storage_size * 0x1p30,
+                               .n_slot     = t->n_slot,
+                               .n_buffer   = t->n_buffer,
+                               .memory     = t->memory,
+                               .fault_rate = o->hicache_debug_faults};
+    s.format.model          = fm_hash_bytes(facts->text, facts->len, 0);
+    fm_str_printf(&about, "model=%s\n%s", p->path.name, facts->text);
+    s.about            = about.text;
+    const fm_status rc = fm_store_open(&t->store, &s);
+    fm_str_fini(&about);
+    return rc;
+}
+
+static fm_status open_files(opening *p)
+{
+    fm_tiers *t     = &p->e->tiers;
+    fm_str    facts = {0};
+    if (!wants_files(p->o)) return FM_OK;
+    fm_status rc = describe(p, &facts);
+    if (rc == FM_OK) rc = open_store(p, &facts);
+    fm_str_fini(&facts);
+    if (rc != FM_OK) return rc;
+    const fm_store_stats st = fm_store_get_stats(t->store);
+    FM_INFO("engine", "pages below the pool: %lld in %s, listed in %.3f s", (long long)st.n_listed,
+            p->o->hicache_storage_dir, st.scan_seconds);
+    return FM_OK;
+}
+
+fm_status fm__open_tiers(opening *p)
+{
+    fm_engine *e = p->e;
+    fm_tiers  *t = &e->tiers;
+    if (!t->file_bytes) return FM_OK;
+    if (!e->run->ops->copy_pages)
+        return fm_fail(FM_E_NOSUP, "--enable-hierarchical-cache: not with --device %s",
+                       e->backend->name);
+    FM_TRY(fm__tiers_meet(e));
+    FM_TRY(e->backend->is_host
+               ? fm_host_alloc((void **)&t->memory, t->bytes, "pages on their way to files")
+               : e->backend->alloc_pinned((void **)&t->memory, t->bytes, "--hicache-size"));
+    t->copy = calloc((size_t)fm__tiers_max_moves(e), sizeof *t->copy);
+    if (!t->copy) return fm_fail(FM_E_OOM, "moves of pages");
+    if (t->n_host)
+        FM_INFO("engine", "host memory for prefixes: %d pages, %.2f GB", t->n_host,
+                (double)t->n_host * (double)t->file_bytes * 1e-9);
+    FM_TRY(fm__tiers_time_copies(e));
+    return open_files(p);
+}
+
+/* Memory in which a thread hangs is left to the end of the process. */
+void fm__open_close_tiers(fm_engine *e)
+{
+    fm_tiers *t    = &e->tiers;
+    int       made = 0;
+    fm__tiers_part(e);
+    if (t->memory && e->run) (void)fm_run_copied(e->run, 1, &made);
+    if (fm_store_close(t->store)) {
+        if (e->backend && !e->backend->is_host)
+            e->backend->free_pinned(t->memory);
+        else
+            fm_host_free(t->memory, t->bytes);
+    }
+    free(t->copy);
+}
