@@ -27,6 +27,7 @@ class Fathom(CMakePackage, CudaPackage):
     depends_on("openblas")
     depends_on("netlib-lapack+lapacke")
     depends_on("libxc")
+    depends_on("xxhash", type="build")
     depends_on("mpi@3:", when="+mpi")
     depends_on("cuda@13:", when="+cuda")
 

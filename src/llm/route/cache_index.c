@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/route/cache_index.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+
+enum { MIN_ENTRIES = 1024, DELETED = -1 };
+
+void fm_cache_index_fini(fm_cache_index *c)
+{
+    free(c->entry);
+    *c = (fm_cache_index){0};
+}
+
+void fm_cache_index_clear(fm_cache_index *c) { fm_cache_index_fini(c); }
+
+/* Keys are hashes already. */
+static size_t place(const fm_cache_index *c, uint64_t key) { return key & (c->n_entry - 1); }
+
+static fm_cache_entry *find(const fm_cache_index *c, uint64_t key)
+{
+    if (!c->n_entry) return NULL;
+    for (size_t i = place(c, key); c->entry[i].key; i = (i + 1) & (c->n_entry - 1))
+        if (c->entry[i].key == key && c->entry[i].n_held != DELETED) return &c->entry[i];
+    return NULL;
+}
+
+static fm_cache_entry *add(fm_cache_index *c, uint64_t key)
+{
+    size_t i = place(c, key);
+    while (c->entry[i].key) i = (i + 1) & (c->n_entry - 1);
+    c->entry[i] = (fm_cache_entry){.key = key};
+    c->n_used++;
+    return &c->entry[i];
+}
+
+static int is_live(const fm_cache_entry *e) { return e->key && e->n_held != DELETED; }
+
+/* Leaves deleted entries behind, and grows if the others need it. */
+static void rebuild(fm_cache_index *c)
+{
+    fm_cache_index new = {.n_entry = MIN_ENTRIES};
+    size_t n_live      = 0;
+    for (size_t i = 0; i < c->n_entry; i++) n_live += (size_t)is_live(&c->entry[i]);
+    while (new.n_entry < 4 * n_live) new.n_entry *= 2;
+    new.entry = calloc(new.n_entry, sizeof *new.entry);
+    FM_BUG_UNLESS(new.entry != NULL);
+    for (size_t i = 0; i < c->n_entry; i++)
+        if (is_live(&c->entry[i])) *add(&new, c->entry[i].key) = c->entry[i];
+    new.n_held     = c->n_held;
+    new.n_expected = c->n_expected;
+    free(c->entry);
+    *c = new;
+}
+
+static fm_cache_entry *find_or_add(fm_cache_index *c, uint64_t key)
+{
+    if (!key) key = 1;
+    fm_cache_entry *e = find(c, key);
+    if (e) return e;
+    if (2 * (c->n_used + 1) > c->n_entry) rebuild(c);
+    return add(c, key);
+}
+
+void fm_cache_index_insert(fm_cache_index *c, uint64_t key)
+{
+    fm_cache_entry *e = find_or_add(c, key);
+    c->n_expected -= e->expected > 0;
+    e->expected = 0;
+    c->n_held += e->n_held++ == 0;
+}
+
+void fm_cache_index_evict(fm_cache_index *c, uint64_t key)
+{
+    fm_cache_entry *e = find(c, key ? key : 1);
+    if (!e || e->n_held < 1 || --e->n_held) return;
+    e->n_held = DELETED;
+    c->n_held--;
+}
+
+void fm_cache_index_expect(fm_cache_index *c, uint64_t key, double until)
+{
+    fm_cache_entry *e = find_or_add(c, key);
+    if (e->n_held) return;
+    c->n_expected += e->expected <= 0;
+    e->expected = (float)until;
+}
+
+int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now)
+{
+    const fm_cache_entry *e = find(c, key ? key : 1);
+    return e && (e->n_held > 0 || (double)e->expected > now);
+}
+
+int fm_cache_index_match(const fm_cache_index *c, const uint64_t *key, int n, double now)
+{
+    int i = 0;
+    while (i < n && fm_cache_index_has(c, key[i], now)) i++;
+    return i;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pages a worker has in its cache, as far as the router knows: those its feed told of,
+ * and for a while those of prompts that were just sent there, which its feed will tell of.
+ *
+ * Keys are the low halves of page identities (kv/page_hash.h).  A worker may hold a page
+ * several times, once per partition; it is gone with the last. */
+#ifndef FM_LLM_ROUTE_CACHE_INDEX_H
+#define FM_LLM_ROUTE_CACHE_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t key;      /* 0: empty */
+    float    expected; /* until then it counts although nobody told of it */
+    int32_t  n_held;   /* -1: deleted */
+} fm_cache_entry;
+
+typedef struct {
+    fm_cache_entry *entry;           /* [n_entry] owned; open addressing */
+    size_t          n_entry, n_used; /* n_entry is 0 or a power of two */
+    size_t          n_held,
+        n_expected; /* keys that were told of; others that are awaited, or were in vain */
+} fm_cache_index;   /* {0} is empty */
+
+void fm_cache_index_fini(fm_cache_index *c);
+void fm_cache_index_clear(fm_cache_index *c);
+
+void fm_cache_index_insert(fm_cache_index *c, uint64_t key);
+void fm_cache_index_evict(fm_cache_index *c, uint64_t key);
+void fm_cache_index_expect(fm_cache_index *c, uint64_t key, double until);
+
+int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now);
+
+/* How many of a prompt's leading pages are there. */
+int fm_cache_index_match(const fm_cache_index *c, const uint64_t *key, int n, double now);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Following what workers have cached: GET /cache_feed, whose reply waits until there is
+ * news (serve/loop/cache_feed.c).  A worker that has no such path is not asked again until it
+ * has been down; its requests are placed by load. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "llm/route/route_internal.h"
+
+enum { WAIT_MS = 1000 };
+static const double patience = 5, pause_seconds = 0.02, pause_after_failure = 0.5;
+static const size_t most_bytes = (size_t)512 << 20;
+
+static int is_rate(double x) { return isfinite(x) && x >= 0; }
+
+/* The first line; 0: it is none. */
+static int read_state(fm_worker_feed *f, const char *line, int *is_all)
+{
+    uint64_t epoch, version;
+    int      page_size, n_page, load;
+    double   prefill, row;
+    if (sscanf(line,
+               "fathom-cache 1 epoch=%16" SCNx64 " version=%20" SCNu64
+               " page_size=%d pages=%d all=%d prefill_rate=%lf row_seconds=%lf load=%d",
+               &epoch, &version, &page_size, &n_page, is_all, &prefill, &row, &load) != 8)
+        return 0;
+    if (page_size < 1 || page_size > 64 || n_page < 0 || load < 0) return 0;
+    if (!is_rate(prefill) || !is_rate(row)) return 0;
+    f->epoch        = epoch;
+    f->version      = version;
+    f->page_size    = page_size;
+    f->n_page       = n_page;
+    f->prefill_rate = prefill;
+    f->row_seconds  = row;
+    f->load         = load;
+    return 1;
+}
+
+static void read_changes(fm_worker_feed *f, const char *at)
+{
+    for (; *at == '+' || *at == '-'; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : "") {
+        const uint64_t key = strtoull(at + 1, NULL, 16);
+        if (*at == '+')
+            fm_cache_index_insert(&f->pages, key);
+        else
+            fm_cache_index_evict(&f->pages, key);
+    }
+}
+
+int fm__feed_read(fm_worker_feed *f, const char *text)
+{
+    const char *eol    = strchr(text, '\n');
+    int         is_all = 0;
+    if (!eol || !read_state(f, text, &is_all)) return 0;
+    if (is_all) fm_cache_index_clear(&f->pages);
+    read_changes(f, eol + 1);
+    return 1;
+}
+
+static void on_head(void *ctx, int status, const fm_http_head *h)
+{
+    (void)h;
+    ((fm_worker *)ctx)->feed.status = status;
+}
+
+static void on_data(void *ctx, const char *bytes, size_t n)
+{
+    fm_worker_feed *f = &((fm_worker *)ctx)->feed;
+    if (f->reply.len + n <= most_bytes) fm_str_add(&f->reply, bytes, n);
+}
+
+static void on_done(void *ctx, const char *why)
+{
+    fm_worker      *w  = ctx;
+    fm_worker_feed *f  = &w->feed;
+    const int       ok = !why && f->status == 200 &&
+                   fm__feed_read(f, f->reply.text ? f->reply.text : "");
+    f->fetch           = NULL;
+    f->next            = fm_now() + (ok ? pause_seconds : pause_after_failure);
+    if (!why && f->status != 200) f->is_none = 1;
+    if (!ok) fm__feed_forget(w);
+    fm_str_fini(&f->reply);
+}
+
+void fm__feed_forget(fm_worker *w)
+{
+    fm_cache_index_clear(&w->feed.pages);
+    w->feed.epoch = w->feed.version = 0;
+}
+
+static void ask(fm_worker *w)
+{
+    fm_str headers = {0};
+    char   target[128];
+    if (w->api_key) fm_str_printf(&headers, "Authorization: Bearer %s\r\n", w->api_key);
+    snprintf(target, sizeof target, "/cache_feed?epoch=%016" PRIx64 "&since=%" PRIu64 "&wait=%d",
+             w->feed.epoch, w->feed.version, WAIT_MS);
+    w->feed.status       = 0;
+    const fm_fetch_ask a = {.method          = "GET",
+                            .target          = target,
+                            .headers         = headers.text,
+                            .connect_seconds = patience,
+                            .head_seconds    = patience,
+                            .idle_seconds    = patience,
+                            .head            = on_head,
+                            .data            = on_data,
+                            .done            = on_done,
+                            .ctx             = w};
+    w->feed.fetch        = fm_upstream_send(w->upstream, &a);
+    fm_str_fini(&headers);
+}
+
+void fm__feed_tick(fm_route *r)
+{
+    const double now = fm_now();
+    if (r->policy != FM_ROUTE_CACHE_AWARE) return;
+    for (fm_worker *w = r->workers; w; w = w->next)
+        if (w->n_good && !w->feed.fetch && !w->feed.is_none && now >= w->feed.next) ask(w);
+}

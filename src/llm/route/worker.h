@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One server behind the router: its address, whether it is well, what it does.
+ *
+ * A worker is created when it joins the table and destroyed when it has left it
+ * and its last request has ended.  The loop's thread alone. */
+#ifndef FM_LLM_ROUTE_WORKER_H
+#define FM_LLM_ROUTE_WORKER_H
+
+#include <stdint.h>
+
+#include "base/str.h"
+#include "llm/route/breaker.h"
+#include "llm/route/cache_index.h"
+#include "llm/route/histogram.h"
+#include "net/upstream.h"
+
+/* In the file of workers; and in the reading of it that is under way. */
+enum { FM_LISTED = 1, FM_LISTED_NOW };
+
+typedef enum { FM_WORKER_NEW, FM_WORKER_UP, FM_WORKER_DOWN } fm_worker_health;
+
+/* What happened at a worker since it joined. */
+typedef struct {
+    int64_t      n_request, n_error, n_retry; /* retry: tries that began after another failed */
+    int64_t      n_resume;                    /* streams it went on with */
+    int64_t      n_probe_failure;
+    int64_t      n_prompt_token, n_hit_token; /* as predicted when requests were sent */
+    fm_histogram first_byte, whole;           /* seconds */
+} fm_worker_counts;
+
+/* What it says of its cache and its speed (feed.c). */
+typedef struct {
+    fm_cache_index pages;
+    uint64_t       epoch, version; /* up to where it is known */
+    int            page_size;      /* 0: it has said nothing yet */
+    int            n_page;         /* that its cache has room for */
+    double         prefill_rate, row_seconds;
+    int            load; /* answers that ran or waited there */
+    fm_fetch      *fetch;
+    fm_str         reply;
+    int            status, is_none; /* none: it has no feed */
+    double         next;            /* when it is asked again */
+} fm_worker_feed;
+
+/* Its /metrics, when somebody asked for everybody's (engine_metrics.c). */
+typedef struct {
+    fm_fetch   *fetch;
+    int         status;
+    fm_str      reply, text; /* under way; the last one, empty if there is none */
+    double      when;        /* it came */
+    const char *at;          /* in text, while texts are put together */
+} fm_worker_metrics;
+
+typedef struct fm_worker fm_worker;
+struct fm_worker {
+    char            *url;       /* as given: its name */
+    char            *api_key;   /* or NULL */
+    int              id;        /* counts up; never used twice */
+    int              from_file; /* FM_LISTED..., or 0: it came otherwise */
+    int              joined;    /* by a request */
+    fm_upstream     *upstream;
+    struct fm_route *route; /* whose table it is in */
+
+    fm_worker_health health;
+    int              n_good, n_bad; /* checks in a row */
+    fm_fetch        *probe;         /* under way, or NULL */
+    double           probed;        /* when the last one began */
+    int              probe_status;
+    char             why[96]; /* what was wrong with the last check; empty: nothing */
+    fm_breaker       breaker;
+
+    int draining, leaving; /* no new requests; and gone after the last */
+    int n_active;          /* requests under way */
+    int64_t
+        pending_tokens; /* prompt tokens sent that are not cached there, before the first byte */
+    fm_worker_counts  counts;
+    fm_worker_feed    feed;
+    fm_worker_metrics metrics;
+
+    fm_fetch *model_fetch; /* find_model.c */
+    int       model_status;
+    fm_str    model_info;
+
+    fm_worker *next;
+};
+
+fm_status fm_worker_create(fm_worker **out, fm_loop *l, const char *url, const char *api_key);
+void      fm_worker_destroy(fm_worker *w); /* NULL is fine */
+
+const char *fm_worker_health_name(fm_worker_health h); /* "new", "up", "down" */
+
+/* Its next check is due: at once while its state is unsure. */
+int fm_worker_probe_is_due(const fm_worker *w, double interval, double now);
+/* A check ended.  1: it is up or down since this one. */
+int fm_worker_take_probe(fm_worker *w, int good, int n_up, int n_down);
+/* A check has had no answer for so long that others are to be preferred. */
+int fm_worker_is_suspect(const fm_worker *w, double now);
+
+#endif
