@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/planner/cluster.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "json/read.h"
+#include "probe/rates.h"
+
+enum { MOST_NODES = 4096, MOST_DEVICES = 64 };
+
+/* What messages between GPUs reach, not what the cables can: a collective of a few bytes takes some
+ * latencies, a long one the bytes by this rate.  NVLink 4 has 450 GB/s a direction, PCIe 5 64, an
+ * InfiniBand NDR card 50, one card a GPU. */
+static const struct {
+    const char *device;
+    fm_link     near, far;
+} kinds[] = {
+    {"H200", {4e-6, 350e9}, {12e-6, 42e9}},
+    {"H100", {4e-6, 350e9}, {12e-6, 42e9}},
+    {"H100-PCIe", {8e-6, 45e9}, {15e-6, 42e9}},
+    {"H20", {4e-6, 350e9}, {12e-6, 42e9}},
+};
+static const fm_link shared_memory = {3e-6, 5e9}, ethernet = {15e-6, 10e9};
+
+/* --- "2x8xH200" --------------------------------------------------------------- */
+
+static int take_number(const char **at, int most)
+{
+    char      *end;
+    const long n = strtol(*at, &end, 10);
+    if (end == *at || (*end != 'x' && *end != 'X') || n < 1 || n > most) return 0;
+    *at = end + 1;
+    return (int)n;
+}
+
+static fm_status read_words(fm_cluster *c, const char *words)
+{
+    const char *at = words;
+    c->n_node      = 1;
+    c->per_node    = take_number(&at, MOST_NODES);
+    if (c->per_node && *at >= '0' && *at <= '9') {
+        c->n_node   = c->per_node;
+        c->per_node = take_number(&at, MOST_DEVICES);
+    }
+    if (!c->per_node || c->per_node > MOST_DEVICES || !*at || strlen(at) >= sizeof c->device)
+        return fm_fail(FM_E_ARG,
+                       "--cluster %s is neither NODESxDEVICESxKIND, such as 2x8xH200, nor a .json "
+                       "file (at most %d nodes of %d devices)",
+                       words, MOST_NODES, MOST_DEVICES);
+    snprintf(c->device, sizeof c->device, "%s", at);
+    return FM_OK;
+}
+
+/* --- files -------------------------------------------------------------------- */
+
+static fm_status read_link(fm_link *out, const json_t *o, const char *name, const char *file)
+{
+    char             scope[32];
+    const json_t    *l  = json_object_get(o, name);
+    const fm_json_at at = {file, scope};
+    snprintf(scope, sizeof scope, "%s.", name);
+    if (!l) return FM_OK;
+    FM_TRY(fm_json_real(&out->latency_s, l, "latency_s", 0, 10, at));
+    return fm_json_real(&out->bytes_per_s, l, "bytes_per_s", 1, 1e18, at);
+}
+
+static fm_status read_description(fm_cluster *c, const json_t *o, const char *file)
+{
+    const fm_json_at at    = {file, ""};
+    int64_t          nodes = 1, devices = 1;
+    const char      *device = NULL;
+    FM_TRY(fm_json_int(&nodes, o, "nodes", 1, MOST_NODES, at));
+    FM_TRY(fm_json_int(&devices, o, "devices", 1, MOST_DEVICES, at));
+    FM_TRY(fm_json_string(&device, o, "device", at));
+    c->n_node   = (int)nodes;
+    c->per_node = (int)devices;
+    snprintf(c->device, sizeof c->device, "%s", device);
+    FM_TRY(read_link(&c->near, o, "near", file));
+    return read_link(&c->far, o, "far", file);
+}
+
+static int n_hosts(const fm_rates *r)
+{
+    int n = 0;
+    for (int i = 0; i < r->n_rank; i++) {
+        int k = 0;
+        while (strcmp(r->rank[k].host, r->rank[i].host)) k++;
+        n += k == i;
+    }
+    return n;
+}
+
+static void take_links(fm_link *out, const fm_rates_links *l)
+{
+    if (l->latency.n && l->bandwidth.n) *out = (fm_link){l->latency.median, l->bandwidth.median};
+}
+
+/* "NVIDIA H200" is known as H200; a CPU as itself. */
+static void name_device(char *out, size_t size, const fm_rates_rank *r)
+{
+    const char *name = *r->gpu.name ? r->gpu.name : r->cpu;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strstr(name, kinds[i].device)) {
+            snprintf(out, size, "%s", kinds[i].device);
+            return;
+        }
+    snprintf(out, size, "%.60s", name);
+}
+
+static fm_status read_rates(fm_cluster *c, const char *file)
+{
+    fm_rates r = {0};
+    FM_TRY(fm_rates_load(&r, file));
+    const int hosts = r.n_rank ? n_hosts(&r) : 0;
+    fm_status rc    = FM_OK;
+    if (!hosts || r.n_rank % hosts)
+        rc = fm_fail(FM_E_FORMAT, "%s: %d ranks on %d hosts: hosts must be alike", file, r.n_rank,
+                     hosts);
+    if (rc == FM_OK) {
+        c->n_node   = hosts;
+        c->per_node = r.n_rank / hosts;
+        name_device(c->device, sizeof c->device, &r.rank[0]);
+        take_links(&c->near, *r.rank[0].gpu.name ? &r.gpu_near : &r.near);
+        take_links(&c->far, *r.rank[0].gpu.name ? &r.gpu_far : &r.far);
+        c->is_measured = 1;
+    }
+    fm_rates_fini(&r);
+    return rc;
+}
+
+fm_status fm_cluster_read(fm_cluster *out, const char *words)
+{
+    const size_t n = strlen(words);
+    fm_cluster   c = {0};
+    json_t      *o = NULL;
+    if (n < 6 || strcmp(words + n - 5, ".json")) {
+        FM_TRY(read_words(&c, words));
+        *out = c;
+        return FM_OK;
+    }
+    FM_TRY(fm_json_load(&o, words));
+    const fm_status rc =
+        json_object_get(o, "nodes") ? read_description(&c, o, words) : read_rates(&c, words);
+    json_decref(o);
+    if (rc == FM_OK) *out = c;
+    return rc;
+}
+
+/* --- links -------------------------------------------------------------------- */
+
+void fm_cluster_fill_links(fm_cluster *c, const fm_tuned *t)
+{
+    fm_link near = t->near.bytes_per_s > 0 ? t->near : shared_memory,
+            far  = t->far.bytes_per_s > 0 ? t->far : ethernet;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcasecmp(kinds[i].device, c->device)) {
+            if (!(t->near.bytes_per_s > 0)) near = kinds[i].near;
+            if (!(t->far.bytes_per_s > 0)) far = kinds[i].far;
+        }
+    if (!(c->near.bytes_per_s > 0)) c->near = near;
+    if (!(c->far.bytes_per_s > 0)) c->far = far;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/planner/step_model.h"
+
+#include <math.h>
+
+/* Bytes of activations that ops on single rows move in a layer, by number of the hidden state; a
+ * scale for the table of shares, which knows what it was measured with. */
+enum { ROW_BYTES = 20, OPS_OF_ROWS = 4 };
+
+const char *fm_bound_name(fm_bound b)
+{
+    static const char *const name[] = {
+#define X(id, text) text,
+        FM_BOUND_MAP(X)
+#undef X
+    };
+    return name[b];
+}
+
+/* --- rows of a step ----------------------------------------------------------- */
+
+typedef struct {
+    double          rows, outs;
+    double          generated, texts; /* rows in the absorbed form, and sequences that have some */
+    double          keys, tokens;     /* that these see, and that are cached for them */
+    const fm_batch *batch;
+} group_rows;
+
+static double keys_seen(const fm_span *s) { return s->n_row * (s->pos0 + (s->n_row + 1) / 2.0); }
+
+static group_rows count_rows(const fm_batch *b)
+{
+    group_rows g = {.batch = b};
+    if (!b) return g;
+    g.rows = b->n_row;
+    g.outs = b->n_out;
+    for (int i = 0; i < b->n_span; i++) {
+        const fm_span *s = &b->span[i];
+        if (s->form != FM_FORM_GENERATED) continue;
+        g.generated += s->n_row;
+        g.texts++;
+        g.keys += keys_seen(s);
+        g.tokens += s->pos0 + s->n_row;
+    }
+    return g;
+}
+
+/* --- ops ---------------------------------------------------------------------- */
+
+/* Seconds by cause, and the same by kind of work where there is one. */
+typedef struct {
+    double by[FM_N_BOUND], work[FM_N_WORK];
+} spent;
+
+static void add(spent *to, fm_bound cause, fm_work_kind kind, double seconds)
+{
+    to->by[cause] += seconds;
+    to->work[kind] += seconds;
+}
+
+static double sum_of(const spent *s)
+{
+    double sum = 0;
+    for (int i = 0; i < FM_N_BOUND; i++) sum += s->by[i];
+    return sum;
+}
+
+static double roof(const fm_step_model *m, fm_dtype factor, double bytes, double flops, int *reads)
+{
+    const double read = bytes / m->tuned->read, multiply = flops / fm_tuned_peak(m->tuned, factor);
+    *reads = read >= multiply;
+    return *reads ? read : multiply;
+}
+
+static void add_product(spent *to, const fm_step_model *m, const fm_product *p, double rows)
+{
+    int          reads;
+    const double t = roof(m, p->factor, p->bytes, p->flops * rows, &reads);
+    if (rows <= 0) return;
+    add(to, reads ? FM_BOUND_MEMORY : FM_BOUND_COMPUTE, p->kind,
+        p->count * t / fm_table_at(&m->tuned->share[p->kind], rows, 1));
+    to->by[FM_BOUND_ROWS] += p->count * m->op_s;
+}
+
+/* Sets of ranks do not get equally many rows: the busiest is this far above the mean. */
+static double imbalance(double pairs, int sets)
+{
+    return sets > 1 && pairs > 0 ? 1 + sqrt(2 * log(sets) / pairs) : 1;
+}
+
+static void add_experts(spent *to, const fm_step_model *m, const fm_stage_work *s, double rows,
+                        double layers)
+{
+    int          reads;
+    const double here = s->expert.count / s->n_expert; /* share of the experts that is here */
+    const double mean = rows * s->top_k * here, much = imbalance(mean, m->size.ep);
+    const double met = fmin(fm_experts_met(s, rows) * here * much, s->expert.count);
+    if (mean <= 0 || met <= 0) return;
+    const double pairs = mean * much;
+    const double t =
+        roof(m, s->expert.factor, met * s->expert.bytes, pairs * s->expert.flops, &reads);
+    add(to, reads ? FM_BOUND_MEMORY : FM_BOUND_COMPUTE, FM_WORK_EXPERTS,
+        layers * t / fm_table_at(&m->tuned->share[FM_WORK_EXPERTS], pairs / met, 1));
+    to->by[FM_BOUND_ROWS] += 2 * layers * m->op_s;
+}
+
+static double attend_factor(const fm_step_model *m) { return m->tuned->peak_bf16; }
+
+static double generated_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
+{
+    if (g->generated <= 0) return 0;
+    const double bytes = g->tokens * s->cached_bytes + s->up_bytes;
+    const double flops = 2 * g->generated * s->up + 2 * s->heads * g->keys * s->wide;
+    const double t     = fmax(bytes / m->tuned->read, flops / attend_factor(m));
+    return t / fm_table_at(&m->tuned->share[FM_WORK_GENERATED], g->generated, g->tokens / g->texts);
+}
+
+static double prompt_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
+{
+    double sum = 0;
+    for (int i = 0; g->batch && i < g->batch->n_span; i++) {
+        const fm_span *p = &g->batch->span[i];
+        if (p->form != FM_FORM_PROMPT) continue;
+        const double tokens = p->pos0 + p->n_row;
+        const double flops  = 2 * tokens * s->up + 2 * s->heads * keys_seen(p) * s->head;
+        const double t = fmax(tokens * s->cached_bytes / m->tuned->read, flops / attend_factor(m));
+        sum += t / fm_table_at(&m->tuned->share[FM_WORK_PROMPT], p->n_row, tokens);
+    }
+    return sum;
+}
+
+static void add_attention(spent *to, const fm_step_model *m, const fm_stage_work *s,
+                          const group_rows *g, double layers)
+{
+    if (g->rows <= 0) return;
+    add(to, FM_BOUND_ATTENTION, FM_WORK_GENERATED, layers * generated_seconds(m, s, g));
+    add(to, FM_BOUND_ATTENTION, FM_WORK_PROMPT, layers * prompt_seconds(m, s, g));
+    to->by[FM_BOUND_ROWS] += layers * m->op_s;
+}
+
+static void add_single_rows(spent *to, const fm_step_model *m, const fm_stage_work *s, double rows,
+                            double layers)
+{
+    if (rows <= 0) return;
+    const double bytes = ROW_BYTES * rows * s->hidden;
+    add(to, FM_BOUND_ROWS, FM_WORK_ROWS,
+        layers * bytes / m->tuned->read / fm_table_at(&m->tuned->share[FM_WORK_ROWS], rows, 1));
+    to->by[FM_BOUND_ROWS] += layers * OPS_OF_ROWS * m->op_s;
+}
+
+/* --- what ranks send ----------------------------------------------------------- */
+
+/* docs/cluster.md, "Which layout when", has the bytes. */
+static double exchange_of_layers(const fm_step_model *m, const fm_stage_work *s, double rows,
+                                 double all_rows)
+{
+    const fm_rank_sizes *z = &m->size;
+    const int            a = z->tp / m->n_group, c = z->tp / z->ep, per = m->cluster->per_node;
+    const double         D = s->hidden, part = (double)(a - 1) / a;
+    const fm_group       attn = fm_group_of(a, 1, per), channel = fm_group_of(c, 1, per);
+    const fm_group       stage = fm_group_of(z->tp, 1, per);
+    double               layer = 0, moe = 0;
+    layer += fm_gather_seconds(m->cluster, attn, rows * 2 * s->heads_all * s->v_dim * part);
+    layer += 2 * fm_gather_seconds(m->cluster, attn, rows * 4 * D * part);
+    if (s->shared_inter > 0)
+        layer += fm_gather_seconds(m->cluster, attn, rows * 2 * s->shared_inter * part);
+    moe += fm_gather_seconds(m->cluster, channel,
+                             all_rows * 2 * s->top_k * s->moe_inter * (c - 1) / c / z->ep);
+    if (m->n_group > 1)
+        moe += fm_gather_seconds(m->cluster, fm_group_of(m->n_group, a, per),
+                                 (all_rows - rows) * (2 * D + 8 * s->top_k));
+    if (z->ep > 1 || m->n_group > 1)
+        moe += fm_all_to_all_seconds(m->cluster, stage,
+                                     rows * 4 * s->top_k * D / a * (z->tp - 1) / z->tp);
+    return s->n_layer * layer + s->n_moe * moe;
+}
+
+/* --- a stage ------------------------------------------------------------------- */
+
+static void add_products(spent *to, const fm_step_model *m, const fm_stage_work *s, double rows,
+                         double outs)
+{
+    for (int i = 0; i < s->n_product; i++) {
+        const fm_product *p = &s->product[i];
+        add_product(to, m, p, p->kind == FM_WORK_HEAD ? outs : rows);
+    }
+}
+
+/* A link of a chain of drafts: one more layer over the newest token of each text, and the head. */
+static void add_drafts(spent *to, const fm_step_model *m, const fm_stage_work *s, double texts)
+{
+    if (!m->n_draft || !s->n_draft_layer || texts <= 0) return;
+    spent one = {0};
+    add_products(&one, m, s, texts, texts);
+    add_experts(&one, m, s, texts * m->n_group, s->n_moe);
+    const double layer = sum_of(&one) / (s->n_layer > 0 ? s->n_layer : 1);
+    to->by[FM_BOUND_MEMORY] += m->n_draft * layer;
+}
+
+/* The attention group with the most to do in attention and products; experts serve all groups. */
+static spent stage_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
+{
+    spent  worst = {0};
+    double all = 0, most = 0, longest = -1;
+    for (int i = 0; i < m->n_group; i++) {
+        spent one = {0};
+        add_products(&one, m, s, g[i].rows, g[i].outs);
+        add_attention(&one, m, s, &g[i], s->n_layer);
+        add_single_rows(&one, m, s, g[i].rows, s->n_layer);
+        add_drafts(&one, m, s, g[i].texts);
+        all += g[i].rows;
+        most = fmax(most, g[i].rows);
+        if (sum_of(&one) <= longest) continue;
+        longest = sum_of(&one);
+        worst   = one;
+    }
+    if (s->n_moe) add_experts(&worst, m, s, all, s->n_moe);
+    for (int i = 0; i < FM_N_BOUND; i++) worst.by[i] *= m->slow;
+    if (m->size.tp > 1) worst.by[FM_BOUND_LINKS] += exchange_of_layers(m, s, most, all);
+    return worst;
+}
+
+/* --- a step -------------------------------------------------------------------- */
+
+static double correction(const fm_step_model *m, double rows, int has_prompt)
+{
+    if (!m->steps) return 1;
+    return fm_table_at(has_prompt ? &m->steps->prompt : &m->steps->generated, rows, 1);
+}
+
+static double host_seconds(const fm_step_model *m, double outs)
+{
+    return m->hides_host ? 0 : m->slow * (m->tuned->step_s + outs * m->tuned->out_s);
+}
+
+static double pass_seconds(const fm_step_model *m, double rows)
+{
+    const int far = m->size.tp >= m->cluster->per_node;
+    return m->size.pp > 1 ? fm_send_seconds(m->cluster, far, rows * 4 * m->stage[0].hidden) : 0;
+}
+
+void fm_step_work(const fm_step_model *m, const fm_batch *batch, double *work)
+{
+    const group_rows g = count_rows(batch);
+    const spent      t = stage_seconds(m, &m->stage[0], &g);
+    for (int k = 0; k < FM_N_WORK; k++) work[k] = t.work[k];
+}
+
+void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out)
+{
+    enum { MOST = 1024 };
+    fm_step_model *m = ctx;
+    group_rows     g[MOST];
+    double         rows = 0, outs = 0, generated = 0;
+    FM_BUG_UNLESS(m->n_group <= MOST);
+    for (int i = 0; i < m->n_group; i++) {
+        g[i] = count_rows(batch[i]);
+        rows += g[i].rows;
+        outs += g[i].outs;
+        generated += g[i].generated;
+    }
+    const double factor = correction(m, rows, generated < rows);
+    for (int s = 0; s < m->size.pp; s++) {
+        spent t = stage_seconds(m, &m->stage[s], g);
+        t.by[FM_BOUND_HOST] += s ? 0 : host_seconds(m, outs) / factor;
+        out->stage[s] = factor * sum_of(&t);
+        for (int i = 0; i < FM_N_BOUND; i++) m->by[i] += factor * t.by[i];
+    }
+    out->pass = pass_seconds(m, rows);
+}

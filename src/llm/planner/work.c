@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "llm/planner/work.h"
+
+#include <math.h>
+
+#include "llm/op/cost.h"
+
+typedef struct {
+    fm_stage_work    *to;
+    const fm_weights *w;
+    int               on_gpu;
+} counting;
+
+static fm_dtype factor_of(const counting *c, const fm_matrix *m)
+{
+    if (c->w->act == FM_F32) return FM_F32;
+    return m->dtype == FM_FP8 && c->on_gpu && c->w->config->fp8_activations ? FM_FP8 : FM_BF16;
+}
+
+static fm_product product_of(const counting *c, fm_work_kind kind, const fm_matrix *m, double count)
+{
+    return (fm_product){.kind   = kind,
+                        .factor = factor_of(c, m),
+                        .bytes  = fm_matrix_bytes(m),
+                        .flops  = 2.0 * m->n * m->k,
+                        .count  = count};
+}
+
+static int is_alike(const fm_product *a, const fm_product *b)
+{
+    return a->kind == b->kind && a->factor == b->factor && a->bytes == b->bytes &&
+           a->flops == b->flops;
+}
+
+static void add(counting *c, fm_work_kind kind, const fm_matrix *m, double count)
+{
+    fm_stage_work   *s = c->to;
+    const fm_product p = product_of(c, kind, m, count);
+    if (!m->n) return;
+    for (int i = 0; i < s->n_product; i++)
+        if (is_alike(&s->product[i], &p)) {
+            s->product[i].count += count;
+            return;
+        }
+    FM_BUG_UNLESS(s->n_product < FM_MAX_PRODUCT);
+    s->product[s->n_product++] = p;
+}
+
+static void add_mlp(counting *c, const fm_mlp_weights *m)
+{
+    add(c, FM_WORK_MLP, &m->gate_up, 1);
+    add(c, FM_WORK_MLP, &m->down, 1);
+}
+
+static void take_expert(counting *c, const fm_ffn_weights *f)
+{
+    const fm_weights *w = c->w;
+    for (int e = 0; e < w->config->n_expert && !c->to->expert.bytes; e++) {
+        const fm_mlp_weights *m = &f->expert[e];
+        if (!m->gate_up.n) continue;
+        const fm_product up   = product_of(c, FM_WORK_EXPERTS, &m->gate_up, 1);
+        const fm_product down = product_of(c, FM_WORK_EXPERTS, &m->down, 1);
+        c->to->expert         = up;
+        c->to->expert.bytes += down.bytes;
+        c->to->expert.flops += down.flops;
+        c->to->expert.count = fm_shard_n_expert(&w->shard, w->config);
+    }
+}
+
+static void add_layer(counting *c, const fm_layer_weights *l)
+{
+    const fm_attn_weights *a = &l->attn;
+    add(c, FM_WORK_LINEAR, &a->q_down, 1);
+    add(c, FM_WORK_LINEAR, &a->q_up, 1);
+    add(c, FM_WORK_LINEAR, &a->kv_down, 1);
+    add(c, FM_WORK_LINEAR, &a->out, 1);
+    if (l->ffn.mlp.inter) add_mlp(c, &l->ffn.mlp);
+    if (!l->ffn.is_moe) return;
+    add(c, FM_WORK_LINEAR, &l->ffn.router, 1);
+    take_expert(c, &l->ffn);
+    c->to->n_moe++;
+}
+
+static double up_bytes(const fm_weights *w)
+{
+    const fm_attn_weights *a = w->n_layer ? &w->layer[0].attn : NULL;
+    double                 n = 0;
+    for (int h = 0; a && h < w->n_head; h++)
+        n += fm_matrix_bytes(&a->v_up[h]) + fm_matrix_bytes(&a->k_up[h]);
+    return n;
+}
+
+void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_bytes, int on_gpu)
+{
+    const fm_model_config *c = w->config;
+    *out                     = (fm_stage_work){.n_layer       = w->n_layer,
+                                               .n_draft_layer = w->n_mtp > 0,
+                                               .hidden        = c->hidden,
+                                               .heads         = w->n_head,
+                                               .up            = (double)w->n_head * (c->nope + c->v_dim) * c->kv_lora,
+                                               .up_bytes      = up_bytes(w),
+                                               .wide          = 2.0 * c->kv_lora + c->rope,
+                                               .head          = c->nope + c->rope + c->v_dim,
+                                               .cached_bytes  = cached_bytes,
+                                               .n_expert      = c->n_expert,
+                                               .top_k         = c->top_k,
+                                               .heads_all     = c->n_head,
+                                               .v_dim         = c->v_dim,
+                                               .shared_inter  = (double)c->n_shared * c->moe_inter,
+                                               .moe_inter     = c->moe_inter};
+    counting all             = {out, w, on_gpu};
+    for (int l = 0; l < w->n_layer; l++) add_layer(&all, &w->layer[l]);
+    add(&all, FM_WORK_HEAD, &w->head, 1);
+}
+
+double fm_experts_met(const fm_stage_work *s, double rows)
+{
+    return s->n_expert > 0 ? s->n_expert * (1 - pow(1 - s->top_k / s->n_expert, rows)) : 0;
+}

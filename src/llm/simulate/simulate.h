@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A discrete-event simulation of serving: the engine's own scheduler and page
+ * bookkeeping run over a workload, and a cost function says how long each step
+ * takes.  Nothing is computed; tokens are invented, so every answer has the
+ * length that its request asks for.
+ *
+ *     requests ──arrive──> replica ──> partition ──step──> cost ──> clock ──> latencies, throughput
+ *
+ *     replica     an engine of its own; a request goes to the one with the fewest tokens to do
+ *     micro-batch of a pipeline: as many as there are lanes are in flight, stage after stage
+ *     partition   the sequences of one attention group in a micro-batch: a scheduler and its pages
+ *
+ * The sequence of steps is the engine's (engine.c, engine/partitions.c; without the overlap
+ * schedule): tests/golden/simulate.c compares them step by step. */
+#ifndef FM_LLM_SIMULATE_SIMULATE_H
+#define FM_LLM_SIMULATE_SIMULATE_H
+
+#include "llm/kv/kv_cache.h"
+#include "llm/sched/sched.h"
+
+typedef struct {
+    const int32_t *token; /* [n_prompt] borrowed: prefixes are shared by their tokens */
+    int            n_prompt;
+    int            n_output; /* tokens it will generate */
+    double         arrival;  /* seconds from the start; ascending over the requests */
+} fm_sim_request;
+
+enum { FM_SIM_MAX_STAGE = 64 };
+
+/* How long a step takes. */
+typedef struct {
+    double stage[FM_SIM_MAX_STAGE]; /* seconds that each stage is busy with it */
+    double pass;                    /* from a stage to the next, and from the last one back */
+} fm_sim_times;
+
+typedef struct {
+    fm_sched_options sched; /* of one partition */
+    int              share; /* prefixes between requests (the radix tree) */
+    int              n_replica, n_lane, n_group, n_stage; /* 0 counts as 1 */
+    int              n_draft;     /* drafts of a request in a step; sched.simulated accepts them */
+    int              concurrency; /* requests under way at most: the next one comes when one ends,
+                                     and its latency counts from there; 0: no limit */
+    double patience;              /* simulated seconds after which it is given up; 0: never */
+
+    /* batch[n_group] are the rows of each group, NULL for none. */
+    void (*step)(void *ctx, const fm_batch *const *batch, fm_sim_times *out);
+    void (*stepped)(void *ctx, const fm_sched_stats *so_far); /* of the partition that was just
+                                                                 committed; may be NULL */
+    void *ctx;
+} fm_sim;
+
+typedef struct {
+    double         seconds; /* until the last answer ended */
+    double         mean_ttft, mean_tpot, p99_ttft, p99_tpot;
+    double         busy;    /* seconds that the slowest stage of a replica computed */
+    int            is_over; /* 0: patience ended before the work did */
+    int64_t        n_input, n_output;
+    fm_sched_stats sched; /* of all partitions together */
+    fm_kv_stats    kv;
+} fm_sim_result;
+
+/* FM_E_ARG: a request that can never run, or options out of range. */
+fm_status fm_simulate(fm_sim_result *out, const fm_sim *sim, const fm_sim_request *request, int n);
+
+#endif
