@@ -41,7 +41,8 @@ class Event(c.Structure):
         ("id", c.c_uint64), ("index", c.c_int), ("token", c.c_int32), ("text", c.c_void_p), ("text_len", c.c_size_t),
         ("prompt_at", c.c_int32), ("logprob", c.c_float), ("n_top", c.c_int), ("top", c.POINTER(TopLogprob)),
         ("finish", c.c_int), ("matched_id", c.c_int32), ("matched_stop", c.c_int), ("n_prompt", c.c_int32),
-        ("n_output", c.c_int32), ("n_cached", c.c_int32), ("queue_seconds", c.c_double), ("when", c.c_double)]
+        ("n_output", c.c_int32), ("n_cached", c.c_int32), ("n_cached_host", c.c_int32), ("n_cached_storage", c.c_int32),
+        ("queue_seconds", c.c_double), ("when", c.c_double), ("n_verify", c.c_int32)]
 
 
 class Facts(c.Structure):

@@ -23,6 +23,7 @@ typedef struct {
     char   *host, *api_key, *served_model_name;
     char   *ssl_certfile, *ssl_keyfile;
     char   *cors_origins;
+    char   *profile_dir;
     char   *reasoning_parser, *tool_call_parser, *sampling_defaults, *metrics_prefix;
     int64_t port, max_queued_requests, max_connections, max_body_mb, tokenizer_worker_num, decode_log_interval;
     double  request_timeout;

@@ -3,6 +3,7 @@
 #ifndef FM_LLM_SERVE_CALL_H
 #define FM_LLM_SERVE_CALL_H
 
+#include "llm/relay/stream.h"
 #include "llm/serve/reply/answer.h"
 #include "net/http.h"
 
@@ -27,6 +28,21 @@ extern const fm__dialect fm__dialect_chat, fm__dialect_completion;
 extern const fm__dialect fm__dialect_generate, fm__dialect_messages, fm__dialect_responses;
 extern const fm__dialect fm__dialect_ollama_chat, fm__dialect_ollama_generate;
 
+/* What a router in front asked for. */
+typedef struct {
+    int             is_on; /* its stream is written in frames */
+    fm_relay_stream stream;
+    fm_relay_tokens begun; /* what the client has; moves to the ask */
+    int             n_event; /* of the stream so far, before this server */
+    fm_relay_tokens fresh; /* tokens since the last frame */
+} fm__relay;
+
+/* /cache_feed: what the reader knows, and until when it waits for more. */
+typedef struct {
+    uint64_t epoch, since;
+    double   until;
+} fm__feed_ask;
+
 struct fm__call {
     uint64_t           id;
     fm_exchange       *x;
@@ -39,12 +55,14 @@ struct fm__call {
     fm_str             aborted_rids; /* or what bears one of these names, a NUL behind each */
     int                incremental; /* /generate */
     int                probe;       /* a health check: an empty reply, no load */
+    fm__feed_ask      *feed;        /* owned; it waits for the cache to change, no load */
     const fm_tokenizer *tokenizer;
     struct fm__responses *responses; /* where it is kept */
     int                   n_event;   /* of a stream that numbers them */
     double             began;
     int64_t            created; /* seconds since 1970 */
     char               name[FM__MAX_NAME + 16]; /* chatcmpl-…, or the client's rid */
+    fm__relay          relay;
     fm_str             out; /* stream bytes not yet handed to HTTP */
     size_t             last_write; /* bytes handed over the last time */
     int               *news; /* [n_news] answers with something to say */
@@ -58,6 +76,10 @@ typedef struct {
 
 fm__usage fm__call_usage(const fm__call *c);
 void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": …} */
+
+/* The end of a whole reply with "choices":[ open: one by `put` for each answer, then usage. */
+void fm__put_choices(fm_str *out, fm__call *c,
+                     void (*put)(fm_str *out, const fm__call *c, fm__answer *a));
 
 /* {"token":…,"bytes":…,"logprob":…} without its closing brace. */
 void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob);

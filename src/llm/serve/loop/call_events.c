@@ -2,19 +2,19 @@
 /* From the engine's events to bytes on the wire. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "llm/serve/loop/serve_internal.h"
-#include "llm/serve/reply/write.h"
 
 static const size_t large_write = (size_t)1 << 20;
+
+#define STREAM_HEADERS "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 
 static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm_event *ev)
 {
     fm__metrics *m = &s->metrics;
     if (ev->token >= 0) {
         m->n_output_token++;
-        if (a->n_output <= 1) {
+        if (a->last_token == 0) { /* the first that was computed here */
             a->first_token = ev->when;
             fm__histogram_add(&m->ttft, ev->when - c->began, 1);
         } else {
@@ -30,6 +30,8 @@ static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm_even
         fm__histogram_add(&m->prompt_tokens, a->n_prompt, 1);
         m->n_prompt_token += a->n_prompt;
         m->n_cached_token += a->n_cached;
+        m->n_cached_host += a->n_cached_host;
+        m->n_cached_storage += a->n_cached_storage;
     }
     if (ev->finish == FM_FINISH_ABORT) m->n_aborted++;
     if (ev->finish == FM_FINISH_ERROR) m->n_nonfinite++;
@@ -55,21 +57,20 @@ static void send_whole(fm_serve *s, fm__call *c)
     fm__call_drop(s, c);
 }
 
-/* The engine has flushed its cache, or could not. */
-static void end_flush(fm_serve *s, fm__call *c, const fm__notice *n, const char *words)
+/* The engine has done what it was told, such as flushing its cache, or could not. */
+static void end_order(fm_serve *s, fm__call *c, const fm__notice *n, const char *words)
 {
     if (n->status == FM_OK)
         fm_exchange_reply(c->x, 200, "text/plain", NULL, words, strlen(words));
     else
-        fm__reply_error(c->x, 400,
-                        "the cache is not flushed while requests are running or waiting");
+        fm__reply_error(c->x, 400, words);
     fm__call_drop(s, c);
 }
 
 void fm__call_take_notice(fm_serve *s, fm__call *c, const fm__notice *n)
 {
     const char *words = s->from_engine.words.text + n->words_at;
-    if (!c->ask) end_flush(s, c, n, words);
+    if (!c->ask) end_order(s, c, n, words);
     else fm__call_fail(s, c, n->status == FM_E_ARG || n->status == FM_E_NOSUP ? 400 : 500, words);
 }
 
@@ -88,8 +89,13 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev)
     const int   prompt = (int)(ev->id & ((1u << FM__PROMPT_BITS) - 1));
     fm__answer *a      = &c->answer[prompt * c->ask->n + ev->index];
     fm__answer_add(a, ev);
-    measure(s, c, a, ev);
     c->n_ended += ev->finish != FM_FINISH_NONE;
+    if (fm__relay_replays(c, a, ev)) {
+        if (c->n_ended == c->n_answer) note_news(s, c, a); /* nothing but the stream's end */
+        return;
+    }
+    measure(s, c, a, ev);
+    fm__relay_note(c, a, ev);
     if (ev->finish == FM_FINISH_ERROR) {
         end_in_error(s, c, fm_finish_why(ev->finish));
         return;
@@ -128,11 +134,12 @@ static void flush_call(fm_serve *s, fm__call *c)
         fm_exchange_begin(c->x, 200,
                           c->dialect->stream_type ? c->dialect->stream_type
                                                   : "text/event-stream; charset=utf-8",
-                          "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n");
+                          c->relay.is_on ? STREAM_HEADERS FM_RELAY_FRAMES_HEADER ": 1\r\n"
+                                         : STREAM_HEADERS);
     c->streaming   = 1;
     const int last = c->n_ended == c->n_answer;
     if (last) c->dialect->finish(c, &c->out);
-    if (fm_exchange_write(c->x, c->out.text, c->out.len) != FM_OK) {
+    if (fm__relay_write(c, &c->out, 0) != FM_OK) {
         fm__call_drop(s, c); /* it read too slowly and was cut off */
         return;
     }

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "llm/serve/loop/serve_internal.h"
-#include "llm/serve/reply/write.h"
 
 static const double probe_seconds = 20;
 
@@ -73,6 +72,8 @@ static void free_call(fm_serve *s, fm__call *c)
     free(c->answer);
     free(c->news);
     fm__ask_release(c->ask);
+    fm__relay_fini(&c->relay);
+    free(c->feed);
     fm_str_fini(&c->out);
     fm_str_fini(&c->aborted_rids);
     free(c);
@@ -103,7 +104,7 @@ void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why)
     if (c->streaming) {
         fm_str_add(&body, c->out.text, c->out.len);
         c->dialect->late_error(&body, status, why);
-        if (fm_exchange_write(x, body.text, body.len) == FM_OK) fm_exchange_end(x);
+        if (fm__relay_write(c, &body, 1) == FM_OK) fm_exchange_end(x);
     } else {
         if (c->dialect) c->dialect->error(&body, status, why);
         else
@@ -137,11 +138,19 @@ static int refuse_now(fm_serve *s, fm_exchange *x)
 
 static void give_task(fm_serve *s, fm__call *c, fm__read_fn *read, fm__text_fn *text)
 {
+    const char *why      = NULL;
+    size_t      body_len = c->x->body_len;
+    char       *body     = fm_exchange_take_body(c->x);
+    if (read && !fm__relay_begin(c, body, &body_len, &why)) {
+        free(body);
+        fm__call_fail(s, c, 400, why);
+        return;
+    }
     fm__task *task = calloc(1, sizeof *task);
     FM_BUG_UNLESS(task != NULL);
     task->call     = c->id;
-    task->body_len = c->x->body_len;
-    task->body     = fm_exchange_take_body(c->x);
+    task->body_len = body_len;
+    task->body     = body;
     task->read     = read;
     task->text     = text;
     fm__workers_give(s->workers, task);
@@ -172,6 +181,13 @@ void fm__call_begin_flush(fm_serve *s, fm_exchange *x)
     fm__engine_flush(s->engine_thread, c->id);
 }
 
+void fm__call_begin_profile(fm_serve *s, fm_exchange *x, const char *file, int64_t n_step)
+{
+    fm__call *c = new_call(s, x, NULL);
+    to_engine(s, c);
+    fm__engine_profile(s->engine_thread, c->id, file, n_step);
+}
+
 static void submit(fm_serve *s, fm__call *c)
 {
     c->n_answer = c->ask->n_prompt * c->ask->n;
@@ -179,7 +195,8 @@ static void submit(fm_serve *s, fm__call *c)
     c->news     = calloc((size_t)c->n_answer, sizeof *c->news);
     FM_BUG_UNLESS(c->answer && c->news);
     for (int i = 0; i < c->n_answer; i++)
-        fm__answer_init(&c->answer[i], c->ask, i, s->key ^ c->id << 20);
+        fm__answer_init(&c->answer[i], c->ask, i,
+                        c->relay.is_on ? c->relay.stream.key : s->key ^ c->id << 20);
     fm__engine_submit(s->engine_thread, c->id, c->ask);
 }
 
@@ -202,6 +219,14 @@ static void run_probe(fm_serve *s, fm__call *c)
     fm_ids_add(&a->prompt[0].token, 0);
     s->probe = c;
     submit(s, c);
+}
+
+fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x)
+{
+    fm__call *c = new_call(s, x, NULL);
+    set_load(s, c, 0);
+    to_engine(s, c);
+    return c;
 }
 
 /* The one that ran is gone before its end, with its client or its time. */
@@ -279,6 +304,7 @@ static void take_task(fm_serve *s, fm__task *task)
     } else if (task->ask) {
         c->ask    = task->ask;
         task->ask = NULL;
+        fm__relay_name_ask(c);
         if (c->ask->rid) snprintf(c->name, sizeof c->name, "%s", c->ask->rid);
         if (has_room(s, s->load - c->load, c->ask->n_prompt * c->ask->n)) {
             set_load(s, c, c->ask->n_prompt * c->ask->n);
@@ -330,7 +356,11 @@ void fm__calls_check_time(fm_serve *s)
 {
     const double now = fm_now();
     for (fm__call *c = s->calls, *next; c; c = next) {
-        next               = c->next;
+        next = c->next;
+        if (c->feed) {
+            fm__feed_check(s, c, now);
+            continue;
+        }
         const double limit = c->probe ? probe_seconds : s->opt->request_timeout;
         if (limit > 0 && now - c->began > limit)
             fm__call_fail(s, c, 503, "the request took longer than this server allows");

@@ -6,19 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/host_threads.h"
+#include "llm/relay/stream.h"
 #include "llm/serve/loop/batch_log.h"
 #include "llm/text/detokenize.h"
 
-typedef enum { SUBMIT, CANCEL, FLUSH } message_kind;
+typedef enum { SUBMIT, CANCEL, FLUSH, PROFILE } message_kind;
 
 typedef struct message {
     message_kind    kind;
     uint64_t        id; /* of the call; CANCEL: of the prompt */
     fm__ask        *ask;
+    char           *file;   /* PROFILE: owned; NULL: it ends */
+    int64_t         n_step; /* PROFILE: after which it ends by itself */
     struct message *next;
 } message;
 
@@ -28,6 +32,7 @@ struct fm__engine_thread {
     pthread_t      thread;
     fm__batch_log  batch_log; /* the engine thread's own */
     fm_events      events;    /* the same: of the last step */
+    int64_t        n_profiled; /* steps that are still recorded; 0: no end is set */
 
     pthread_mutex_t inbox_lock;
     pthread_cond_t  inbox_filled;
@@ -67,6 +72,13 @@ void fm__engine_flush(fm__engine_thread *t, uint64_t call)
     put(t, (message){.kind = FLUSH, .id = call});
 }
 
+void fm__engine_profile(fm__engine_thread *t, uint64_t call, const char *file, int64_t n_step)
+{
+    char *copy = file ? strdup(file) : NULL;
+    FM_BUG_UNLESS(!file || copy);
+    put(t, (message){.kind = PROFILE, .id = call, .file = copy, .n_step = n_step});
+}
+
 static void post_notice(fm__engine_thread *t, uint64_t call, fm_status status, const char *words)
 {
     fm__outbox *box = &t->outbox;
@@ -88,10 +100,26 @@ static fm_special shown_special(const fm__ask *a, const fm__params *q)
     return a->reasoning == FM_REASONING_OFF ? FM_SPECIAL_NONE : FM_SPECIAL_TAGS;
 }
 
+/* Log-probabilities of tokens that were sent before are not known here: such an answer is
+ * generated again from its beginning, and the loop leaves out what the client has. */
+static fm_status submit_or_resume(fm_engine *e, const fm_prompt *p, const fm__ask *a, int i)
+{
+    fm_begun begun[128] = {{0}};
+    if (!fm_relay_tokens_total(&a->begun) || p->sampling.logprobs)
+        return fm_engine_submit(e, p, NULL);
+    FM_BUG_UNLESS(a->n <= 128);
+    for (int k = 0; k < a->n; k++) {
+        const int slot = i * a->n + k;
+        if (slot < a->begun.n)
+            begun[k] = (fm_begun){a->begun.answer[slot].id, (int32_t)a->begun.answer[slot].n};
+    }
+    return fm_engine_resume(e, p, begun, NULL);
+}
+
 static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a, int i)
 {
     const fm__params *q  = fm__ask_params(a, i);
-    const fm_prompt   p  = {.token        = a->prompt[i].token.id,
+    fm_prompt         p  = {.token        = a->prompt[i].token.id,
                             .n_token      = (int32_t)a->prompt[i].token.n,
                             .sampling     = q->sampling,
                             .stop         = (const char *const *)q->stop,
@@ -105,7 +133,11 @@ static void submit_prompt(fm__engine_thread *t, uint64_t call, const fm__ask *a,
                             .grammar_after   = a->thinks ? "</think>" : NULL,
                             .prompt_logprobs = a->prompt[i].logprob_from >= 0,
                             .logprob_from    = a->prompt[i].logprob_from};
-    const fm_status   rc = fm_engine_submit(t->engine, &p, NULL);
+    if (a->has_key && !p.sampling.has_seed) {
+        p.sampling.has_seed = 1;
+        p.sampling.seed     = fm_relay_seed(a->key, i);
+    }
+    const fm_status rc = submit_or_resume(t->engine, &p, a, i);
     if (rc != FM_OK) post_notice(t, call, rc, fm_why());
 }
 
@@ -114,7 +146,23 @@ static void flush_cache(fm__engine_thread *t, uint64_t call)
     const int busy = fm_engine_busy(t->engine);
     if (!busy) fm_engine_flush_cache(t->engine);
     post_notice(t, call, busy ? FM_E_FULL : FM_OK,
-                busy ? "requests are running or waiting" : "Cache flushed.");
+                busy ? "the cache is not flushed while requests are running or waiting" : "Cache flushed.");
+}
+
+static void profile(fm__engine_thread *t, const message *m)
+{
+    const fm_status rc = m->file ? fm_engine_trace_begin(t->engine, m->file, 0) : fm_engine_trace_end(t->engine);
+    char            words[1200];
+    if (rc == FM_OK) t->n_profiled = m->n_step;
+    snprintf(words, sizeof words, m->file ? "Start profiling.\n%s\n" : "Stop profiling.\n", m->file);
+    post_notice(t, m->id, rc, rc == FM_OK ? words : fm_why());
+}
+
+/* One step less to record. */
+static void count_profiled(fm__engine_thread *t)
+{
+    if (t->n_profiled && !--t->n_profiled && fm_engine_trace_end(t->engine) != FM_OK)
+        FM_WARN("serve", "the profile did not end: %s", fm_why());
 }
 
 static void obey(fm__engine_thread *t, const message *m)
@@ -126,6 +174,7 @@ static void obey(fm__engine_thread *t, const message *m)
         break;
     case CANCEL: fm_engine_cancel(t->engine, m->id); break;
     case FLUSH: flush_cache(t, m->id); break;
+    case PROFILE: profile(t, m); break;
     }
 }
 
@@ -147,7 +196,11 @@ static void collect(fm__engine_thread *t)
     fm_engine_take_events(t->engine, &t->events);
     pthread_mutex_lock(&t->outbox_lock);
     fm_events_move(&t->outbox.events, &t->events);
-    t->state.info      = fm_engine_get_info(t->engine);
+    const fm_engine_info before = t->state.info;
+    t->state.info               = fm_engine_get_info(t->engine);
+    fm__rates_add(&t->state.rates, t->state.info.sched.n_prefill_row - before.sched.n_prefill_row,
+                  t->state.info.sched.n_decode_row - before.sched.n_decode_row,
+                  t->state.info.forward_seconds - before.forward_seconds);
     t->state.last_step = fm_now();
     fm__batch_log_step(&t->batch_log, &t->state.info, t->state.last_step, &t->outbox.log);
     const int any = t->outbox.events.n || t->outbox.n_notice || t->outbox.log.len;
@@ -155,10 +208,39 @@ static void collect(fm__engine_thread *t)
     if (any) fm_loop_ring(t->bell);
 }
 
+/* 1: there is a message, or it is to stop. */
+static int wait_message(fm__engine_thread *t, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    const double ns = (double)until.tv_nsec + 1e9 * seconds;
+    until.tv_sec += (time_t)(ns * 1e-9);
+    until.tv_nsec = (long)ns % 1000000000;
+    pthread_mutex_lock(&t->inbox_lock);
+    if (!t->first && !t->stopping && seconds > 0)
+        pthread_cond_timedwait(&t->inbox_filled, &t->inbox_lock, &until);
+    const int any = t->first || t->stopping;
+    pthread_mutex_unlock(&t->inbox_lock);
+    return any;
+}
+
+/* With nothing to run, pages go to their files; a message ends that. */
+static void save_pages(fm__engine_thread *t)
+{
+    static const double moment = 0.002;
+    int                 more = 1, n = 0;
+    while (more && !wait_message(t, n ? moment : 0)) {
+        if (fm_engine_save(t->engine, &more) != FM_OK) FM_WARN("serve", "pages are not saved: %s", fm_why());
+        n += more;
+    }
+    if (n) collect(t);
+}
+
 /* Waits while there is nothing to do; 0: stop. */
 static int drain_inbox(fm__engine_thread *t)
 {
     const int busy = fm_engine_busy(t->engine);
+    if (!busy) save_pages(t);
     pthread_mutex_lock(&t->inbox_lock);
     while (!t->first && !busy && !t->stopping) pthread_cond_wait(&t->inbox_filled, &t->inbox_lock);
     message  *m        = t->first;
@@ -169,6 +251,7 @@ static int drain_inbox(fm__engine_thread *t)
     for (message *next; m; m = next) {
         next = m->next;
         obey(t, m);
+        free(m->file);
         free(m);
     }
     return !stopping;
@@ -178,8 +261,10 @@ static void *run(void *arg)
 {
     fm__engine_thread *t = arg;
     while (drain_inbox(t)) {
-        const fm_status rc = fm_engine_busy(t->engine) ? fm_engine_step(t->engine) : FM_OK;
+        const int       busy = fm_engine_busy(t->engine);
+        const fm_status rc   = busy ? fm_engine_step(t->engine) : FM_OK;
         if (rc != FM_OK) fail_all(t, rc);
+        else if (busy) count_profiled(t);
         collect(t);
     }
     return NULL;

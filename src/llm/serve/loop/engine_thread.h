@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine on a thread of its own: asks go in, batches of events come out.
  *
- *     loop ──submit, cancel, flush──> inbox ──> step ──> outbox ──bell──> loop
+ *     loop ──submit, cancel, flush, profile──> inbox ──> step ──> outbox ──bell──> loop
  *
  * The loop's thread makes every call here.  Neither side waits for the other:
  * both boxes are swapped under a lock held for a few pointers. */
@@ -9,6 +9,7 @@
 #define FM_LLM_SERVE_ENGINE_THREAD_H
 
 #include "llm/engine.h"
+#include "llm/serve/loop/rates.h"
 #include "llm/serve/read/ask.h"
 #include "net/loop.h"
 
@@ -39,6 +40,7 @@ typedef struct {
 typedef struct {
     fm_engine_info info;
     double         last_step; /* fm_now() */
+    fm__rates      rates;
 } fm__engine_state;
 
 typedef struct fm__engine_thread fm__engine_thread;
@@ -52,6 +54,10 @@ void      fm__engine_stop(fm__engine_thread *t); /* NULL is fine; cancels what r
 void fm__engine_submit(fm__engine_thread *t, uint64_t call, fm__ask *a); /* retains it */
 void fm__engine_cancel(fm__engine_thread *t, uint64_t id); /* an fm__prompt_id */
 void fm__engine_flush(fm__engine_thread *t, uint64_t call); /* a notice says how it went */
+
+/* Recording begins in `file` or ends; NULL: it ends.  A notice says how it went.  n_step: it ends by
+ * itself after so many steps; 0: it does not. */
+void fm__engine_profile(fm__engine_thread *t, uint64_t call, const char *file, int64_t n_step);
 
 /* Swaps what has come out since the last time into *box (cleared first). */
 void fm__engine_take(fm__engine_thread *t, fm__outbox *box);

@@ -21,6 +21,6 @@ void fm__responses_put(fm__responses *r, const char *id, const fm_str *object, c
 
 /* Appends what is asked for; 0: there is no such response. */
 int fm__responses_get(fm__responses *r, const char *id, fm_str *object, fm_str *turns);
-int fm__responses_drop(fm__responses *r, const char *id); /* 0: likewise */
+int fm__responses_drop(fm__responses *r, const char *id); /* 0: there is none */
 
 #endif

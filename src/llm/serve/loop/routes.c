@@ -7,40 +7,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
+#include "llm/serve/loop/gate.h"
 #include "llm/serve/loop/routes.h"
 #include "llm/serve/reply/write.h"
-
-void fm__put_error_at(fm_str *out, const char *path, int status, const char *why)
-{
-    if (!strncmp(path, "/v1/messages", 12))
-        fm__put_messages_error(out, status, why);
-    else if (!strncmp(path, "/api/", 5))
-        fm__put_ollama_error(out, status, why);
-    else
-        fm__put_error(out, status, why);
-}
-
-static void reply_error_with(fm_exchange *x, int status, const char *why, const char *header)
-{
-    fm_str body = {0};
-    fm__put_error_at(&body, x->path, status, why);
-    fm_exchange_reply(x, status, "application/json", header, body.text, body.len);
-    fm_str_fini(&body);
-}
-
-void fm__reply_error(fm_exchange *x, int status, const char *why)
-{
-    reply_error_with(x, status, why,
-                     status == 401   ? "WWW-Authenticate: Bearer\r\n"
-                     : status == 429 ? "Retry-After: 1\r\n"
-                                     : NULL);
-}
-
-void fm__reply_json(fm_exchange *x, const fm_str *body)
-{
-    fm_exchange_reply(x, 200, "application/json", NULL, body->text ? body->text : "", body->len);
-}
 
 static int method_of(const char *name)
 {
@@ -60,7 +29,7 @@ static void reply_wrong_method(fm_exchange *x, int how)
         if (how & method[i].how)
             fm_str_printf(&allow, "%s%s", allow.len ? ", " : "Allow: ", method[i].name);
     fm_str_puts(&allow, "\r\n");
-    reply_error_with(x, 405, "this path does not know that method", allow.text);
+    fm__reply_error_with(x, 405, "this path does not know that method", allow.text);
     fm_str_fini(&allow);
 }
 
@@ -89,37 +58,19 @@ static const char *model_asked_for(const fm_exchange *x)
     return method_of(x->method) == FM__GET && !strncmp(x->path, models, n) ? x->path + n : NULL;
 }
 
-static int is_fit_for_header(const char *id)
-{
-    const size_t n = strlen(id);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)id[i] <= ' ' || (unsigned char)id[i] >= 0x7f) return 0;
-    return n > 0 && n < sizeof((fm_exchange *)0)->request_id;
-}
-
-/* The client's name for it, or one of ours; it is in the reply and in the access log. */
-static void name_request(fm_serve *s, fm_exchange *x)
-{
-    const char *given = fm_exchange_header(x, "x-request-id");
-    if (x->request_id[0]) return;
-    if (given && is_fit_for_header(given)) {
-        snprintf(x->request_id, sizeof x->request_id, "%s", given);
-        return;
-    }
-    const uint64_t n = s->n_named++;
-    snprintf(x->request_id, sizeof x->request_id, "req_%08x%08x%08x", fm_rng_u32(~s->key, n * 3),
-             fm_rng_u32(~s->key, n * 3 + 1), fm_rng_u32(~s->key, n * 3 + 2));
-}
-
 /* What is known from the head alone. */
 int fm__serve_admit(void *ctx, fm_exchange *x)
 {
-    const fm_serve *s     = ctx;
-    const int       i     = find_route(x);
-    const int       found = i < fm__n_route;
-    name_request(ctx, x);
+    fm_serve      *s     = ctx;
+    const int      i     = find_route(x);
+    const int      found = i < fm__n_route;
+    const fm__gate gate  = {.host  = s->opt->host,
+                            .key   = (const char *const *)&s->opt->api_key,
+                            .n_key = s->opt->api_key != NULL,
+                            .cors  = &s->cors};
+    if (!x->request_id[0]) fm__name_request(x, ~s->key, s->n_named++);
     if (fm__cors_handle(&s->cors, x)) return 1;
-    if (fm__gate_refuses(s, x, found && fm__routes[i].how & FM__OPEN)) return 1;
+    if (fm__gate_refuses(&gate, x, found && fm__routes[i].how & FM__OPEN)) return 1;
     if (found && fm__routes[i].how & method_of(x->method)) return 0;
     if (found)
         reply_wrong_method(x, fm__routes[i].how);

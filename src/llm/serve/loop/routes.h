@@ -17,6 +17,10 @@ typedef struct {
     void (*run)(fm_serve *s, fm_exchange *x);
 } fm__route;
 
+/* profile_routes.c */
+void fm__profile_start(fm_serve *s, fm_exchange *x);
+void fm__profile_stop(fm_serve *s, fm_exchange *x);
+
 extern const fm__route fm__routes[];
 extern const int       fm__n_route;
 

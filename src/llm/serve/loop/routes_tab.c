@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which path does what. */
-#include <string.h>
 
 #include "base/clock.h"
 #include "llm/serve/page/page.h"
@@ -87,7 +86,10 @@ const fm__route fm__routes[] = {
     {"/api/ps",                   FM__GET,                "the served model, Ollama's form",     .run = fm__reply_ollama_tags},
     {"/api/show",                 FM__POST,               "about the model, Ollama's form",      .run = fm__reply_ollama_show},
     {"/api/version",              FM__GET,                "of this server",                      .run = fm__reply_version},
+    {"/cache_feed",               FM__GET,                "prefixes in the cache, for routers",  .run = fm__call_begin_feed},
     {"/flush_cache",              FM__GET | FM__POST,     "forgets cached prefixes",             .run = fm__call_begin_flush},
+    {"/start_profile",            FM__GET | FM__POST,     "records where time goes, to a file",  .run = fm__profile_start},
+    {"/stop_profile",             FM__GET | FM__POST,     "ends the recording",                  .run = fm__profile_stop},
     {"/abort_request",            FM__POST,               "ends a request",                      .run = abort_request},
 };
 /* clang-format on */

@@ -6,6 +6,7 @@
 #include "llm/serve/loop/call.h"
 #include "llm/serve/loop/cors.h"
 #include "llm/serve/loop/engine_thread.h"
+#include "llm/serve/reply/error.h"
 #include "llm/serve/reply/metrics.h"
 #include "llm/serve/serve.h"
 #include "llm/serve/loop/workers.h"
@@ -51,20 +52,13 @@ void fm__serve_handle(void *ctx, fm_exchange *x);
 void fm__serve_gone(void *ctx, fm_exchange *x);
 void fm__serve_ended(void *ctx, const fm_exchange *x);
 void fm__serve_refusal(void *ctx, const fm_exchange *x, int status, const char *why, fm_str *body);
-void fm__put_error_at(fm_str *out, const char *path, int status,
-                      const char *why); /* in its dialect */
-
-void fm__reply_error(fm_exchange *x, int status, const char *why);
-
-/* gate.c: what a request's head says about who sent it.  1: it is not let in, and was
- * told so.  is_open: the path needs no key and is harmless. */
-int  fm__gate_refuses(const fm_serve *s, fm_exchange *x, int is_open);
-void fm__reply_json(fm_exchange *x, const fm_str *body);
 
 /* calls.c */
 void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d);
 void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text);
+fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x); /* counts as no load */
 void fm__call_begin_flush(fm_serve *s, fm_exchange *x);
+void fm__call_begin_profile(fm_serve *s, fm_exchange *x, const char *file, int64_t n_step);
 void fm__call_begin_probe(fm_serve *s, fm_exchange *x); /* one token, to see that all works */
 void fm__probes_end(fm_serve *s, const char *why); /* answers every waiting health check: 200, or
                                                       503 with the reason why no token came */
@@ -73,6 +67,21 @@ void fm__call_drop(fm_serve *s, fm__call *c); /* forgets it; the engine stops wo
 void fm__calls_abort(fm_serve *s, const char *rid); /* NULL: all */
 void fm__calls_bell(void *ctx);                     /* workers or engine have something */
 void fm__calls_check_time(fm_serve *s);
+
+/* cache_feed.c: what the cache holds, for a router. */
+void fm__call_begin_feed(fm_serve *s, fm_exchange *x);
+void fm__feed_check(fm_serve *s, fm__call *c, double now); /* replies when it is time */
+
+/* call_relay.c: requests that come through a router (relay/stream.h). */
+/* Reads the headers and takes what stands before the request off the body.  0: they are
+ * malformed, *why says so. */
+int  fm__relay_begin(fm__call *c, char *body, size_t *body_len, const char **why);
+void fm__relay_fini(fm__relay *r);
+void fm__relay_name_ask(fm__call *c); /* its ask gets the key and the tokens */
+/* Is this event of a token that the client has?  It only brings the answer up to date. */
+int       fm__relay_replays(fm__call *c, fm__answer *a, const fm_event *ev);
+void      fm__relay_note(fm__call *c, const fm__answer *a, const fm_event *ev);
+fm_status fm__relay_write(fm__call *c, const fm_str *bytes, int is_error); /* as a frame, or plain */
 
 /* call_events.c: what an engine event does to its call. */
 void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev);

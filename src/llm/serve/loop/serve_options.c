@@ -23,6 +23,7 @@ const fm_knob fm_serve_knobs[] = {
     K(FLAG, compact_json, "constrained-json-disable-any-whitespace", NULL, 0, 0, NULL, "constrained JSON has no white space"),
     K(FLAG, compact_json, "disable-any-whitespace", NULL, 0, 0, NULL, "the same"),
     K(WORD, json_space, "constrained-json-whitespace-pattern", NULL, 0, 0, "REGEX", "white space between the parts of constrained JSON, where a request has none of its own"),
+    K(WORD, profile_dir, "profile-dir", ".", 0, 0, "DIR", "where /start_profile leaves its traces"),
     K(WORD, metrics_prefix, "metrics-prefix", "fathom", 0, 0, "WORD", "of the names at /metrics; sglang for existing dashboards"),
     K(FLAG, incremental_streaming_output, "incremental-streaming-output", NULL, 0, 0, NULL, "/generate streams what is new, not all so far"),
     K(FLAG, log_requests, "log-requests", NULL, 0, 0, NULL, "a JSON line per request on stderr"),

@@ -39,6 +39,8 @@ function point() {
     errors: 60 * (rate("http_5xx_total") + (rate("nonfinite_logits_total") || 0)),
     aborts: 60 * rate("num_aborted_requests_total"), bad: 60 * rate("http_4xx_total"),
     connections: value("num_connections"),
+    forward: rate("forward_execution_seconds_total"), host: rate("step_host_seconds_total"),
+    gaps: rate("step_gap_seconds_total"),
     accepted: value("spec_accept_length"),
   };
   for (const [name, , key] of LATENCIES) {
@@ -110,11 +112,22 @@ function showLink(up, why) {
   byId("dash-error").textContent = why || "";
 }
 
+async function fetchText(path) {
+  const response = await fetch(path, { headers: authorization(), cache: "no-store" });
+  if (!response.ok) throw new ServerError(`/${path} answered with status ${response.status}.`);
+  return response.text();
+}
+
+/* A router's own numbers are at /router; here stand those of its workers together. */
+async function fetchMetrics() {
+  const text = await fetchText("metrics"), isRouter = text.includes("fathom_router:");
+  byId("to-router").hidden = !isRouter;
+  return isRouter ? parseWorkers(await fetchText("engine_metrics")) : parseMetrics(text);
+}
+
 async function poll() {
   try {
-    const response = await fetch("metrics", { headers: authorization(), cache: "no-store" });
-    if (!response.ok) throw new ServerError(`/metrics answered with status ${response.status}.`);
-    const now = { t: wallSeconds(), ...parseMetrics(await response.text()) };
+    const now = { t: wallSeconds(), ...await fetchMetrics() };
     const before = readings[readings.length - 1];
     const restarted = before &&
       now.plain.generation_tokens_total < before.plain.generation_tokens_total;
@@ -148,6 +161,8 @@ function loadDashboard() {
     new Plot({ title: "Failures per minute", format: count, least: 4,
       series: series(["errors", "errors"], ["aborts", "aborts"], ["bad requests", "bad"]) }),
     new Plot({ title: "Connections", format: count, least: 4, series: series(["open", "connections"]) }),
+    new Plot({ title: "Where the time goes", format: percent, top: 1,
+      series: series(["forward passes", "forward"], ["around them", "host"], ["between steps", "gaps"]) }),
     new Plot({ title: "Tokens per step", format: (x) => note(x, () => x.toFixed(2)) || "–", least: 2,
       series: series(["accepted", "accepted"]) }),
   ];

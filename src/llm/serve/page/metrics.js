@@ -37,6 +37,15 @@ function parseMetrics(text) {
   return { plain, histograms };
 }
 
+/* Of several workers behind a router: shares are averaged, all else is added up. */
+const SHARES = ["token_usage", "cache_hit_rate", "spec_accept_length", "spec_accept_rate", "hicache_storage_on"];
+
+function parseWorkers(text) {
+  const all = parseMetrics(text), n = new Set(text.match(/\{worker="[^"]*"/g)).size;
+  for (const name of SHARES) if (name in all.plain) all.plain[name] /= n;
+  return all;
+}
+
 /* What was observed between two readings; a restarted server counts from zero. */
 function since(now, before) {
   if (!now || !before || now.n < before.n || now.le.length !== before.le.length) return now;
@@ -73,6 +82,12 @@ function count(x) {
   if (x >= 1e5) return `${(x / 1e3).toFixed(0)} k`;
   if (x >= 1000) return Math.round(x).toLocaleString("en-US");
   return x >= 100 || Number.isInteger(x) ? String(Math.round(x)) : x.toFixed(1);
+}
+
+function bytes(x) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const i = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, x)) / 3));
+  return `${+(x / 1000 ** i).toPrecision(3)} ${units[i]}`;
 }
 
 function percent(x) {

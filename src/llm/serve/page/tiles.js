@@ -38,6 +38,18 @@ function failureTiles(p) {
   ];
 }
 
+/* Which tier prompt tokens came from, what moved between tiers, what is on its way. */
+function tiersTile(p) {
+  const host = p.cached_tokens_host_total || 0, files = p.cached_tokens_storage_total || 0;
+  const share = (x) => x / p.prompt_tokens_total, device = p.cached_tokens_total - host - files;
+  const moved = (name) => (p[`hicache_host_${name}_bytes_total`] || 0) + (p[`hicache_storage_${name}_bytes_total`] || 0);
+  return ["KV tiers", percent(share(host + files)), "from below the pool",
+    notes(note(share(device), (x) => `pool ${percent(x)}`), note(share(host), (x) => `host ${percent(x)}`),
+      note(share(files), (x) => `files ${percent(x)}`), `${bytes(moved("read"))} read`, `${bytes(moved("written"))} written`,
+      note(p.hicache_storage_queue, (x) => `${count(x)} queued`), p.hicache_storage_on === 0 ? "file tier off" : ""),
+    [share(device), share(host + files)]];
+}
+
 /* [name, value, unit, more, shares of a bar] */
 function tiles() {
   const now = trail[trail.length - 1], p = readings[readings.length - 1].plain;
@@ -50,11 +62,14 @@ function tiles() {
     ["Waiting", count(now.queued), plural(now.queued, "request"), ""],
     kvTile(now, p),
     ["Cache hits", percent(now.hits), "",
-      note(p.cached_tokens_total, (x) => `${count(x)} tokens reused`), [now.hits]],
+      notes(note(p.cached_tokens_total, (x) => `${count(x)} tokens reused`),
+        note(p.cached_tokens_host_total || NaN, (x) => `${count(x)} from host memory`),
+        note(p.cached_tokens_storage_total || NaN, (x) => `${count(x)} from files`)), [now.hits]],
     ["First token", first, unit || "",
       note(now.ttft99, (x) => `median; p99 ${seconds(x)}`) || "no request in 30 s"],
     ...failureTiles(p),
   ];
+  if ("hicache_loads_total" in p) out.push(tiersTile(p));
   if (Number.isFinite(now.accepted))
     out.push(["Speculation", now.accepted.toFixed(2), "tok/step",
       note(p.spec_accept_rate, (x) => `${percent(x)} of drafts accepted`) || "accepted, on average"]);

@@ -11,7 +11,7 @@ function wallSeconds() {
   return (performance.timeOrigin + performance.now()) / 1000;
 }
 
-/* Where nobody looked for a while, the line breaks. */
+/* After a gap in the samples (the page was closed) the line breaks. */
 function addPoint(point) {
   const last = trail[trail.length - 1];
   if (last && point.t - last.t > GAP_SECONDS) trail.push({ t: last.t + 0.001 });

@@ -51,6 +51,7 @@ void fm__ask_release(fm__ask *a)
     fm_str_fini(&a->forced);
     fm_str_fini(&a->repeated);
     fm_str_fini(&a->turns);
+    fm_relay_tokens_fini(&a->begun);
     free(a);
 }
 

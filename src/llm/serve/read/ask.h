@@ -2,7 +2,7 @@
 /* What one request asks for, whatever dialect it came in: token prompts, how
  * to sample, how to present the answers.
  *
- * A worker fills it in; from then on nobody changes it, and the loop and the
+ * A worker fills it in; from then on it is read-only, and the loop and the
  * engine thread hold counted references. */
 #ifndef FM_LLM_SERVE_ASK_H
 #define FM_LLM_SERVE_ASK_H
@@ -13,6 +13,7 @@
 #include "fathom/fathom.h"
 #include "json/read.h"
 #include "llm/grammar/grammar.h"
+#include "llm/relay/tokens.h"
 #include "llm/text/chat.h"
 #include "llm/text/reasoning.h"
 #include "llm/text/tokenizer.h"
@@ -77,6 +78,11 @@ typedef struct {
     fm_str repeated, turns;
     int    stores;
 
+    /* From a router in front (relay/stream.h). */
+    int             has_key;  /* prompts without a seed get one derived from `key` */
+    uint64_t        key;
+    fm_relay_tokens begun;    /* tokens the client already has, of each answer */
+
     atomic_int n_holder;
 } fm__ask;
 
@@ -95,7 +101,11 @@ typedef struct {
     int                 vocab, context;
     const char         *model; /* served name */
     struct fm__responses *responses; /* those that requests go on from */
+    int prompts_only; /* a router reads for the prompts: no grammar is made */
 } fm__facts;
+
+/* From the tokenizer and the words of the options: chat template and parsers. */
+void fm__facts_pick(fm__facts *f, const char *reasoning_parser, const char *tool_call_parser);
 
 /* One worker's view while it reads a request. */
 typedef struct {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/chat/completions, and /v1/messages by way of it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "llm/serve/read/ask.h"
 #include "llm/serve/read/unsupported.h"

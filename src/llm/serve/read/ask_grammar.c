@@ -198,6 +198,7 @@ static fm_status make_grammar(fm__params *p, const fm__facts *facts, int flags)
 
 fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts)
 {
+    if (facts->prompts_only) return FM_OK;
     for (int i = 0; i < a->n_params; i++) {
         fm__params *p = &a->params[i];
         if (!p->format.field) continue;
@@ -215,6 +216,7 @@ fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts)
 
 fm_status fm__make_call_grammar(fm__ask *a, const fm__facts *facts, const fm_grammar_calls *calls)
 {
+    if (facts->prompts_only) return FM_OK;
     const fm_status rc = fm_grammars_get_calls(&a->params->grammar, facts->grammars, calls);
     return rc == FM_OK ? FM_OK : blame("tools", rc);
 }

@@ -253,9 +253,9 @@ static void note_request(fm__ask *a, const json_t *body)
         free(text);
     }
     fm_str_puts(&a->repeated, ",\"temperature\":"); /* as they are in force */
-    fm__put_number(&a->repeated, (double)a->params->sampling.temperature);
+    fm__put_float(&a->repeated, a->params->sampling.temperature);
     fm_str_puts(&a->repeated, ",\"top_p\":");
-    fm__put_number(&a->repeated, (double)a->params->sampling.top_p);
+    fm__put_float(&a->repeated, a->params->sampling.top_p);
 }
 
 static void note_turns(fm__ask *a, const json_t *turns)

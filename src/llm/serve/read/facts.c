@@ -13,7 +13,7 @@ static int is(const char *word, const char *name)
     return !strcmp(word, name);
 }
 
-static fm_status pick_reasoning(fm__facts *f, const char *word)
+static void pick_reasoning(fm__facts *f, const char *word)
 {
     const fm_chat_style style = f->chat_style;
     const int           open  = style == FM_CHAT_R1 || style == FM_CHAT_V31;
@@ -21,15 +21,14 @@ static fm_status pick_reasoning(fm__facts *f, const char *word)
     f->reasoning              = open                  ? FM_REASONING_OPEN
                                 : style == FM_CHAT_V2 ? FM_REASONING_OFF
                                                       : FM_REASONING_IF_TAGGED;
-    if (is(word, "auto")) return FM_OK;
+    if (is(word, "auto")) return;
     if (is(word, "none")) f->reasoning = FM_REASONING_OFF;
     else if (is(word, "kimi_k2")) f->reasoning = FM_REASONING_IF_TAGGED;
     else if (is(word, "deepseek-v3")) f->reasons_on_request = 1;
     else f->reasoning = FM_REASONING_OPEN;
-    return FM_OK;
 }
 
-static fm_status pick_tools(fm__facts *f, const char *word)
+static void pick_tools(fm__facts *f, const char *word)
 {
     const fm_chat_style style = f->chat_style;
     f->has_tools              = f->tokenizer && style != FM_CHAT_V2;
@@ -40,7 +39,13 @@ static fm_status pick_tools(fm__facts *f, const char *word)
     else if (is(word, "deepseekv3")) f->tool_style = FM_TOOLS_V3;
     else if (is(word, "deepseekv31")) f->tool_style = FM_TOOLS_V31;
     else if (is(word, "kimi_k2")) f->tool_style = FM_TOOLS_KIMI;
-    return FM_OK;
+}
+
+void fm__facts_pick(fm__facts *f, const char *reasoning_parser, const char *tool_call_parser)
+{
+    if (f->tokenizer) f->chat_style = fm_chat_style_of(f->tokenizer);
+    pick_reasoning(f, reasoning_parser);
+    pick_tools(f, tool_call_parser);
 }
 
 static fm_status check_word(const char *option, const char *word, const char *const *allowed, int n)
@@ -125,9 +130,7 @@ fm_status fm__facts_fill(fm_serve *s)
     f->responses = s->responses;
     f->vocab     = fm_engine_config(s->engine)->vocab;
     f->context   = fm_engine_context(s->engine);
-    if (f->tokenizer) f->chat_style = fm_chat_style_of(f->tokenizer);
-    FM_TRY(pick_reasoning(f, s->opt->reasoning_parser));
-    FM_TRY(pick_tools(f, s->opt->tool_call_parser));
+    fm__facts_pick(f, s->opt->reasoning_parser, s->opt->tool_call_parser);
     f->compact_json = s->opt->compact_json;
     f->json_space   = s->opt->json_space;
     FM_TRY(check_json_space(f));

@@ -144,6 +144,9 @@ void fm__answer_add(fm__answer *a, const fm_event *ev)
     a->n_prompt     = ev->n_prompt;
     a->n_output     = ev->n_output;
     a->n_cached     = ev->n_cached;
+    a->n_cached_host    = ev->n_cached_host;
+    a->n_cached_storage = ev->n_cached_storage;
+    a->n_verify     = ev->n_verify;
     if (ev->queue_seconds > 0) a->queue_seconds = ev->queue_seconds;
     if (ev->token >= 0) {
         a->n_thought += thinking;

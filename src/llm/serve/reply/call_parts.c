@@ -27,6 +27,18 @@ void fm__put_usage(fm_str *out, const fm__call *c)
                   (long long)u.thought, (long long)u.cached, (long long)u.thought);
 }
 
+void fm__put_choices(fm_str *out, fm__call *c,
+                     void (*put)(fm_str *out, const fm__call *c, fm__answer *a))
+{
+    for (int i = 0; i < c->n_answer; i++) {
+        if (i) fm_str_puts(out, ",");
+        put(out, c, &c->answer[i]);
+    }
+    fm_str_puts(out, "],\"usage\":");
+    fm__put_usage(out, c);
+    fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
+}
+
 void fm__put_token(fm_str *out, const fm__call *c, int32_t id, double logprob)
 {
     size_t      n    = 0;

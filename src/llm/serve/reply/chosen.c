@@ -40,6 +40,12 @@ static void put_kv_type(fm_str *out, const fm_serve *s, const fm_engine_info *e)
     fm__put_word(out, e->plan.kv_type);
 }
 
+static void put_fp8_activations(fm_str *out, const fm_serve *s, const fm_engine_info *e)
+{
+    (void)e;
+    fm__put_word(out, fm_engine_config(s->engine)->fp8_activations ? "on" : "off");
+}
+
 static void put_context(fm_str *out, const fm_serve *s, const fm_engine_info *e)
 {
     (void)e;
@@ -99,6 +105,7 @@ int fm__put_chosen(fm_str *out, const char *option, const fm_serve *s, const fm_
         {"device", put_device},
         {"load-format", put_load_format},
         {"kv-cache-dtype", put_kv_type},
+        {"fp8-activations", put_fp8_activations},
         {"context-length", put_context},
         {"threads", put_threads},
         {"max-total-tokens", put_max_tokens},

@@ -123,9 +123,9 @@ static void put_state(fm_str *out, const fm_serve *s, const fm__engine_state *e)
 static void put_defaults(fm_str *out, const fm_sampling *d)
 {
     fm_str_puts(out, "{\"temperature\":");
-    fm__put_number(out, (double)d->temperature);
+    fm__put_float(out, d->temperature);
     fm_str_puts(out, ",\"top_p\":");
-    fm__put_number(out, (double)d->top_p);
+    fm__put_float(out, d->top_p);
     fm_str_puts(out, "}");
 }
 

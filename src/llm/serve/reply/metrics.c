@@ -92,7 +92,7 @@ static void put_gauges(page *p, const fm__metrics *m, const fm__engine_state *s,
     put_value(p, "gauge", "token_usage", "Share of the KV cache that requests hold.",
               e->plan.n_page ? held / e->plan.n_page : 0);
     put_value(p, "gauge", "kv_used_tokens", "Tokens of KV cache that requests hold.", held * size);
-    put_value(p, "gauge", "kv_evictable_tokens", "Cached tokens that nobody holds.",
+    put_value(p, "gauge", "kv_evictable_tokens", "Cached tokens that no request uses: they can be evicted.",
               e->n_idle_page * size);
     put_value(p, "gauge", "kv_available_tokens", "Free tokens of KV cache.", e->n_free_page * size);
     put_value(p, "gauge", "max_total_num_tokens", "Tokens the KV cache has room for.",
@@ -138,6 +138,10 @@ static void put_counters(page *p, const fm__metrics *m, const fm_engine_info *e)
               (double)e->kv.evicted_pages * e->plan.page_size);
     put_value(p, "counter", "forward_execution_seconds_total", "Time in forward passes.",
               e->forward_seconds);
+    put_value(p, "counter", "step_host_seconds_total", "Time in steps around forward passes.",
+              e->host_seconds);
+    put_value(p, "counter", "step_gap_seconds_total", "Time between steps with requests to compute.",
+              e->gap_seconds);
     put_value(p, "counter", "num_steps_total", "Forward passes.", (double)e->sched.n_step);
     put_value(p, "counter", "log_lines_dropped_total",
               "Log lines dropped because standard error was not read.", (double)fm_log_n_dropped());
@@ -146,6 +150,46 @@ static void put_counters(page *p, const fm__metrics *m, const fm_engine_info *e)
               (double)m->n_status[4]);
     put_value(p, "counter", "http_5xx_total", "Replies that blame the server.",
               (double)m->n_status[5]);
+}
+
+/* Tiers of the cache below the pool. */
+static void put_tiers(page *p, const fm__metrics *m, const fm_tiers_info *t)
+{
+    const fm_store_stats *f = &t->store;
+    if (!t->has_tiers) return;
+    put_value(p, "counter", "cached_tokens_host_total", "Prompt tokens that came from host memory.",
+              (double)m->n_cached_host);
+    put_value(p, "counter", "cached_tokens_storage_total", "Prompt tokens that came from files.",
+              (double)m->n_cached_storage);
+    put_value(p, "counter", "hicache_loads_total", "Prefixes brought back into the pool.",
+              (double)t->policy.n_load);
+    put_value(p, "counter", "hicache_loads_declined_total",
+              "Prefixes computed again because loading them would take longer.",
+              (double)t->policy.n_declined);
+    put_value(p, "gauge", "hicache_saved_seconds", "Computing avoided, less the time for loading.",
+              t->saved_seconds);
+    put_value(p, "gauge", "hicache_loading", "Prefixes on their way into the pool.",
+              t->policy.n_loading);
+    put_value(p, "counter", "hicache_host_read_bytes_total", "Copied from host memory to the pool.",
+              (double)(t->policy.host_tokens / t->page_size) * t->page_bytes);
+    put_value(p, "counter", "hicache_host_written_bytes_total",
+              "Copied from the pool to host memory.",
+              (double)t->policy.n_host_page * t->page_bytes);
+    if (!t->has_files) return;
+    put_value(p, "gauge", "hicache_storage_on", "1 while the directory is in use.", f->is_on);
+    put_value(p, "gauge", "hicache_storage_tokens", "Tokens the directory is known to have.",
+              (double)f->n_listed * t->page_size);
+    put_value(p, "gauge", "hicache_storage_queue", "Files waiting to be read or written.",
+              f->n_queued);
+    put_value(p, "counter", "hicache_storage_read_bytes_total", "Read from the directory.",
+              f->read_bytes);
+    put_value(p, "counter", "hicache_storage_written_bytes_total", "Written to the directory.",
+              f->written_bytes);
+    put_value(p, "counter", "hicache_storage_misses_total",
+              "Pages that were gone, damaged, foreign or unreadable.",
+              (double)(f->n_gone + f->n_short + f->n_foreign + f->n_altered + f->n_unreadable));
+    put_value(p, "counter", "hicache_storage_pruned_total", "Pages removed to keep the limit.",
+              (double)f->n_pruned);
 }
 
 void fm__put_metrics(fm_str *out, const fm__metrics *m, const fm__engine_state *s,
@@ -157,6 +201,7 @@ void fm__put_metrics(fm_str *out, const fm__metrics *m, const fm__engine_state *
     fm_str_puts(&p.labels, "\",engine_type=\"unified\",tp_rank=\"0\",pp_rank=\"0\"");
     put_gauges(&p, m, s, context);
     put_counters(&p, m, &s->info);
+    put_tiers(&p, m, &s->info.tiers);
     put_histogram(&p, "time_to_first_token_seconds",
                   "From the request's arrival to its first token.", &m->ttft);
     put_histogram(&p, "inter_token_latency_seconds", "Between tokens of an answer.", &m->itl);

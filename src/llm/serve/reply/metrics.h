@@ -18,6 +18,7 @@ typedef struct {
     fm__histogram ttft, itl, e2e, queue_time;       /* seconds */
     fm__histogram prompt_tokens, generation_tokens; /* tokens */
     int64_t       n_prompt_token, n_output_token, n_cached_token;
+    int64_t       n_cached_host, n_cached_storage; /* of n_cached_token */
     int64_t       n_request, n_aborted, n_refused; /* refused: 429 */
     int64_t       n_nonfinite; /* answers that failed: their logits were NaN or infinite */
     int64_t       n_status[6];                     /* replies by hundred */

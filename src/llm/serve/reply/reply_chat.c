@@ -200,13 +200,7 @@ static void whole(fm__call *c, fm_str *out)
         out, ",\"object\":\"chat.completion\",\"created\":%lld,\"model\":", (long long)c->created);
     fm__put_word(out, c->ask->model);
     fm_str_puts(out, ",\"choices\":[");
-    for (int i = 0; i < c->n_answer; i++) {
-        if (i) fm_str_puts(out, ",");
-        put_choice(out, c, &c->answer[i]);
-    }
-    fm_str_puts(out, "],\"usage\":");
-    fm__put_usage(out, c);
-    fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
+    fm__put_choices(out, c, put_choice);
 }
 
 const fm__dialect fm__dialect_chat = {

@@ -140,13 +140,7 @@ static void finish(fm__call *c, fm_str *out)
 static void whole(fm__call *c, fm_str *out)
 {
     open_body(out, c);
-    for (int i = 0; i < c->n_answer; i++) {
-        if (i) fm_str_puts(out, ",");
-        put_choice(out, c, &c->answer[i]);
-    }
-    fm_str_puts(out, "],\"usage\":");
-    fm__put_usage(out, c);
-    fm_str_puts(out, ",\"metadata\":{\"weight_version\":\"default\"}}");
+    fm__put_choices(out, c, put_choice);
 }
 
 const fm__dialect fm__dialect_completion = {

@@ -125,6 +125,14 @@ static void put_times(fm_str *out, const fm__call *c, const fm__answer *a)
         fm_str_printf(out, ",\"decode_throughput\":%.3f", (a->n_output - 1) / decoding);
 }
 
+/* Under SGLang's names: tokens per step that verified drafts, and how many such steps. */
+static void put_drafts(fm_str *out, const fm__answer *a)
+{
+    if (!a->n_verify) return;
+    fm_str_printf(out, ",\"spec_accept_length\":%.4f,\"spec_verify_ct\":%d",
+                  (double)(a->n_output - 1) / a->n_verify, (int)a->n_verify);
+}
+
 static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_index)
 {
     take_news(c, a);
@@ -138,8 +146,12 @@ static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_i
     fm_str_printf(out,
                   ",\"prompt_tokens\":%d,\"completion_tokens\":%d,\"cached_tokens\":%d,\"reasoning_"
                   "tokens\":0,"
-                  "\"weight_version\":\"default\"",
-                  (int)a->n_prompt, (int)a->n_output, (int)a->n_cached);
+                  "\"weight_version\":\"default\","
+                  "\"cached_tokens_details\":{\"device\":%d,\"host\":%d,\"storage\":%d}",
+                  (int)a->n_prompt, (int)a->n_output, (int)a->n_cached,
+                  (int)(a->n_cached - a->n_cached_host - a->n_cached_storage),
+                  (int)a->n_cached_host, (int)a->n_cached_storage);
+    put_drafts(out, a);
     put_logprobs(out, a);
     if (a->finish != FM_FINISH_NONE) put_times(out, c, a);
     fm_str_puts(out, "}}");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/messages: Anthropic's form, content as a list of typed blocks. */
-#include <string.h>
 
 #include "llm/serve/loop/call.h"
 #include "llm/serve/reply/write.h"

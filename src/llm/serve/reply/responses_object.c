@@ -65,17 +65,19 @@ static const char *status_of(const fm__answer *a)
     return a->finish == FM_FINISH_ABORT ? "cancelled" : "incomplete";
 }
 
+/* The items a stream tells of, in its order; the last one is cut where the answer is. */
 static void put_output(fm_str *out, const fm__call *c, const fm__answer *a)
 {
-    const char *status = a->finish == FM_FINISH_STOP ? "completed" : "incomplete";
-    int         n      = 0;
+    const int   has_text = a->said.len || (!a->n_call && !a->thought.len);
+    const char *status   = a->finish == FM_FINISH_STOP ? "completed" : "incomplete";
+    int         n        = 0;
     if (a->thought.len)
         fm__put_item(out, c, FM__ITEM_THOUGHT, n++, NULL, a->thought.text, a->thought.len,
-                     "completed");
-    if (a->said.len || !a->n_call) {
+                     has_text || a->n_call ? "completed" : status);
+    if (has_text) {
         if (n) fm_str_puts(out, ",");
         fm__put_item(out, c, FM__ITEM_TEXT, n++, NULL, a->said.text ? a->said.text : "",
-                     a->said.len, status);
+                     a->said.len, a->n_call ? "completed" : status);
     }
     for (int i = 0; i < a->n_call; i++) {
         const fm__tool_call *t = &a->call[i];

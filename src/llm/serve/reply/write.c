@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "llm/serve/reply/write.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "llm/serve/read/context_error.h"
@@ -80,6 +80,16 @@ void fm__put_number(fm_str *out, double x)
     if (!(x > -9999.0)) x = -9999.0; /* what OpenAI sends for "never" */
     if (x > 1e300) x = 1e300;
     fm_str_printf(out, "%.9g", x);
+}
+
+void fm__put_float(fm_str *out, float x)
+{
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)x);
+        if (strtof(text, NULL) == x) break;
+    }
+    fm_str_puts(out, text);
 }
 
 void fm__put_bytes(fm_str *out, const char *bytes, size_t len)

@@ -12,6 +12,7 @@ void fm__put_text(fm_str *out, const char *text, size_t len);
 void fm__put_escaped(fm_str *out, const char *text, size_t len); /* without the quotes */
 void fm__put_word(fm_str *out, const char *text_or_null); /* null for NULL */
 void fm__put_number(fm_str *out, double x);               /* never inf or nan, which JSON lacks */
+void fm__put_float(fm_str *out, float x);                 /* finite; the shortest text that is x: 0.6 */
 void fm__put_bytes(fm_str *out, const char *bytes, size_t len); /* [226,128,…] */
 
 /* Is it a whole number of characters? */

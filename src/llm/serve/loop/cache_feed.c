@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /cache_feed?epoch=E&since=V&wait=MS: which pages entered and left the cache since
+ * version V, for routers that send requests where their prefix is.  Without news the
+ * reply waits up to MS milliseconds for some.
+ *
+ *     fathom-cache 1 epoch=E version=V page_size=N pages=N all=0|1 prefill_rate=R row_seconds=S
+ * load=N +0123456789abcdef -fedcba9876543210
+ *
+ * E and V are those to come with the next time; all=1: what was known before is void; pages:
+ * what the cache has room for.
+ * Rates and load are of this moment (rates.h; load: answers that run or wait). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "llm/serve/loop/serve_internal.h"
+
+enum { MAX_WAIT_MS = 60000 };
+
+static uint64_t query_number(const char *query, const char *name, int base)
+{
+    const size_t n = strlen(name);
+    for (const char *at = query; at && *at; at = strchr(at, '&'), at = at ? at + 1 : NULL)
+        if (!strncmp(at, name, n) && at[n] == '=') return strtoull(at + n + 1, NULL, base);
+    return 0;
+}
+
+static void reply(fm_serve *s, fm__call *c)
+{
+    fm_str                   head = {0}, lines = {0};
+    int                      is_all = 0;
+    const fm__engine_state   e      = fm__engine_get_state(s->engine_thread);
+    const fm_page_feed_state f = fm_page_feed_read(fm_engine_page_feed(s->engine), c->feed->epoch,
+                                                   c->feed->since, &lines, &is_all);
+    fm_str_printf(&head,
+                  "fathom-cache 1 epoch=%016" PRIx64 " version=%" PRIu64
+                  " page_size=%d pages=%d all=%d prefill_rate=%.6g row_seconds=%.6g load=%d\n",
+                  f.epoch, f.version, f.page_size, (int)f.n_page, is_all,
+                  fm__rates_prefill(&e.rates), fm__rates_row(&e.rates), s->load);
+    if (lines.len) fm_str_add(&head, lines.text, lines.len);
+    fm_exchange_reply(c->x, 200, "text/plain", NULL, head.text, head.len);
+    fm_str_fini(&head);
+    fm_str_fini(&lines);
+    fm__call_drop(s, c);
+}
+
+void fm__feed_check(fm_serve *s, fm__call *c, double now)
+{
+    const fm_page_feed_state f        = fm_page_feed_get_state(fm_engine_page_feed(s->engine));
+    const int                has_news = f.epoch != c->feed->epoch || f.version != c->feed->since;
+    if (has_news || now >= c->feed->until || s->draining) reply(s, c);
+}
+
+void fm__call_begin_feed(fm_serve *s, fm_exchange *x)
+{
+    const uint64_t wait = query_number(x->query, "wait", 10);
+    fm__call      *c    = fm__call_begin_aside(s, x);
+    c->feed             = calloc(1, sizeof *c->feed);
+    FM_BUG_UNLESS(c->feed != NULL);
+    c->feed->epoch = query_number(x->query, "epoch", 16);
+    c->feed->since = query_number(x->query, "since", 10);
+    c->feed->until = fm_now() + (double)(wait < MAX_WAIT_MS ? wait : MAX_WAIT_MS) / 1000;
+    fm__feed_check(s, c, fm_now());
+}
