@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "foreign_flags.h"
+#include "preset.h"
 
 /* Other names of our options.  Short ones stand here although they are
  * prefixes: --tp would otherwise be ambiguous. */
@@ -34,11 +35,14 @@ static const struct {
     {"scheduling-policy", "schedule-policy"},
     {"enable-deterministic-inference", "deterministic"},
     {"hf-overrides", "json-model-override-args"},
+    {"cors-allowed-origins", "cors-origins"},
+    {"tls-cert-path", "ssl-certfile"},
+    {"tls-key-path", "ssl-keyfile"},
 };
 enum { N_ALIAS = sizeof aliases / sizeof aliases[0] };
 
 /* argp's key of an option: table in the thousands, or a foreign flag. */
-enum { KEY_HELP = 'h', KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
+enum { KEY_HELP = 'h', KEY_PRESET = 9000, KEY_TABLE = 10000, KEY_STEP = 1000, KEY_FOREIGN = 90000 };
 
 typedef struct {
     fm_args    *args;
@@ -84,7 +88,7 @@ static int in_tables(const fm_args *a, const char *name)
 static struct argp_option *build_options(parse *p)
 {
     const fm_args *a = p->args;
-    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 3;
+    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 4;
     for (int t = 0; t < a->n_table; t++) n += (size_t)a->table[t].n + 1;
     struct argp_option *options = calloc(n, sizeof *options), *o = options;
     FM_BUG_UNLESS(options != NULL);
@@ -102,8 +106,19 @@ static struct argp_option *build_options(parse *p)
                                     .arg   = f->takes == FM_TAKES_NOTHING ? NULL : "X",
                                     .flags = OPTION_HIDDEN};
     }
+    *o++ = (struct argp_option){.name  = "preset",
+                                .key   = KEY_PRESET,
+                                .arg   = "FILE",
+                                .doc   = "options from a file, one a line; what the command line says comes after them",
+                                .group = a->n_table};
     *o = (struct argp_option){.key = KEY_HELP, .flags = OPTION_HIDDEN};
     return options;
+}
+
+/* "--output-details --seed 1": the value was forgotten. */
+static int is_option(const fm_args *a, const char *value)
+{
+    return value && !strncmp(value, "--", 2) && in_tables(a, value + 2);
 }
 
 static fm_status take_knob(parse *p, int key, const char *value)
@@ -112,6 +127,9 @@ static fm_status take_knob(parse *p, int key, const char *value)
     const fm_arg_table *t = &a->table[(key - KEY_TABLE) / KEY_STEP];
     const fm_knob      *k = &t->knob[(key - KEY_TABLE) % KEY_STEP];
     p->after              = k->name;
+    if (is_option(a, value))
+        return fm_fail(FM_E_ARG, "--%s needs a value (%s), and \"%s\" stands in its place", k->name,
+                       k->value, value);
     FM_TRY(fm_knob_set(k, t->base, value));
     return a->stored ? a->stored(a->ctx, k, value) : FM_OK;
 }
@@ -146,6 +164,7 @@ static error_t on_key(int key, char *value, struct argp_state *state)
 {
     parse *p = state->input;
     if (key == KEY_HELP) argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* and ends here */
+    if (key == KEY_PRESET) return 0; /* its words stand in its place already */
     if (key == ARGP_KEY_ARG)
         p->rc = take_word(p, value);
     else if (key >= KEY_FOREIGN && key < KEY_FOREIGN + fm_n_foreign_flag)
@@ -169,6 +188,12 @@ static void print_options(const struct argp_option *o)
         }
 }
 
+/* What was typed, with the words of presets: commands borrow from it until the program ends.  A
+ * command that reads the words of another, as `tune` does for the plan, has two. */
+enum { MOST_TYPED = 2 };
+static fm_word_list all_typed[MOST_TYPED];
+static int          n_typed;
+
 fm_status fm_args_parse(fm_args *a, int argc, char **argv)
 {
     parse p = {.args = a};
@@ -182,8 +207,15 @@ fm_status fm_args_parse(fm_args *a, int argc, char **argv)
         print_options(options);
         exit(0);
     }
-    const struct argp   parser  = {options, on_key, a->usage, a->about, NULL, NULL, NULL};
-    const error_t       e       = argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &p);
+    FM_BUG_UNLESS(n_typed < MOST_TYPED);
+    fm_word_list   *typed = &all_typed[n_typed++];
+    const fm_status read  = fm_preset_words(typed, argc, argv);
+    if (read != FM_OK) {
+        free(options);
+        return read;
+    }
+    const struct argp parser = {options, on_key, a->usage, a->about, NULL, NULL, NULL};
+    const error_t     e      = argp_parse(&parser, typed->n, typed->word, ARGP_IN_ORDER, NULL, &p);
     free(options);
     if (p.rc != FM_OK) return p.rc;
     return e ? fm_fail(FM_E_ARG, "command line: %s", strerror(e)) : FM_OK;

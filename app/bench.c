@@ -225,15 +225,26 @@ static fm_status run_offline(command *c, fm_engine *e)
     if (!c->bench.skip_warmup && !fm_early_end_why()) FM_GO(warm_up(e, &warmup));
 
     const fm_engine_info before = fm_engine_get_info(e);
+    FM_GO(fm_bench_profile_begin(&c->bench, e));
     FM_GO(fm_generate(&batch, e, &rows, &c->ask));
     r.info   = fm_engine_get_info(e);
     r.counts = fm_bench_counts_since(&before, &r.info);
+    FM_GO(fm_bench_profile_end(&c->bench, e));
     FM_GO(finish(c, e, &r));
+    FM_GO(fm_bench_profile_explain(&c->bench));
 out:
     fm_answers_fini(&batch);
     fm_dataset_fini(&warmup);
     fm_dataset_fini(&rows);
     return rc;
+}
+
+static fm_status measure_batches(const command *c, fm_engine *e, const fm_bench_lists *lists)
+{
+    FM_TRY(fm_bench_profile_begin(&c->bench, e));
+    FM_TRY(fm_bench_one_batch(e, c->engine, &c->bench, lists));
+    FM_TRY(fm_bench_profile_end(&c->bench, e));
+    return fm_bench_profile_explain(&c->bench);
 }
 
 static fm_status run_one_batch(command *c, fm_engine **e)
@@ -244,8 +255,7 @@ static fm_status run_one_batch(command *c, fm_engine **e)
         c->engine->max_running_requests = fm_bench_lists_max_batch(&lists);
     if (rc == FM_OK) rc = fm_start_engine(e, c->engine, &c->args);
     if (rc == FM_OK)
-        rc = fm_engine_is_leader(*e) ? fm_bench_one_batch(*e, c->engine, &c->bench, &lists)
-                                     : fm_engine_follow(*e);
+        rc = fm_engine_is_leader(*e) ? measure_batches(c, *e, &lists) : fm_engine_follow(*e);
     fm_bench_lists_fini(&lists);
     return rc;
 }

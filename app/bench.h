@@ -21,6 +21,8 @@ typedef struct {
     double  random_range_ratio, time_limit;
     int64_t gsp_num_groups, gsp_prompts_per_group;
     int64_t gsp_system_prompt_len, gsp_question_len, gsp_output_len;
+    char   *profile_prefix;
+    int     profile; /* record the timed call */
     int     disable_ignore_eos, apply_chat_template, return_logprob, skip_warmup, do_not_exit;
 } fm_bench_options;
 
@@ -51,6 +53,7 @@ typedef struct {
     int64_t n_step, sum_running, n_preemption, hit_tokens, asked_tokens;
     int64_t n_decode_row, n_draft, n_accepted;
     double  forward_seconds;
+    fm_tiers_info tiers; /* what pages from below the pool did */
 } fm_bench_counts;
 fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_engine_info *after);
 
@@ -67,12 +70,18 @@ typedef struct {
 
 void    fm_bench_print(const fm_bench_result *r);
 json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b);
+const char *fm_bench_simulated(const fm_engine_info *info); /* words behind a number, or "" */
 void    fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *info);
 
 /* The files can be written, the dataset read: better known before the run. */
 fm_status fm_bench_check_paths(const fm_bench_options *b);
 fm_status fm_bench_append(const char *flag, const char *path, json_t *line); /* steals the line */
 fm_status fm_bench_write_details(const char *path, const fm_dataset *rows, const fm_answers *batch);
+
+/* --profile: records the timed call, then says where its time went. */
+fm_status fm_bench_profile_begin(const fm_bench_options *b, fm_engine *e);
+fm_status fm_bench_profile_end(const fm_bench_options *b, fm_engine *e);
+fm_status fm_bench_profile_explain(const fm_bench_options *b);
 
 /* Prefill and decode of one batch; all combinations of the three lists. */
 typedef struct fm_bench_lists {

@@ -27,6 +27,8 @@ const fm_knob fm_bench_knobs[] = {
     K(WORD, extra_request_body, "extra-request-body", NULL, 0, 0, "JSON", "sampling parameters of every request, e.g. {\"temperature\": 0.6}"),
     K(FLAG, return_logprob, "return-logprob", NULL, 0, 0, NULL, "compute the log-probability of each generated token"),
     K(INT, logprob_start_len, "logprob-start-len", "-1", -1, 1e9, "N", "with --return-logprob: of the prompts' tokens after this position, too; -1: none"),
+    K(FLAG, profile, "profile", NULL, 0, 0, NULL, "record the timed call and say where its time went"),
+    K(WORD, profile_prefix, "profile-filename-prefix", "profile", 0, 0, "NAME", "the recording is NAME.trace"),
     K(FLAG, skip_warmup, "skip-warmup", NULL, 0, 0, NULL, "do not run the 16 warm-up requests"),
     K(REAL, time_limit, "time-limit", "0", 0, 1e9, "S", "seconds from the start, loading and warm-up included, after which what was measured is reported, marked partial, with exit status 4; 0: none"),
     K(FLAG, do_not_exit, "do-not-exit", NULL, 0, 0, NULL, "stay after the report, until interrupted"),

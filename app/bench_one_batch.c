@@ -4,7 +4,8 @@
  * The engine mixes prefill and decode, so the two are taken apart here: first
  * every prompt is asked for one token, which is nothing but prefill; then the
  * same prompts are asked for more, and only steps in which the whole batch
- * decodes are counted. */
+ * decodes are counted.  With speculation a step gives several tokens: steps are
+ * counted until the batch has as many as were asked for. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,9 @@ typedef struct {
     int    batch, input, output;
     double prefill; /* seconds */
     double decode_median, decode_sum;
+    double decode_rate;   /* tokens per second of the median step, */
+    double decode_mean;   /* and of all steps together */
+    double accept_length; /* tokens of a sequence in a step; 0: no speculation */
 } measure;
 
 static fm_status read_list(int **out, int *n, const char *flag, const char *text)
@@ -173,8 +177,43 @@ static fm_status time_decode(fm_engine *e, measure *m, const int32_t *token, uin
     for (int i = 0; i < n; i++) m->decode_sum += step[i];
     qsort(step, (size_t)n, sizeof *step, ascending);
     m->decode_median = n % 2 ? step[n / 2] : n ? (step[n / 2 - 1] + step[n / 2]) / 2 : 0;
+    m->decode_rate   = m->decode_median > 0 ? m->batch / m->decode_median : 0;
+    m->decode_mean   = m->decode_sum > 0 ? (double)m->batch * n / m->decode_sum : 0;
     free(step);
     return rc;
+}
+
+/* Answers may be twice as long, so that none ends before the others are there. */
+static int most_output(const measure *m)
+{
+    return 2 * m->output;
+}
+
+static fm_status time_drafts(fm_engine *e, measure *m, const int32_t *token, uint64_t *id, int spare)
+{
+    const int64_t want   = (int64_t)(m->output - 1) * m->batch;
+    int64_t       tokens = 0;
+    int           n_step = 0, n_token = 0;
+    fm_status     rc     = submit(e, m, token, most_output(m) + spare, id);
+    while (rc == FM_OK && tokens < want && fm_engine_busy(e)) {
+        const fm_sched_stats before = fm_engine_get_info(e).sched;
+        const double         began  = fm_now();
+        rc                          = fm_engine_step(e);
+        const double took           = fm_now() - began;
+        if (rc == FM_OK) rc = drain(e, &n_token);
+        if (fm_engine_get_info(e).sched.n_prefill_row != before.n_prefill_row) continue;
+        m->decode_sum += took;
+        tokens += n_token;
+        n_step++;
+    }
+    for (int i = 0; i < m->batch; i++) fm_engine_cancel(e, id[i]);
+    while (rc == FM_OK && fm_engine_busy(e)) rc = fm_engine_step(e);
+    if (rc == FM_OK) rc = drain(e, &n_token);
+    if (rc != FM_OK || !n_step) return rc;
+    m->decode_median = m->decode_sum / n_step; /* steps with more and with fewer drafts count */
+    m->decode_rate = m->decode_mean = (double)tokens / m->decode_sum;
+    m->accept_length = (double)tokens / m->batch / n_step;
+    return FM_OK;
 }
 
 static fm_status measure_batch(fm_engine *e, measure *m, uint64_t seed)
@@ -193,7 +232,7 @@ static fm_status measure_batch(fm_engine *e, measure *m, uint64_t seed)
     for (size_t i = 0; i < n; i++) token[i] = (int32_t)(fm_rng_u32(seed, i) % (uint32_t)vocab);
     fm_engine_flush_cache(e);
     FM_GO(time_prefill(e, m, token, id, &n_step));
-    FM_GO(time_decode(e, m, token, id, n_step));
+    FM_GO((fm_engine_get_info(e).max_draft ? time_drafts : time_decode)(e, m, token, id, n_step));
 out:
     free(token);
     free(id);
@@ -212,7 +251,10 @@ static json_t *line_of(const measure *m, const fm_engine *e, const fm_options *o
     if (m->output > 1) {
         json_object_set_new(line, "median_decode_latency", json_real(m->decode_median));
         json_object_set_new(line, "median_decode_throughput",
-                            json_real(m->batch / m->decode_median));
+                            json_real(m->decode_rate));
+        json_object_set_new(line, "decode_throughput", json_real(m->decode_mean));
+        if (m->accept_length > 0)
+            json_object_set_new(line, "accept_length", json_real(m->accept_length));
     }
     json_object_set_new(line, "total_latency", json_real(total));
     json_object_set_new(line, "overall_throughput",
@@ -222,13 +264,15 @@ static json_t *line_of(const measure *m, const fm_engine *e, const fm_options *o
     return line;
 }
 
-static void print_row(const measure *m)
+static void print_row(const measure *m, const fm_engine_info *info)
 {
     const double total = m->prefill + m->decode_sum;
-    printf("%6d %7d %7d %12.4f %12.2f %12.4f %12.2f %10.3f %12.2f\n", m->batch, m->input, m->output,
-           m->prefill, m->batch * (double)m->input / m->prefill, m->decode_median,
-           m->decode_median > 0 ? m->batch / m->decode_median : 0.0, total,
-           m->batch * ((double)m->input + m->output) / total);
+    printf("%6d %7d %7d %12.4f %12.2f %12.4f %12.2f %10.3f %12.2f", m->batch, m->input, m->output,
+           m->prefill, m->batch * (double)m->input / m->prefill, m->decode_median, m->decode_rate,
+           total, m->batch * ((double)m->input + m->output) / total);
+    if (m->accept_length > 0)
+        printf("   accept length %.2f%s", m->accept_length, fm_bench_simulated(info));
+    putchar('\n');
     fflush(stdout);
 }
 
@@ -237,7 +281,8 @@ static fm_status fits(const fm_engine *e, const measure *m)
 {
     const fm_plan plan    = fm_engine_get_info(e).plan;
     const int     context = fm_engine_context(e);
-    const int64_t each    = (int64_t)m->input + m->output + plan.page_size;
+    const int     output  = fm_engine_get_info(e).max_draft ? most_output(m) : m->output;
+    const int64_t each    = (int64_t)m->input + output + plan.page_size;
     if (each > context)
         return fm_fail(FM_E_ARG, "%d + %d tokens do not fit in a context of %d", m->input,
                        m->output, context);
@@ -281,7 +326,8 @@ fm_status fm_bench_one_batch(fm_engine *e, const fm_options *o, const fm_bench_o
                    "prefill(s)", "prefill t/s", "decode(s)", "decode t/s", "total(s)",
                    "overall t/s");
         FM_TRY(measure_batch(e, &m, (uint64_t)b->seed));
-        print_row(&m);
+        const fm_engine_info info = fm_engine_get_info(e);
+        print_row(&m, &info);
         if (b->result_filename && *b->result_filename)
             n_lost += !append(b->result_filename, line_of(&m, e, o, b));
     }

@@ -11,6 +11,20 @@
 #include "device/host.h"
 #include "output_file.h"
 
+static fm_tiers_info tiers_since(const fm_tiers_info *before, const fm_tiers_info *after)
+{
+    fm_tiers_info t = *after;
+    t.policy.n_load -= before->policy.n_load;
+    t.policy.n_declined -= before->policy.n_declined;
+    t.policy.disk_tokens -= before->policy.disk_tokens;
+    t.policy.host_tokens -= before->policy.host_tokens;
+    t.policy.load_seconds -= before->policy.load_seconds;
+    t.store.read_bytes -= before->store.read_bytes;
+    t.store.written_bytes -= before->store.written_bytes;
+    t.saved_seconds -= before->saved_seconds;
+    return t;
+}
+
 fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_engine_info *after)
 {
     return (fm_bench_counts){
@@ -23,6 +37,7 @@ fm_bench_counts fm_bench_counts_since(const fm_engine_info *before, const fm_eng
         .hit_tokens      = after->kv.hit_tokens - before->kv.hit_tokens,
         .asked_tokens    = after->kv.asked_tokens - before->kv.asked_tokens,
         .forward_seconds = after->forward_seconds - before->forward_seconds,
+        .tiers           = tiers_since(&before->tiers, &after->tiers),
     };
 }
 
@@ -46,6 +61,11 @@ static void print_real(const char *name, double x)
     printf("%-40s %-10.2f\n", name, x);
 }
 
+const char *fm_bench_simulated(const fm_engine_info *info)
+{
+    return info->simulated_accept_length > 0 ? " (acceptance simulated)" : "";
+}
+
 static double accept_length(const fm_bench_counts *c)
 {
     return fm_sched_accept_length(c->n_decode_row, c->n_accepted);
@@ -57,11 +77,42 @@ static int64_t n_input(const fm_bench_result *r)
     return r->batch->ended_by ? r->batch->n_input : r->rows->sum_prompt;
 }
 
+static int64_t device_tokens(const fm_bench_counts *c)
+{
+    const int64_t n = c->hit_tokens - c->tiers.policy.disk_tokens - c->tiers.policy.host_tokens;
+    return n > 0 ? n : 0;
+}
+
+static void print_tiers(const fm_bench_counts *c)
+{
+    const fm_tier_policy_stats *s = &c->tiers.policy;
+    if (!c->tiers.has_tiers) return;
+    printf("fathom: prompt tokens from the pool %lld, host memory %lld, files %lld, computed %lld; "
+           "%.2f s saved; %lld loads, %lld declined; %.3f GB read, %.3f GB written%s\n",
+           (long long)device_tokens(c), (long long)s->host_tokens, (long long)s->disk_tokens,
+           (long long)(c->asked_tokens - c->hit_tokens), c->tiers.saved_seconds,
+           (long long)s->n_load, (long long)s->n_declined, c->tiers.store.read_bytes * 1e-9,
+           c->tiers.store.written_bytes * 1e-9, c->tiers.store.is_on || !c->tiers.has_files ? "" : "; the file tier is off");
+}
+
+static json_t *tiers_json(const fm_bench_counts *c)
+{
+    const fm_tier_policy_stats *s = &c->tiers.policy;
+    return json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f, s:f}", "device_tokens",
+                     (json_int_t)device_tokens(c), "host_tokens", (json_int_t)s->host_tokens,
+                     "storage_tokens", (json_int_t)s->disk_tokens, "computed_tokens",
+                     (json_int_t)(c->asked_tokens - c->hit_tokens), "saved_seconds",
+                     c->tiers.saved_seconds, "load_seconds", s->load_seconds, "loads",
+                     (json_int_t)s->n_load, "loads_declined", (json_int_t)s->n_declined,
+                     "read_bytes", c->tiers.store.read_bytes, "written_bytes",
+                     c->tiers.store.written_bytes);
+}
+
 void fm_bench_print(const fm_bench_result *r)
 {
     const int64_t n_in = n_input(r), n_out = r->batch->n_output;
     printf("\n====== Offline Throughput Benchmark Result =======\n");
-    printf("%-40s %-10s\n", "Backend:", "engine");
+    printf("%-40s %-10s%s\n", "Backend:", "engine", fm_bench_simulated(&r->info));
     print_count("Successful requests:", r->batch->n_finished);
     if (r->batch->n_failed) print_count("Failed requests:", r->batch->n_failed);
     if (r->batch->ended_by) printf("%-40s partial (%s)\n", "Result:", r->batch->ended_by);
@@ -74,7 +125,9 @@ void fm_bench_print(const fm_bench_result *r)
     print_real("Input token throughput (tok/s):", per_second((double)n_in, r));
     print_real("Output token throughput (tok/s):", per_second((double)n_out, r));
     print_real("Total token throughput (tok/s):", per_second((double)(n_in + n_out), r));
-    if (r->counts.n_draft) print_real("Accept length:", accept_length(&r->counts));
+    if (r->counts.n_draft)
+        printf("%-40s %-10.2f%s\n", "Accept length:", accept_length(&r->counts),
+               fm_bench_simulated(&r->info));
     printf("==================================================\n");
 
     const fm_bench_counts *c = &r->counts;
@@ -83,6 +136,7 @@ void fm_bench_print(const fm_bench_result *r)
            (long long)c->n_step, share(c->sum_running, c->n_step),
            100 * share(c->hit_tokens, c->asked_tokens), (long long)c->n_preemption,
            c->forward_seconds, 100 * per_second(c->forward_seconds, r));
+    print_tiers(c);
 }
 
 static json_t *plan_json(const fm_plan *p)
@@ -107,6 +161,16 @@ void fm_bench_describe(json_t *to, const fm_options *o, const fm_engine_info *in
     json_object_set_new(to, "dp_size", json_integer(o->dp_size));
     json_object_set_new(to, "ep_size", json_integer(o->ep_size));
     json_object_set_new(to, "dp_attention", json_boolean(o->enable_dp_attention));
+    json_object_set_new(to, "speculative_algorithm",
+                        info->max_draft ? json_string(o->speculative_algorithm) : json_null());
+    if (info->simulated_accept_length > 0)
+        json_object_set_new(to, "simulated_accept_length", json_real(info->simulated_accept_length));
+}
+
+/* All requests are sent at once: mostly the time in the queue. */
+static double mean_ttft_ms(const fm_answers *a)
+{
+    return a->n_begun ? 1000 * a->sum_ttft / a->n_begun : 0.0;
 }
 
 json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
@@ -131,11 +195,13 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
     FM_BUG_UNLESS(o && own);
     json_object_update(o, own);
     json_decref(own);
+    json_object_set_new(o, "mean_ttft_ms", json_real(mean_ttft_ms(r->batch)));
     json_object_set_new(o, "accept_length", json_real(accept_length(c)));
     json_object_set_new(o, "draft_tokens", json_integer(c->n_draft));
     json_object_set_new(o, "accepted_draft_tokens", json_integer(c->n_accepted));
     json_object_set_new(o, "failed_requests", json_integer(r->batch->n_failed));
     fm_bench_add_changes(o, &r->changes);
+    if (c->tiers.has_tiers) json_object_set_new(o, "tiers", tiers_json(c));
     json_object_set_new(o, "partial", json_boolean(r->batch->ended_by != NULL));
     if (r->batch->ended_by) json_object_set_new(o, "ended_by", json_string(r->batch->ended_by));
     fm_bench_describe(o, r->engine, &r->info);

@@ -11,11 +11,18 @@
 enum { FM_EXIT_OK, FM_EXIT_FAILED, FM_EXIT_INPUT, FM_EXIT_PARTIAL = 4 };
 
 int fm_cmd_bench(int argc, char **argv);
+int fm_cmd_cache(int argc, char **argv);
 int fm_cmd_convert(int argc, char **argv);
+int fm_cmd_doctor(int argc, char **argv);
 int fm_cmd_eval(int argc, char **argv);
+int fm_cmd_route(int argc, char **argv);
 int fm_cmd_run(int argc, char **argv);
+int fm_cmd_ablate(int argc, char **argv);
+int fm_cmd_plan(int argc, char **argv);
+int fm_cmd_tune(int argc, char **argv);
 int fm_cmd_scf(int argc, char **argv);
 int fm_cmd_serve(int argc, char **argv);
+int fm_cmd_trace(int argc, char **argv);
 int fm_cmd_verify(int argc, char **argv);
 
 /* "fathom bench: <fm_why()>" on stderr; the exit status that goes with it. */

@@ -44,6 +44,7 @@ typedef struct {
     fm_args      args;
     fm_eval_set  set;
     double       seconds;
+    fm_sched_stats counts;
 } command;
 
 typedef struct {
@@ -119,6 +120,7 @@ static fm_status answer_all(command *c, fm_engine *e)
             rc = fm_fail(FM_E_FORMAT, "question %d: %s", i, fm_finish_why(FM_FINISH_ERROR));
     fm_tokenizer_scratch_destroy(scratch);
     c->seconds = fm_now() - began;
+    c->counts  = fm_engine_get_info(e).sched;
     return rc;
 }
 
@@ -153,10 +155,23 @@ static double percent(int part, int whole)
     return 100.0 * part / whole;
 }
 
+static double tokens_per_second(const command *c)
+{
+    return (double)c->counts.n_output / (c->seconds > 0 ? c->seconds : 1e-9);
+}
+
+static double accept_length(const command *c)
+{
+    return fm_sched_accept_length(c->counts.n_decode_row, c->counts.n_accepted);
+}
+
 static void print_table(const command *c, const tally *t, int n_task)
 {
     printf("model %s, dtype %s, %d questions in %.1f s\n", c->engine->model_path, c->engine->dtype,
            c->set.n, c->seconds);
+    printf("%lld tokens, %.1f tokens/s", (long long)c->counts.n_output, tokens_per_second(c));
+    if (c->counts.n_draft) printf(", accept length %.2f", accept_length(c));
+    putchar('\n');
     printf("%-14s %6s %8s %8s\n", "task", "n", "formed", "right");
     for (int k = 0; k <= n_task; k++)
         printf("%-14s %6d %7.1f%% %7.1f%%\n", t[k].task, t[k].n, percent(t[k].n_formed, t[k].n),
@@ -171,8 +186,10 @@ static void print_json(const command *c, const tally *t, int n_task)
                             json_pack("{s:i, s:f, s:f}", "n", t[k].n, "formed",
                                       percent(t[k].n_formed, t[k].n), "right",
                                       percent(t[k].n_right, t[k].n)));
-    json_t *o = json_pack("{s:s, s:s, s:f, s:o}", "model", c->engine->model_path, "dtype",
-                          c->engine->dtype, "seconds", c->seconds, "tasks", tasks);
+    json_t *o = json_pack("{s:s, s:s, s:f, s:I, s:f, s:f, s:o}", "model", c->engine->model_path,
+                          "dtype", c->engine->dtype, "seconds", c->seconds, "output_tokens",
+                          (json_int_t)c->counts.n_output, "output_throughput", tokens_per_second(c),
+                          "accept_length", accept_length(c), "tasks", tasks);
     FM_BUG_UNLESS(o != NULL);
     json_dumpf(o, stdout, JSON_REAL_PRECISION(6));
     putchar('\n');

@@ -32,11 +32,18 @@
 #define ALWAYS "always so here"
 #define OWN "ignored, fathom has its own kernels"
 #define NO_SERVER "ignored, no server is started"
-#define NO_SPEC "ignored, drafts come from NGRAM alone; the output is the same"
-#define NO_TIER "no second cache tier yet; answers are the same without it"
-#define NO_PROF "profiling is not available yet"
+#define NO_SPEC "ignored, drafts come from the MTP layer or the request's text; the output is the same"
+#define NO_TIER "not built in; --hicache-storage-backend file keeps prefixes in a directory"
+#define NO_PROF "ignored, a trace has everything and is small"
+#define PROFILE "bench records its timed call, a server by /start_profile, every command by --trace FILE"
 #define NO_CODE "not needed, fathom runs no model code"
 #define LOGS "ignored, FM_LOG=info,room=debug selects what is logged"
+#define ONE_ENGINE "prefill and decode share one engine"
+#define LISTED "list workers in --worker-file, or let them join by POST /workers"
+#define KEPT "responses are kept by the worker that gave them"
+#define KEYS "requests are let in by --api-key"
+#define NO_SPANS "no spans are exported; traceparent is passed on to workers"
+#define ROUTED "ignored, the router knows what workers have cached and weighs it against their load"
 
 /* clang-format off */
 const fm_foreign_flag fm_foreign_flags[] = {
@@ -141,12 +148,7 @@ const fm_foreign_flag fm_foreign_flags[] = {
     VALUE("stream-interval", "ignored, text comes token by token"),
     VALUE("prefill-max-requests", "ignored, --chunked-prefill-size bounds a step"),
     ONLY ("radix-eviction-policy", "lru", "the least recently used prefix goes first"),
-    FLAG ("enable-hierarchical-cache", NO_TIER),
-    VALUE("hicache-ratio", NO_TIER),
-    VALUE("hicache-size", NO_TIER),
-    VALUE("hicache-write-policy", NO_TIER),
-    VALUE("hicache-io-backend", NO_TIER),
-    VALUE("hicache-storage-backend", NO_TIER),
+    VALUE("hicache-io-backend", "ignored, pages are copied by DMA"),
     FLAG ("enable-lmcache", NO_TIER),
     VALUE("swa-full-tokens-ratio", "the model attends to its whole context"),
     FLAG ("allow-auto-truncate", "ignored, a prompt that cannot fit is refused"),
@@ -181,13 +183,76 @@ const fm_foreign_flag fm_foreign_flags[] = {
     FLAG ("constrained-json-disable-any-whitespace", NO_SERVER),
     FLAG ("disable-any-whitespace", NO_SERVER),
     FLAG ("disable-outlines-disk-cache", OWN),
-    FLAG ("profile", NO_PROF),
+    FLAG ("profile", PROFILE),
     MANY ("profile-activities", NO_PROF),
     VALUE("profile-steps", NO_PROF),
     VALUE("profile-num-steps", NO_PROF),
-    VALUE("profile-filename-prefix", NO_PROF),
+    VALUE("profile-filename-prefix", PROFILE),
     FLAG ("profile-record-shapes", NO_PROF),
     ONLY ("backend", "engine|runtime|sglang|fathom", "there is one backend, the engine in this process"),
+    /* SGLang's router */
+    VALUE("cache-threshold", ROUTED),
+    VALUE("balance-abs-threshold", ROUTED),
+    VALUE("balance-rel-threshold", ROUTED),
+    VALUE("eviction-interval-secs", ROUTED),
+    VALUE("max-tree-size", ROUTED),
+    VALUE("worker-startup-timeout-secs", "workers may come at any time"),
+    VALUE("worker-startup-check-interval", "workers may come at any time"),
+    VALUE("cb-window-duration-secs", "the circuit breaker counts failures in a row"),
+    VALUE("prometheus-port", "metrics are at /metrics of the router's own port"),
+    VALUE("prometheus-host", "metrics are at /metrics of the router's own port"),
+    VALUE("max-payload-size", "--max-body-mb bounds the body"),
+    MANY ("request-id-headers", "x-request-id is read and passed on"),
+    VALUE("bucket-adjust-interval-secs", ROUTED),
+    VALUE("max-idle-secs", ROUTED),
+    VALUE("assignment-mode", ROUTED),
+    FLAG ("dp-aware", "replicas inside a worker are balanced by the worker"),
+    FLAG ("disable-health-check", "ignored, workers are always checked: streams move when one hangs"),
+    VALUE("log-dir", "ignored, logs go to standard error"),
+    MANY ("prometheus-duration-buckets", "ignored, histograms have fixed buckets"),
+    FLAG ("tokenizer-cache-enable-l0", "not needed, tokenising is not the bottleneck"),
+    VALUE("tokenizer-cache-l0-max-entries", "not needed, tokenising is not the bottleneck"),
+    FLAG ("tokenizer-cache-enable-l1", "not needed, tokenising is not the bottleneck"),
+    VALUE("tokenizer-cache-l1-max-memory", "not needed, tokenising is not the bottleneck"),
+    FLAG ("enable-trace", NO_SPANS),
+    VALUE("otlp-traces-endpoint", NO_SPANS),
+    FLAG ("control-plane-audit-enabled", "changes of the table of workers are always logged"),
+    ONLY ("history-backend", "memory|none", KEPT),
+    NEVER("oracle-wallet-path", VALUE, KEPT),
+    NEVER("oracle-tns-alias", VALUE, KEPT),
+    NEVER("oracle-connect-descriptor", VALUE, KEPT),
+    NEVER("oracle-username", VALUE, KEPT),
+    NEVER("oracle-password", VALUE, KEPT),
+    NEVER("oracle-pool-min", VALUE, KEPT),
+    NEVER("oracle-pool-max", VALUE, KEPT),
+    NEVER("oracle-pool-timeout-secs", VALUE, KEPT),
+    NEVER("postgres-db-url", VALUE, KEPT),
+    NEVER("postgres-pool-max", VALUE, KEPT),
+    NEVER("redis-url", VALUE, KEPT),
+    NEVER("redis-pool-max", VALUE, KEPT),
+    NEVER("redis-retention-days", VALUE, KEPT),
+    NEVER("mcp-config-path", VALUE, "tools are called by the client"),
+    NEVER("enable-igw", NOTHING, "a router has one model"),
+    NEVER("pd-disaggregation", NOTHING, ONE_ENGINE),
+    NEVER("mini-lb", NOTHING, ONE_ENGINE),
+    NEVER("prefill", MANY, ONE_ENGINE),
+    NEVER("decode", VALUE, ONE_ENGINE),
+    NEVER("prefill-policy", VALUE, ONE_ENGINE),
+    NEVER("decode-policy", VALUE, ONE_ENGINE),
+    NEVER("prefill-selector", MANY, ONE_ENGINE),
+    NEVER("decode-selector", MANY, ONE_ENGINE),
+    NEVER("service-discovery", NOTHING, LISTED),
+    NEVER("service-discovery-port", VALUE, LISTED),
+    NEVER("service-discovery-namespace", VALUE, LISTED),
+    NEVER("selector", MANY, LISTED),
+    NEVER("client-cert-path", VALUE, KEYS),
+    NEVER("client-key-path", VALUE, KEYS),
+    NEVER("ca-cert-paths", MANY, "workers' certificates are checked against the system's authorities (SSL_CERT_FILE)"),
+    NEVER("control-plane-api-keys", MANY, KEYS),
+    NEVER("jwt-issuer", VALUE, KEYS),
+    NEVER("jwt-audience", VALUE, KEYS),
+    NEVER("jwt-jwks-uri", VALUE, KEYS),
+    NEVER("jwt-role-mapping", MANY, KEYS),
 };
 /* clang-format on */
 const int fm_n_foreign_flag = (int)(sizeof fm_foreign_flags / sizeof fm_foreign_flags[0]);

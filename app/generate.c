@@ -90,7 +90,11 @@ static fm_status take_event(progress *p, const fm_event *ev)
     fm_answer *a = answer_of(p->batch, ev);
     if (ev->prompt_at >= 0) return append_prompt(a, ev);
     if (ev->token >= 0) {
-        if (a->n == 0) p->n_token += ev->n_prompt;
+        if (a->n == 0) {
+            p->n_token += ev->n_prompt;
+            p->batch->sum_ttft += fm_now() - p->began;
+            p->batch->n_begun++;
+        }
         if (a->n == 0 && ev->index == 0) p->batch->n_input += ev->n_prompt;
         FM_TRY(append(a, ev->token, ev->logprob, p->ask->sampling.logprobs));
         p->n_token++;

@@ -25,6 +25,8 @@ typedef struct {
     int        n_finished; /* answers that ended by themselves */
     int        n_failed;   /* answers that ended with FM_FINISH_ERROR */
     int64_t     n_input;    /* tokens of the prompts whose answers have begun */
+    double      sum_ttft;   /* seconds from the call to each answer's first token, */
+    int         n_begun;    /* and how many have one */
     const char *ended_by;   /* NULL: all was answered; otherwise what `ends` said */
 } fm_answers;
 

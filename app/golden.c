@@ -123,6 +123,7 @@ fm_status fm_golden_load(fm_golden *out, const char *path)
     json_t   *root = NULL;
     fm_golden g    = {0};
     FM_TRY(fm_json_load(&root, path));
+    g.fp8_activations  = json_is_true(json_object_get(root, "fp8_activations"));
     const fm_status rc = read_cases(&g, root, path);
     json_decref(root);
     if (rc == FM_OK)

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     fm_golden_case *item; /* [n] owned, with all it points to */
     int             n;
+    int             fp8_activations; /* the reference quantised what FP8 weights are multiplied with */
 } fm_golden;
 
 fm_status fm_golden_load(fm_golden *out, const char *path);

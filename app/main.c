@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/status.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "commands.h"
@@ -21,10 +20,17 @@ static const struct {
     {"bench", fm_cmd_bench,
      "measure offline throughput, as SGLang's bench_offline_throughput does"},
     {"serve", fm_cmd_serve, "answer over HTTP: OpenAI's API, SGLang's, and a page to chat on"},
+    {"route", fm_cmd_route, "one address in front of many servers, with failover inside streams"},
     {"eval", fm_cmd_eval, "ask a set of questions and count the right answers"},
     {"run", fm_cmd_run, "answer one prompt, or chat in the terminal"},
+    {"plan", fm_cmd_plan, "which layout of a cluster is the best, before anything runs"},
+    {"tune", fm_cmd_tune, "search for the best options of fathom or of any program"},
+    {"ablate", fm_cmd_ablate, "what each feature brings, and that none changes an answer"},
+    {"cache", fm_cmd_cache, "list, check and prune a directory of stored prefixes"},
     {"convert", fm_cmd_convert, "write a checkpoint with 4-bit or 8-bit weights"},
+    {"doctor", fm_cmd_doctor, "measure hosts, links and GPUs, and name the slow ones"},
     {"verify", fm_cmd_verify, "compare a model or a tokenizer with golden data"},
+    {"trace", fm_cmd_trace, "say where the time of a recorded run went"},
     {"scf", fm_cmd_scf, "Hartree-Fock and DFT energies from an NWChem deck"},
 };
 enum { N_COMMAND = sizeof commands / sizeof commands[0] };

@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "device/host_threads.h"
 #include "fathom/fathom.h"
+#include "scf_trace.h"
 
 #define K(KIND, field, ...) FM_KNOB(fm_scf_command_options, KIND, field, __VA_ARGS__)
 
@@ -25,6 +26,8 @@ static const fm_knob knobs[] = {
       "threads of a rank; 0: the cores of the host, divided by its ranks"),
     K(FLAG, json, "json", NULL, 0, 0, NULL, "print the result as JSON and nothing else"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "print energies and errors only"),
+    K(WORD, trace, "trace", NULL, 0, 0, "FILE",
+      "record where time goes; fathom trace FILE explains it; of several ranks, FILE.rankN"),
     K(FLAG, no_diis, "no-diis", NULL, 0, 0, NULL,
       "minimise the energy directly from the start, where DIIS leads nowhere"),
     K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL,
@@ -50,6 +53,8 @@ typedef struct {
     fm_deck                deck;
     json_t                *json, *steps; /* steps: borrowed, of the present task */
     fm_scf_times           times;        /* of all tasks */
+    double                 cpu_before;   /* seconds before the present task */
+    fm_scf_trace           trace;
     int                    n_ignored;
 } command;
 
@@ -139,10 +144,20 @@ static fm_status read_deck(command *c)
 
 /* --- progress -------------------------------------------------------------- */
 
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
 static void on_task(void *ctx, const fm_deck_task *t)
 {
     command *c = ctx;
     (void)t;
+    fm_scf_trace_task(&c->trace);
+    c->cpu_before = cpu_seconds();
     if (!c->json) return;
     c->steps = json_array();
     json_array_append_new(json_object_get(c->json, "tasks"),
@@ -159,6 +174,7 @@ static void on_start(void *ctx, const fm_scf *s)
 static void on_step(void *ctx, const fm_scf *s, const fm_scf_step *step)
 {
     command *c = ctx;
+    fm_scf_trace_step(&c->trace, s);
     if (c->steps) fm_scf_json_step(c->steps, step);
     if (reports(c)) fm_report_step(stdout, s, step);
 }
@@ -167,9 +183,10 @@ static void on_end(void *ctx, const fm_scf *s, const fm_props *p)
 {
     command *c = ctx;
     if (c->json) fm_scf_json_task(c->json, s, p);
-    if (reports(c))
+    if (reports(c)) {
         fm_report_result(stdout, s, p);
-    else if (!c->opt.json)
+        fm_report_task_times(stdout, cpu_seconds() - c->cpu_before, s->times.total);
+    } else if (!c->opt.json)
         printf("         Total %s energy = %21.12f\n", s->is_dft ? "DFT" : "SCF", s->energy.total);
 }
 
@@ -183,12 +200,6 @@ static void on_ignored(void *ctx, const char *why)
 }
 
 /* --- the end --------------------------------------------------------------- */
-
-static double cpu_seconds(const struct rusage *u)
-{
-    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
-           1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
-}
 
 /* Collective: every rank's times and memory come to rank 0. */
 static fm_status sum_up(command *c)
@@ -211,12 +222,12 @@ static fm_status sum_up(command *c)
     if (rc == FM_OK && c->json) {
         fm_scf_json_times(c->json, all, n, c->world);
         json_object_set_new(c->json, "wall_s", json_real(wall));
-        json_object_set_new(c->json, "cpu_s", json_real(cpu_seconds(&used)));
+        json_object_set_new(c->json, "cpu_s", json_real(cpu_seconds()));
         json_object_set_new(c->json, "peak_bytes", json_integer((json_int_t)most));
     }
     if (rc == FM_OK && reports(c)) {
         fm_report_times(stdout, all, n, c->world);
-        fm_report_end(stdout, cpu_seconds(&used), wall, most);
+        fm_report_end(stdout, cpu_seconds(), wall, most);
     }
     free(all);
     free(peak);
@@ -247,8 +258,10 @@ static fm_status compute(command *c)
                                      .on_ignored   = on_ignored,
                                      .ctx          = c};
     FM_TRY(fm_job_check(&c->deck, &o));
+    FM_TRY(fm_scf_trace_begin(&c->trace, c->world, c->opt.trace, c->path));
     if (reports(c)) fm_report_begin(stdout, &c->deck, &job);
     const fm_status rc = fm_job_run(&c->deck, &o, &c->times);
+    fm_scf_trace_end(&c->trace);
     if (rc != FM_OK && rc != FM_E_NOCONV) return rc;
     char why[400];
     snprintf(why, sizeof why, "%s", fm_why());

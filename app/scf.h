@@ -11,6 +11,7 @@
 
 typedef struct {
     int64_t threads; /* of a rank; 0: the cores of the host, divided by its ranks */
+    char   *trace; /* file to record to; NULL: none */
     int     json, quiet, deterministic, no_diis;
 } fm_scf_command_options;
 

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "args.h"
@@ -11,6 +10,7 @@
 #include "base/str.h"
 #include "commands.h"
 #include "default_model.h"
+#include "listening.h"
 #include "llm/serve/serve.h"
 #include "self_launch.h"
 #include "start.h"
@@ -42,31 +42,11 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 3};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
-    return rc;
-}
-
-/* A connection is a descriptor: as many as the system lets us have. */
-static void raise_file_limit(void)
-{
-    struct rlimit most;
-    if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
-    most.rlim_cur = most.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &most);
-}
-
-static void say_ready(void *ctx, const char *url)
-{
-    (void)ctx;
-    fm_str line = {0};
-    fm_str_printf(&line, "fathom serve: listening on %s\n", url);
-    fm_log_lines(line.text);
-    fm_str_fini(&line);
-}
-
-static void say_lines(void *ctx, const char *lines)
-{
-    (void)ctx;
-    fm_log_lines(lines);
+    FM_TRY(rc);
+    if (c->engine->speculative_simulate_accept_length > 0)
+        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: nobody "
+                                 "is served answers whose drafts were not verified");
+    return FM_OK;
 }
 
 /* A signal to all ranks: the leader lets what is under way end, and says so. */
@@ -80,12 +60,13 @@ static fm_status follow(fm_engine *e)
 
 static fm_status run(command *c, fm_serve **s, fm_engine **e)
 {
-    const fm_serve_hooks hooks = {.ready  = say_ready,
-                                  .access = say_lines,
-                                  .batch  = c->engine->quiet ? NULL : say_lines,
-                                  .ending = say_lines};
+    const fm_serve_hooks hooks = {.ready  = fm_listening_ready,
+                                  .access = fm_listening_lines,
+                                  .batch  = c->engine->quiet ? NULL : fm_listening_lines,
+                                  .ending = fm_listening_lines,
+                                  .ctx    = "serve"};
     FM_TRY(fm_self_launch(c->engine, &c->args));
-    raise_file_limit();
+    fm_listening_raise_file_limit();
     FM_TRY(fm_default_model(c->engine));
     FM_TRY(fm_serve_create(s, &c->serve, c->engine, &hooks));
     FM_TRY(fm_start_engine(e, c->engine, &c->args));

@@ -129,6 +129,14 @@ static void print_json(const command *c, const fm_golden *g, const fm_verify_cas
     json_decref(o);
 }
 
+/* Unless an option says otherwise, activations are quantised as in the reference: a golden file of
+ * another engine's plain arithmetic says nothing and has them as they are. */
+static fm_status compute_as(const fm_golden *g, fm_options *o)
+{
+    if (strcmp(o->fp8_activations, "auto")) return FM_OK;
+    return fm_options_set(o, "fp8-activations", g->fp8_activations ? "on" : "off");
+}
+
 static fm_status verify_model(command *c, int *passed)
 {
     fm_status       rc = FM_OK;
@@ -137,6 +145,7 @@ static fm_status verify_model(command *c, int *passed)
     fm_verify_case *v  = NULL;
 
     FM_GO(fm_golden_load(&g, c->opt.golden));
+    FM_GO(compute_as(&g, c->engine));
     c->engine->skip_tokenizer_init = 1;
     FM_GO(fm_start_engine(&e, c->engine, &c->args));
     if (!fm_engine_is_leader(e)) {

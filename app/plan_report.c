@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table, the JSON object, and the files. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "output_file.h"
+#include "plan.h"
+
+void fm_plan_bound_words(fm_str *out, const fm_forecast *f)
+{
+    fm_str_printf(out, "%s %.0f %%", fm_bound_name(f->bound), 100 * f->by[f->bound]);
+}
+
+/* --- the table ---------------------------------------------------------------- */
+
+static void print_head(const fm_plan_command *c)
+{
+    const fm_cluster *k = &c->cluster;
+    printf("%s on %d x %d x %s: %d requests, %lld tokens in, %lld out", c->engine->model_path,
+           k->n_node, k->per_node, k->device, c->rows.n, (long long)c->rows.sum_prompt,
+           (long long)c->rows.sum_output);
+    if (isfinite(c->rate)) printf(", %g a second", c->rate);
+    if (c->online.max_concurrency) printf(", %lld at once", (long long)c->online.max_concurrency);
+    printf("\ncosts from %s (%s)\n", c->table.text, c->tuned.about);
+    printf("links: %.1f us and %.1f GB/s on a host", k->near.latency_s * 1e6,
+           k->near.bytes_per_s * 1e-9);
+    if (k->n_node > 1)
+        printf(", %.1f us and %.1f GB/s between hosts", k->far.latency_s * 1e6,
+               k->far.bytes_per_s * 1e-9);
+    printf("%s\n\n", k->is_measured ? ", measured" : "");
+}
+
+static void print_row(int place, const fm_forecast *f)
+{
+    fm_str name = {0}, bound = {0};
+    fm_forecast_name(&name, &f->size);
+    fm_plan_bound_words(&bound, f);
+    printf("%3d  %-30s %5d %10.1f +-%3.0f%% %10.1f %9.2f %9.1f %11lld%s  %s\n", place, name.text,
+           f->n_rank, f->throughput, 100 * f->error, 1e3 * f->sim.mean_ttft, 1e3 * f->sim.mean_tpot,
+           f->memory_left / 0x1p30, (long long)f->max_tokens, f->meets ? " " : "!", bound.text);
+    fm_str_fini(&name);
+    fm_str_fini(&bound);
+}
+
+static int n_fit(const fm_plan_command *c)
+{
+    int n = 0;
+    while (n < c->n && c->list[n].rc == FM_OK) n++;
+    return n;
+}
+
+static void print_table(const fm_plan_command *c)
+{
+    const int n = n_fit(c), shown = n < c->options.rows ? n : (int)c->options.rows;
+    int       unmet = 0;
+    printf("     %-30s %5s %16s %10s %9s %9s %11s   %s\n", "layout", "ranks", "tok/s", "TTFT ms",
+           "TPOT ms", "GiB left", "KV tokens", "where the time goes");
+    for (int i = 0; i < shown; i++) print_row(i + 1, &c->list[i]);
+    for (int i = 0; i < n; i++) unmet += !c->list[i].meets;
+    printf("\n%d layouts fit%s, %d do not; planned in %.1f s\n", n,
+           shown < n ? ", not all are shown" : "", c->n - n, c->seconds);
+    if (unmet) printf("!: beyond --slo-ttft or --slo-tpot (99th percentile): %d layouts\n", unmet);
+    if (n < c->n) printf("the first that does not fit: %s\n", c->list[n].why);
+}
+
+static void print_more(const fm_plan_command *c)
+{
+    fm_str             name = {0};
+    const fm_forecast *m    = &c->more;
+    if (!m->n_rank) return;
+    fm_forecast_name(&name, &m->size);
+    printf("one more node: %s, %.1f tok/s, %.2f times as much\n", name.text, m->throughput,
+           m->throughput / c->list[0].throughput);
+    fm_str_fini(&name);
+}
+
+static void print_users(const fm_plan_command *c)
+{
+    fm_str             name = {0};
+    const fm_forecast *f    = &c->enough;
+    if (!c->options.users) return;
+    if (!f->n_rank) {
+        printf("%lld users: no layout of up to 64 nodes is fast enough\n",
+               (long long)c->options.users);
+        return;
+    }
+    fm_forecast_name(&name, &f->size);
+    printf(
+        "%lld users: %d devices on %d nodes (%s), TTFT P99 %.0f ms, TPOT P99 %.1f ms, %.1f tok/s\n",
+        (long long)c->options.users, f->n_rank, f->n_node, name.text, 1e3 * f->sim.p99_ttft,
+        1e3 * f->sim.p99_tpot, f->throughput);
+    fm_str_fini(&name);
+}
+
+static void print_all(const fm_plan_command *c)
+{
+    fm_str words = {0};
+    print_head(c);
+    print_table(c);
+    print_more(c);
+    print_users(c);
+    fm_plan_words(&words, c, &c->list[0]);
+    printf("\n%s\n", words.text);
+    fm_str_fini(&words);
+}
+
+/* --- JSON --------------------------------------------------------------------- */
+
+static json_t *shares_json(const fm_forecast *f)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < FM_N_BOUND; i++)
+        json_object_set_new(o, fm_bound_name((fm_bound)i), json_real(f->by[i]));
+    return o;
+}
+
+static json_t *layout_json(const fm_plan_command *c, const fm_forecast *f)
+{
+    json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:b}", "tp_size", f->size.tp,
+                          "pp_size", f->size.pp, "dp_size", f->size.dp, "ep_size", f->size.ep,
+                          "dp_attention", f->size.dp_attention, "ranks", f->n_rank, "nodes",
+                          f->n_node, "fits", f->rc == FM_OK);
+    FM_BUG_UNLESS(o != NULL);
+    if (f->rc != FM_OK) {
+        json_object_set_new(o, "why", json_string(f->why));
+        return o;
+    }
+    fm_str words = {0};
+    fm_plan_words(&words, c, f);
+    json_t *more = json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:s, s:o, s:s}",
+        "total_token_throughput", f->throughput, "error", f->throughput * f->error, "duration_s",
+        f->sim.seconds, "mean_ttft_ms", 1e3 * f->sim.mean_ttft, "mean_tpot_ms",
+        1e3 * f->sim.mean_tpot, "p99_ttft_ms", 1e3 * f->sim.p99_ttft, "p99_tpot_ms",
+        1e3 * f->sim.p99_tpot, "kv_tokens", (json_int_t)f->max_tokens, "memory_left_bytes",
+        (json_int_t)f->memory_left, "steps", (json_int_t)f->sim.sched.n_step, "meets_slo", f->meets,
+        "bound_by", fm_bound_name(f->bound), "time", shares_json(f), "command", words.text);
+    FM_BUG_UNLESS(more != NULL);
+    json_object_update(o, more);
+    json_decref(more);
+    fm_str_fini(&words);
+    return o;
+}
+
+static json_t *plan_json(const fm_plan_command *c)
+{
+    const fm_forecast *f = &c->list[0];
+    json_t            *o =
+        json_pack("{s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:f}", "model", c->engine->model_path,
+                  "device", c->cluster.device, "nodes", c->cluster.n_node, "devices_per_node",
+                  c->cluster.per_node, "table", c->table.text, "total_token_throughput",
+                  f->throughput, "mean_ttft_ms", 1e3 * f->sim.mean_ttft, "mean_tpot_ms",
+                  1e3 * f->sim.mean_tpot, "error", f->throughput * f->error);
+    json_t *list = json_array();
+    FM_BUG_UNLESS(o && list);
+    for (int i = 0; i < c->n; i++) json_array_append_new(list, layout_json(c, &c->list[i]));
+    json_object_set_new(o, "layouts", list);
+    if (c->more.n_rank) json_object_set_new(o, "one_more_node", layout_json(c, &c->more));
+    if (c->options.users)
+        json_object_set_new(o, "users",
+                            c->enough.n_rank ? layout_json(c, &c->enough) : json_null());
+    return o;
+}
+
+static void print_json(const fm_plan_command *c)
+{
+    json_t *o = plan_json(c);
+    json_dumpf(o, stdout, JSON_PRESERVE_ORDER | JSON_INDENT(1) | JSON_REAL_PRECISION(8));
+    printf("\n");
+    json_decref(o);
+}
+
+/* --- files -------------------------------------------------------------------- */
+
+static fm_status write_text(const char *flag, const char *path, fm_str *text)
+{
+    fm_output_file o  = {0};
+    fm_status      rc = fm_output_create(&o, flag, path);
+    if (rc == FM_OK) {
+        fwrite(text->text, 1, text->len, o.to);
+        rc = fm_output_close(&o);
+    }
+    fm_str_fini(text);
+    return rc;
+}
+
+fm_status fm_plan_report(const fm_plan_command *c)
+{
+    fm_str text = {0};
+    if (c->options.json)
+        print_json(c);
+    else
+        print_all(c);
+    if (c->options.write_script) {
+        fm_plan_script(&text, c, &c->list[0]);
+        FM_TRY(write_text("write-script", c->options.write_script, &text));
+    }
+    if (!c->options.html) return FM_OK;
+    text = (fm_str){0};
+    fm_plan_page(&text, c);
+    return write_text("html", c->options.html, &text);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "llm/load/config_read.h"
+#include "plan.h"
+
+/* --dataset is a file if there is one of that name. */
+static fm_status name_dataset(fm_plan_command *c)
+{
+    const char *what = c->options.dataset;
+    if (!what || !*what) return FM_OK;
+    const int      is_file = access(what, R_OK) == 0;
+    const fm_knob *k =
+        fm_knob_find(fm_bench_knobs, fm_n_bench_knob, is_file ? "dataset-path" : "dataset-name");
+    return fm_knob_set(k, &c->bench, what);
+}
+
+static fm_status read_rate(double *out, const char *word)
+{
+    char *end;
+    *out = strtod(word, &end);
+    if (end == word || *end || !(*out > 0))
+        return fm_fail(FM_E_ARG, "--request-rate %s is not a positive number or inf", word);
+    return FM_OK;
+}
+
+static fm_status open_tokenizer(fm_tokenizer **out, const fm_options *o, const fm_model_path *path)
+{
+    const char *dir = fm_engine_tokenizer_dir(o, path);
+    return dir ? fm_tokenizer_open(out, dir) : FM_OK;
+}
+
+static fm_status draw_rows(fm_plan_command *c)
+{
+    fm_model_path   path;
+    fm_model_config config;
+    fm_tokenizer   *t      = NULL;
+    fm_dataset      warmup = {0};
+    fm_data_options d      = fm_bench_data_options(&c->bench);
+    FM_TRY(fm_model_path_find(&path, c->engine->model_path));
+    FM_TRY(fm_config_of(&config, &path, c->engine->json_model_override_args));
+    FM_TRY(open_tokenizer(&t, c->engine, &path));
+    d.tokenizer = t;
+    d.vocab     = config.vocab;
+    d.context   = config.max_position;
+    if (c->engine->context_length && c->engine->context_length < d.context)
+        d.context = (int)c->engine->context_length;
+    fm_status rc = fm_dataset_check(&d, t != NULL);
+    if (rc == FM_OK) rc = fm_dataset_draw(&c->rows, &warmup, &d);
+    fm_dataset_fini(&warmup);
+    fm_tokenizer_close(t);
+    return rc;
+}
+
+fm_status fm_plan_draw(fm_plan_command *c)
+{
+    fm_mt  gaps;
+    double at = 0;
+    FM_TRY(name_dataset(c));
+    FM_TRY(fm_bench_check_paths(&c->bench));
+    FM_TRY(read_rate(&c->rate, c->online.request_rate));
+    FM_TRY(draw_rows(c));
+    c->request = calloc((size_t)c->rows.n + 1, sizeof *c->request);
+    if (!c->request) return fm_fail(FM_E_OOM, "requests");
+    fm_mt_seed_numpy(&gaps, (uint32_t)c->bench.seed);
+    for (int i = 0; i < c->rows.n; i++) {
+        const fm_data_row *r = &c->rows.row[i];
+        c->request[i]        = (fm_sim_request){
+                   .token = r->token, .n_prompt = r->n_prompt, .n_output = r->n_output, .arrival = at};
+        if (isfinite(c->rate)) at += fm_next_gap(&gaps, c->rate);
+    }
+    return FM_OK;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `tune bench` and `tune serve`: fathom's own knobs as a space, and the command of a trial. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_online.h"
+#include "llm/options.h"
+#include "llm/serve/serve.h"
+#include "machine.h"
+#include "tune.h"
+
+/* ---- which knobs ---- */
+
+static int is_listed(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && !strncmp(at, name, n)) return 1;
+    return 0;
+}
+
+static fm_status check_list(const char *list)
+{
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        int i = 0;
+        while (i < fm_n_tune_space && (strlen(fm_tune_spaces[i].name) != strcspn(at, ",") ||
+                                       strncmp(fm_tune_spaces[i].name, at, strcspn(at, ","))))
+            i++;
+        if (i == fm_n_tune_space)
+            return fm_fail(FM_E_ARG, "--knobs: there is no \"%.*s\"; --knobs help lists them",
+                           (int)strcspn(at, ","), at);
+    }
+    return FM_OK;
+}
+
+/* --param NAME=... of the user replaces the table's range. */
+static const char *given_range(const fm_tune_command *c, const char *name)
+{
+    const size_t n = strlen(name);
+    for (int i = 0; i < c->param.n; i++)
+        if (!strncmp(c->param.word[i], name, n) && c->param.word[i][n] == '=')
+            return c->param.word[i];
+    return NULL;
+}
+
+static int is_wanted(const fm_tune_command *c, const fm_tune_knob *k, int gpu)
+{
+    if (fm_word_has_option(&c->given, k->option)) return 0;
+    if (given_range(c, k->name)) return 1;
+    if (c->options.knobs) return is_listed(c->options.knobs, k->name);
+    return (k->where & (gpu ? FM_TUNE_GPU : FM_TUNE_CPU)) && !(k->where & FM_TUNE_ASKED);
+}
+
+/* ---- the space ---- */
+
+static fm_status set_first(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
+{
+    const int i = c->space.n - 1;
+    char      cpus[16];
+    snprintf(cpus, sizeof cpus, "%d", n_cpu);
+    const char *initial = !strcmp(k->initial, "cpus") ? cpus : k->initial;
+    if (fm_param_read(&c->space.param[i], initial, &c->first[0].v[i]) != FM_OK)
+        c->first[0].v[i] = fm_param_value(&c->space.param[i], 0.5); /* outside of the user's range */
+    return FM_OK;
+}
+
+static fm_status add_knob(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
+{
+    fm_str      text  = {0};
+    const char *given = given_range(c, k->name);
+    const char *at    = given ? NULL : strstr(k->space, "%d");
+    if (at)
+        fm_str_printf(&text, "%.*s%d%s", (int)(at - k->space), k->space, n_cpu, at + 2);
+    else
+        fm_str_puts(&text, given ? given : k->space);
+    fm_status rc = fm_space_add(&c->space, text.text);
+    fm_str_fini(&text);
+    if (rc != FM_OK) return rc;
+    fm_word_add(&c->tuned, k->word);
+    return set_first(c, k, n_cpu);
+}
+
+/* Ranks of a layout that fit: one a CPU, or a GPU if there are some. */
+static fm_status constrain_ranks(fm_tune_command *c, int n_cpu, int gpu)
+{
+    static const char *const name[] = {"tp", "pp", "dp"};
+    fm_str                   text   = {0};
+    for (int i = 0; i < 3; i++)
+        if (fm_space_find(&c->space, name[i], 2) >= 0)
+            fm_str_printf(&text, "%s%s", text.len ? "*" : "", name[i]);
+    fm_status rc = FM_OK;
+    if (text.len) {
+        fm_str_printf(&text, " <= %d", gpu ? gpu : n_cpu);
+        rc = fm_space_constrain(&c->space, text.text);
+    }
+    fm_str_fini(&text);
+    return rc;
+}
+
+static fm_status make_space(fm_tune_command *c)
+{
+    const int share = fm_usable_cpus() / (int)c->options.jobs;
+    const int n_cpu = share > 0 ? share : 1;
+    int       gpu   = 0;
+    FM_TRY(fm_usable_gpus(&gpu, &c->given));
+    FM_TRY(check_list(c->options.knobs));
+    for (int i = 0; i < fm_n_tune_space; i++)
+        if (is_wanted(c, &fm_tune_spaces[i], gpu)) FM_TRY(add_knob(c, &fm_tune_spaces[i], n_cpu));
+    for (int i = 0; i < c->param.n; i++)
+        if (fm_space_find(&c->space, c->param.word[i], strcspn(c->param.word[i], "=")) < 0)
+            return fm_fail(FM_E_ARG, "--param %s: no knob of that name, or its option is given",
+                           c->param.word[i]);
+    if (!c->space.n) return fm_fail(FM_E_ARG, "no knob is left to search");
+    FM_TRY(constrain_ranks(c, n_cpu, gpu));
+    fm_point_settle(&c->space, &c->first[0]);
+    c->has_first = fm_point_allowed(&c->space, &c->first[0]);
+    c->n_first   = c->has_first;
+    return FM_OK;
+}
+
+/* ---- the command ---- */
+
+static fm_status add_program(fm_word_list *l)
+{
+    char          path[PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0) return fm_fail(FM_E_IO, "/proc/self/exe cannot be read");
+    path[n] = 0;
+    fm_word_add(l, path);
+    return FM_OK;
+}
+
+static int is_client_option(const char *word)
+{
+    const fm_knob *const table[] = {fm_bench_knobs, fm_online_knobs};
+    const int            n[]     = {fm_n_bench_knob, fm_n_online_knob};
+    char                 name[96];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    if (fm_knob_find(fm_serve_knobs, fm_n_serve_knob, name) ||
+        fm_knob_find(fm_engine_knobs, fm_n_engine_knob, name))
+        return 0;
+    for (int t = 0; t < 2; t++)
+        if (fm_knob_find(table[t], n[t], name)) return 1;
+    return 0;
+}
+
+/* What describes the requests goes to the client, all else to the server; a
+ * word without dashes goes where the option before it went. */
+static void divide_flags(const fm_tune_command *c, fm_word_list *server, fm_word_list *client)
+{
+    int to_client = 0;
+    for (int i = 0; i < c->given.n; i++) {
+        const char *w = c->given.word[i];
+        if (!strncmp(w, "--", 2)) to_client = is_client_option(w);
+        fm_word_add(to_client ? client : server, w);
+    }
+}
+
+static fm_status make_bench_words(fm_tune_command *c)
+{
+    FM_TRY(add_program(&c->run));
+    fm_word_add(&c->shown, "fathom");
+    fm_word_list *const both[] = {&c->run, &c->shown};
+    for (int i = 0; i < 2; i++) {
+        fm_word_add(both[i], "bench");
+        fm_word_add_all(both[i], c->given.word, c->given.n);
+        fm_word_add_all(both[i], c->tuned.word, c->tuned.n);
+    }
+    if (!fm_word_has_option(&c->given, "quiet")) fm_word_add(&c->run, "--quiet");
+    return FM_OK;
+}
+
+static fm_status make_serve_words(fm_tune_command *c)
+{
+    fm_word_list server = {0}, client = {0};
+    divide_flags(c, &server, &client);
+    fm_status rc = add_program(&c->run);
+    fm_word_add(&c->run, "tune");
+    fm_word_add(&c->run, "serve-trial");
+    fm_word_add(&c->shown, "fathom");
+    fm_word_add(&c->shown, "serve");
+    fm_word_list *const both[] = {&c->run, &c->shown};
+    for (int i = 0; i < 2; i++) {
+        fm_word_add_all(both[i], server.word, server.n);
+        fm_word_add_all(both[i], c->tuned.word, c->tuned.n);
+    }
+    fm_word_add(&c->run, "--");
+    fm_word_add_all(&c->run, client.word, client.n);
+    fm_word_list_fini(&server);
+    fm_word_list_fini(&client);
+    return rc;
+}
+
+__attribute__((noreturn)) static void list_knobs(void)
+{
+    for (int i = 0; i < fm_n_tune_space; i++) {
+        const fm_tune_knob *k = &fm_tune_spaces[i];
+        printf("%-26s %s%s%s\n", k->name, strchr(k->space, '=') + 1,
+               k->where & FM_TUNE_CPU ? "" : "  (GPU)",
+               k->where & FM_TUNE_ASKED ? "  (if named)" : "");
+    }
+    exit(0);
+}
+
+fm_status fm_tune_own_form(fm_tune_command *c)
+{
+    if (c->options.knobs && !strcmp(c->options.knobs, "help")) list_knobs();
+    FM_TRY(make_space(c));
+    if (!strcmp(c->form, "bench")) fm_tune_seed(c);
+    return strcmp(c->form, "serve") ? make_bench_words(c) : make_serve_words(c);
+}
