@@ -65,6 +65,12 @@ static double rows_of(const fm_shape *s) { return (double)s->n_seq * s->n_row; }
 /* Keys that all rows see together. */
 static double keys_seen(const fm_shape *s) { return rows_of(s) * (s->pos0 + (s->n_row + 1) / 2.0); }
 
+/* Of kv_b_proj: a GPU makes it bf16 when it is loaded, a CPU reads FP8 if heads are its blocks. */
+static double up_bytes(const fm_roof *l, const fm_model_config *c)
+{
+    return !l->through_memory && c->fp8 && fm_heads_are_blocks(c) ? fm_weight_bytes(c) : BF16;
+}
+
 /* Products with k_up and v_up.  Absorbed: the query goes into the latent space and the answer
  * comes back.  Expanded: keys and values of every cached token are rebuilt. */
 static fm_cost change_of_space(const fm_roof *l, const fm_model_config *c, const fm_shape *s)
@@ -73,11 +79,12 @@ static fm_cost change_of_space(const fm_roof *l, const fm_model_config *c, const
                  T      = rows_of(s);
     const double tokens = (double)s->n_seq * (s->pos0 + s->n_row);
     if (!s->generated) {
-        fm_cost x = product(l, tokens, H * each, c->kv_lora, BF16);
+        fm_cost x = product(l, tokens, H * each, c->kv_lora, up_bytes(l, c));
         if (!l->through_memory) x.bytes += tokens * (c->kv_lora + c->rope) * BF16; /* the cache */
         return x;
     }
-    return (fm_cost){.bytes = up * BF16 + (l->through_memory ? T * H * 2 * c->kv_lora * BF16 : 0),
+    return (fm_cost){.bytes = up * up_bytes(l, c) +
+                              (l->through_memory ? T * H * 2 * c->kv_lora * BF16 : 0),
                      .flops = 2 * T * up};
 }
 
@@ -110,7 +117,8 @@ static void add(step *a, fm_op op, fm_cost c, double peak, int times)
     a->b.cost.flops += times * c.flops;
 }
 
-/* Linear weights of a layer may be FP8; embedding, head, router and kv_b are always bf16. */
+/* Linear weights of a layer may be FP8 or INT4, kv_b FP8, the head INT4; embedding and router are
+ * always bf16. */
 static int is_fp8(const step *a) { return a->c->fp8 && a->l->fp8 > 0; }
 
 double fm_weight_bytes(const fm_model_config *c)
@@ -150,6 +158,8 @@ static void add_experts(step *a, int n_moe)
     if (c->n_shared) add_linear(a, FM_OP_MLP, 3.0 * c->n_shared * c->moe_inter, c->hidden, n_moe);
 }
 
+static double head_bytes(const fm_model_config *c) { return c->int4 ? fm_weight_bytes(c) : BF16; }
+
 fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_roof *l)
 {
     step a     = {.c = c, .s = s, .l = l, .T = rows_of(s)};
@@ -160,6 +170,6 @@ fm_bound fm_bound_step(const fm_model_config *c, const fm_shape *s, const fm_roo
     add(&a, FM_OP_ATTEND, meeting(l, c, s), l->bf16, c->n_layer);
     add_linear(&a, FM_OP_MLP, 3.0 * c->dense_inter, c->hidden, c->n_layer - n_moe);
     if (n_moe) add_experts(&a, n_moe);
-    add(&a, FM_OP_HEAD, fm_cost_product(l, s->n_out, c->vocab, c->hidden), l->bf16, 1);
+    add(&a, FM_OP_HEAD, product(l, s->n_out, c->vocab, c->hidden, head_bytes(c)), l->bf16, 1);
     return a.b;
 }

@@ -26,7 +26,7 @@ static const struct argp_option options[] = {
     {"cpu-bind", 'b', "HOW", 0, "auto, none, or a list of CPUs (auto)", 0},
     {"quick", 'q', NULL, 0, "fewer shapes, shorter measurements", 0},
     {"only", 'o', "GROUPS", 0, "of gemm,experts,attention,parts,model,context,offline", 0},
-    {"weights", 'w', "TYPES", 0, "of bf16,fp8,int4 (all); most groups are of the first", 0},
+    {"weights", 'w', "TYPES", 0, "of bf16,fp8,w8a8,int4 (all but w8a8); most groups are of the first", 0},
     {"json", 'j', "FILE", 0, "everything as JSON", 0},
     {"svg", 's', "FILE", 0, "a plot", 0},
     {"markdown", 'd', "FILE", 0, "tables as in docs/performance.md", 0},
@@ -39,6 +39,10 @@ const fm_weights_kind fm_weights_kinds[FM_N_WEIGHTS] = {
     {"fp8",
      "{\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}}",
      "prefill, FP8", "decode, FP8", "experts, FP8"},
+    {"w8a8",
+     "{\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128], "
+     "\"activation_scheme\": \"dynamic\"}}",
+     "prefill, W8A8", "decode, W8A8", "experts, W8A8"},
     {"int4",
      "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": "
      "\"pack-quantized\", \"config_groups\": {\"all\": {\"targets\": [\"Linear\"], \"weights\": "

@@ -7,7 +7,7 @@
 #include "bench/cpu_stand.h"
 
 /* Types of linear weights that are measured beside each other. */
-typedef enum { FM_WEIGHTS_BF16, FM_WEIGHTS_FP8, FM_WEIGHTS_INT4, FM_N_WEIGHTS } fm_weights_type;
+typedef enum { FM_WEIGHTS_BF16, FM_WEIGHTS_FP8, FM_WEIGHTS_W8A8, FM_WEIGHTS_INT4, FM_N_WEIGHTS } fm_weights_type;
 
 typedef struct {
     const char *name;      /* "fp8" */

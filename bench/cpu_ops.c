@@ -10,7 +10,6 @@
 #include "bench/cpu_measure.h"
 #include "bench/cpu_profile.h"
 #include "device/host.h"
-#include "llm/kernel/gemm/gemm.h"
 #include "llm/model/model.h"
 
 double fm_fastest(const fm_measuring *m, fm_go_fn *go, void *ctx)

@@ -34,8 +34,8 @@ static fm_status open_all(fm_stand *s, const char *model, const char *overrides,
     const fm_status rc = load(s, src);
     fm_source_close(src);
     FM_TRY(rc);
-    s->limits.planes = fm_model_deepseek.planes(&s->config, &s->weights.shard, s->weights.act);
-    s->world         = fm_comm_self();
+    fm_model_declare(&fm_model_deepseek, &s->config, &s->weights.shard, s->weights.act, &s->limits);
+    s->world = fm_comm_self();
     return fm_run_create_cpu(&s->run, &s->weights, &s->limits, fm_ranks_self(&s->world));
 }
 

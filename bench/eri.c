@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench/eri_peak.h"
 #include "chem/fock/worker.h"
+#include "probe/peak.h"
 
 enum { MAX_ATOM = 256, MAX_CLASS = 256, SAMPLE = 24 };
 
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
     printf("%d atoms, %d functions, %d pairs of %d classes, %s, tolerance %g\n", m.n_atom,
            b.n_function, l.n_pair, l.n_class, w.eri->name, tol);
     measure(&w, &s, D, k);
-    report(&l, k, fm_fma_peak(isa));
+    report(&l, k, 0.5 * fm_peak_of_core(isa, FM_FACTOR_F64));
     free(D_product);
 out:
     if (rc != FM_OK) fprintf(stderr, "bench_eri: %s\n", fm_why());

@@ -12,9 +12,10 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "bench/limits.h"
 #include "device/host.h"
 #include "llm/kernel/gemm/gemm.h"
+#include "probe/peak.h"
+#include "probe/read_bandwidth.h"
 
 enum { MAX_M = 1024, MAX_K = 4096 };
 
@@ -82,7 +83,7 @@ static double measure(const job *j)
 
 static void report(const fm_gemm *v, fm_dtype type, const char *name, double bandwidth)
 {
-    const double peak = fm_peak_of_team(v->isa, type, n_thread);
+    const double peak = fm_peak_of_team(v->isa, type == FM_F32 ? FM_FACTOR_F32 : FM_FACTOR_BF16, n_thread);
     for (size_t a = 0; a < sizeof shape_k / sizeof *shape_k; a++) {
         printf("\n%s %s k=%d, peak %.0f GFLOP/s\n     m  GFLOP/s  of peak     GB/s  of read\n",
                fm_isa_name(v->isa), name, shape_k[a], peak * 1e-9);

@@ -6,7 +6,6 @@
  * Without a file: generated prose.  The first pass meets an empty piece
  * cache, the rest a warm one. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mapped_file.h"

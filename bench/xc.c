@@ -13,9 +13,9 @@
 #include <time.h>
 
 #include "base/rng.h"
-#include "bench/eri_peak.h"
 #include "chem/input/deck.h"
 #include "chem/xc/xc_internal.h"
+#include "probe/peak.h"
 
 enum { PASSES = 5 };
 
@@ -72,7 +72,7 @@ static fm_status measure(const fm_deck_task *task, int n_thread)
     }
     const double rate = multiply_adds(x, n_occ) / best;
     printf("pass %.2f s, products %.1f GFLOP/s a core, %.0f %% of peak\n", best, 2e-9 * rate,
-           100 * rate / fm_fma_peak(x->products->isa));
+           200 * rate / fm_peak_of_core(x->products->isa, FM_FACTOR_F64));
     for (int s = 0; s < 2; s++) free(C[s]), free(V[s]);
     fm_xc_close(x);
     return rc;

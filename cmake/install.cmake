@@ -29,6 +29,7 @@ install(TARGETS fathom_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS fathom_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fathom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/fathom.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tuned DESTINATION ${CMAKE_INSTALL_DATADIR}/fathom)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/fathom-tiny DESTINATION ${CMAKE_INSTALL_DATADIR}/fathom/models)
 # What shells complete is asked of the program, which has the tables of options.
 set(fm_completion ${PROJECT_SOURCE_DIR}/contrib/completion)

@@ -20,6 +20,7 @@ fm_need(EDIT    libedit     libedit-dev)
 fm_need(OPENBLAS openblas   libopenblas-dev)
 fm_need(LAPACKE lapacke     liblapacke-dev)
 fm_need(LIBXC   libxc       libxc-dev)
+fm_need(XXHASH  libxxhash   libxxhash-dev)
 
 # Tests need one library more; without it the program is built all the same.
 set(FM_HAVE_TESTS OFF)

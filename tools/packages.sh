@@ -10,7 +10,7 @@ build)
     for_what="to build"
     wanted="gcc g++ make cmake ninja-build pkg-config git
             libjansson-dev libpcre2-dev libevent-dev libssl-dev libhwloc-dev libedit-dev
-            libopenblas-dev liblapacke-dev libxc-dev libopenmpi-dev openmpi-bin" ;;
+            libopenblas-dev liblapacke-dev libxc-dev libxxhash-dev libopenmpi-dev openmpi-bin" ;;
 test)
     for_what="to test"
     wanted="libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 curl openssl

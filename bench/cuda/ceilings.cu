@@ -11,12 +11,10 @@
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/linear/linear.h"
 #include "llm/kernel/cuda/ptx/ptx.cuh"
+#include "probe/cuda/gpu_kernels.h"
 
 enum {
     CUBE        = 8192,
-    THREADS     = 512,
-    UNROLL      = 8,
-    READ_BLOCKS = 2,
     MMA_STEPS   = 4096,
     MMA_CHAINS  = 8,
     MMA_THREADS = 256,
@@ -40,29 +38,10 @@ static void record_copy(void *arg, fm_stream stream)
     if (e != cudaSuccess) stand_need(fm_fail(FM_E_DEVICE, "copy: %s", cudaGetErrorString(e)));
 }
 
-/* Several loads in flight per thread; the sum is kept only if it is one value,
- * so that nothing is written and no load can be left out. */
-FM_KERNEL(THREADS, READ_BLOCKS) read_all(const uint4 *p, size_t n, uint32_t *out)
-{
-    const size_t stride = (size_t)gridDim.x * THREADS;
-    uint32_t     sum    = 0;
-    for (size_t i = blockIdx.x * (size_t)THREADS + threadIdx.x; i < n; i += UNROLL * stride) {
-        uint4 v[UNROLL];
-#pragma unroll
-        for (int j = 0; j < UNROLL; j++)
-            v[j] = i + j * stride < n ? __ldcs(p + i + j * stride) : make_uint4(0, 0, 0, 0);
-#pragma unroll
-        for (int j = 0; j < UNROLL; j++) sum += v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
-    }
-    if (sum == 0x9e3779b9u) *out = sum;
-}
-
 static void record_read(void *arg, fm_stream stream)
 {
     const transfer *t = (const transfer *)arg;
-    FM_LAUNCH(read_all, READ_BLOCKS * stand_sm(), THREADS, 0, stream, (const uint4 *)t->from,
-              t->bytes / 16, (uint32_t *)t->to);
-    stand_need(fm_cuda_launched("read_all"));
+    stand_need(fm_gpu_read_launch(t->from, t->bytes, (uint32_t *)t->to, stand_sm(), stream));
 }
 
 static void measure_memory(void)

@@ -116,7 +116,7 @@ fm_status fm_gpu_stand_run(fm_gpu_stand *s, const fm_run_cuda_options *o)
 {
     fm_run_destroy(s->run);
     s->run = NULL;
-    s->limits.planes = fm_model_deepseek.planes(&s->config, &s->weights.shard, FM_BF16);
+    fm_model_declare(&fm_model_deepseek, &s->config, &s->weights.shard, FM_BF16, &s->limits);
     FM_TRY(fm_run_create_cuda(&s->run, &s->weights, &s->limits, o));
     return fill_cache(s);
 }

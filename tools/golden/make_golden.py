@@ -3,8 +3,12 @@
 """Golden files from an independent double-precision forward pass (numpy only).
 
     make_golden.py CHECKPOINT_DIR OUT.json [--override JSON] [--steps 24] [--lengths 1,7,33,150]
+                   [--prompt IDS] [--fp8-activations]
 
-The checkpoint is a DeepSeek V2/V3 one in BF16 or INT4; --override replaces config fields, so that one
+The checkpoint is a DeepSeek V2/V3 one in BF16, FP8 or INT4; with --fp8-activations what FP8 weights are
+multiplied with is quantised for every 128 columns of a row, and where one value lies so near the middle
+of two E4M3 numbers that another order of a sum decides, a random model's logits move by per cents: choose
+a prompt where none does; --override replaces config fields, so that one
 set of weights serves several routing methods and RoPE settings, and of a large model the first layers
 alone are computed ({"num_hidden_layers": 2}).  Every step is a full forward over everything before it.
 
@@ -41,10 +45,21 @@ class Checkpoint:
         if t["dtype"] == "BF16":
             wide = np.frombuffer(data, np.uint16).astype(np.uint32) << 16
             return wide.view(np.float32).astype(np.float64).reshape(t["shape"])
+        if t["dtype"] == "F8_E4M3":
+            return self.fp8(name, np.frombuffer(data, np.uint8).reshape(t["shape"]))
         if t["dtype"] != "F32":
-            raise SystemExit(f"{name} is {t['dtype']}: the reference reads BF16 and F32 alone")
+            raise SystemExit(f"{name} is {t['dtype']}: the reference reads BF16, FP8 and F32 alone")
         return np.frombuffer(data, np.float32).astype(np.float64).reshape(t["shape"])
 
+    def is_fp8(self, name):
+        return self.header.get(name, {}).get("dtype") == "F8_E4M3"
+
+    def fp8(self, name, byte):
+        """E4M3 with a scale for each 128 x 128."""
+        exponent, mantissa = (byte >> 3 & 15).astype(np.int64), (byte & 7).astype(np.float64)
+        value = np.where(exponent > 0, (8 + mantissa) * 2.0 ** (exponent - 10), mantissa * 2.0**-9)
+        scale = np.kron(self(name + "_scale_inv"), np.ones((128, 128)))[: byte.shape[0], : byte.shape[1]]
+        return np.where(byte & 128, -value, value) * scale
 
     def int4(self, name):
         """Eight values to an int32, the first in the lowest four bits, each plus 8; groups of 32."""
@@ -106,6 +121,21 @@ def to_bf16(x):
     return bits.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
+def to_e4m3(x):
+    unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 2.0**-20))), -6) - 3)
+    return np.clip(np.round(x / unit) * unit, -448, 448)  # ties to even
+
+
+def quantised(x):
+    """Each 128 columns of a row: amax / 448 times an E4M3 number."""
+    y = np.empty_like(x)
+    for at in range(0, x.shape[-1], 128):
+        block = x[..., at : at + 128]
+        amax = np.maximum(np.abs(block).max(-1, keepdims=True), 2.0**-100)
+        y[..., at : at + 128] = to_e4m3(block * (448 / amax)) * (amax / 448)
+    return y
+
+
 def softmax(s):
     e = np.exp(s - s.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
@@ -132,8 +162,10 @@ def route(c, logits, bias, given):
     return top, w * c["routed_scaling_factor"]
 
 
-def forward(c, t, ids, rounded=exactly, routes=None):
-    """Logits of the last position, and the routes of every MoE layer."""
+def forward(c, t, ids, rounded=exactly, routes=None, kept=None, single=False):
+    """Logits of the last position, and the routes of every MoE layer.  `rounded` is done to what
+    products take, `kept` (the same, if not given) to what is added up; single: F32 products."""
+    kept = kept or rounded
     heads, nope = c["num_attention_heads"], c["qk_nope_head_dim"]
     rope_dim, value, latent = c["qk_rope_head_dim"], c["v_head_dim"], c["kv_lora_rank"]
     eps, length = c["rms_norm_eps"], len(ids)
@@ -143,10 +175,17 @@ def forward(c, t, ids, rounded=exactly, routes=None):
     norm = lambda x, w: rounded(x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w)
     silu = lambda x: x / (1 + np.exp(-x))
     taken = []
+    kv_b = to_bf16 if c.get("fp8_activations") else exactly  # as it is kept in memory
+
+    def linear(x, name):
+        x = quantised(x) if c.get("fp8_activations") and t.is_fp8(name) else x
+        if single:
+            return (x.astype(np.float32) @ t(name).T.astype(np.float32)).astype(np.float64)
+        return x @ t(name).T
 
     def mlp(name, x):
-        gate, up = x @ t(name + "gate_proj.weight").T, x @ t(name + "up_proj.weight").T
-        return rounded(rounded(silu(gate) * up) @ t(name + "down_proj.weight").T)
+        gate, up = linear(x, name + "gate_proj.weight"), linear(x, name + "up_proj.weight")
+        return kept(linear(rounded(silu(gate) * up), name + "down_proj.weight"))
 
     x = t("model.embed_tokens.weight")[ids]
     for i in range(c["num_hidden_layers"]):
@@ -154,22 +193,22 @@ def forward(c, t, ids, rounded=exactly, routes=None):
         attn = layer + "self_attn."
         h = norm(x, t(layer + "input_layernorm.weight"))
         if c["q_lora_rank"]:
-            q = norm(h @ t(attn + "q_a_proj.weight").T, t(attn + "q_a_layernorm.weight"))
-            q = q @ t(attn + "q_b_proj.weight").T
+            q = norm(linear(h, attn + "q_a_proj.weight"), t(attn + "q_a_layernorm.weight"))
+            q = linear(q, attn + "q_b_proj.weight")
         else:
-            q = h @ t(attn + "q_proj.weight").T
+            q = linear(h, attn + "q_proj.weight")
         q = rounded(q).reshape(length, heads, nope + rope_dim)
-        a = h @ t(attn + "kv_a_proj_with_mqa.weight").T
-        kv = norm(a[:, :latent], t(attn + "kv_a_layernorm.weight")) @ t(attn + "kv_b_proj.weight").T
+        a = linear(h, attn + "kv_a_proj_with_mqa.weight")
+        kv = norm(a[:, :latent], t(attn + "kv_a_layernorm.weight")) @ kv_b(t(attn + "kv_b_proj.weight")).T
         kv = rounded(kv).reshape(length, heads, nope + value)
         s = np.einsum("ihd,jhd->hij", q[..., :nope], kv[..., :nope])
         s = s + np.einsum("ihd,jd->hij", rounded(rope(q[..., nope:])), rounded(rope(a[:, latent:])))
         o = np.einsum("hij,jhd->ihd", rounded(softmax(s * scale + hidden)), kv[..., nope:])
-        x = rounded(x + rounded(o).reshape(length, -1) @ t(attn + "o_proj.weight").T)
+        x = kept(x + linear(rounded(o).reshape(length, -1), attn + "o_proj.weight"))
 
         h = norm(x, t(layer + "post_attention_layernorm.weight"))
         if i < c["first_k_dense_replace"]:
-            x = rounded(x + mlp(layer + "mlp.", h))
+            x = kept(x + mlp(layer + "mlp.", h))
             continue
         bias = layer + "mlp.gate.e_score_correction_bias"
         top, w = route(c, h @ t(layer + "mlp.gate.weight").T, t(bias) if bias in t.header else None,
@@ -179,7 +218,7 @@ def forward(c, t, ids, rounded=exactly, routes=None):
         for e in np.unique(top):
             row, slot = np.where(top == e)
             y[row] += w[row, slot][:, None] * mlp(layer + f"mlp.experts.{e}.", h[row])
-        x = rounded(x + y)
+        x = kept(x + y)
     return norm(x[-1], t("model.norm.weight")) @ t("lm_head.weight").T, taken
 
 
@@ -187,23 +226,34 @@ def distance(a, b):
     return round(float(np.linalg.norm(a - b) / np.linalg.norm(b)), 5)
 
 
-def case(c, t, rng, length, steps):
-    ids = [int(i) for i in rng.integers(0, c["vocab_size"], length)]
+def passes(c, t, ids):
+    """The exact pass, and one that says how far arithmetic alone may stray.  Quantised rows are
+    quantised from BF16, by definition: there the other one differs in the precision of sums."""
+    if c["fp8_activations"]:
+        logits, routes = forward(c, t, ids, to_bf16, None, exactly)
+        return logits, forward(c, t, ids, to_bf16, routes, exactly, True)[0], routes
+    logits, routes = forward(c, t, ids)
+    return logits, forward(c, t, ids, to_bf16, routes)[0], routes
+
+
+LEAST_ERROR = 0.0005  # of sums in another order, where the second pass finds none
+
+
+def case(c, t, ids, steps):
     out = {"prompt": list(ids), "greedy": [], "margins": []}
     match = 0
     for step in range(steps):
-        logits, routes = forward(c, t, np.array(ids))
-        coarse, _ = forward(c, t, np.array(ids), to_bf16, routes)
+        logits, coarse, routes = passes(c, t, np.array(ids))
         best = np.sort(logits)[-2:]
         match += int(coarse.argmax() == logits.argmax())
         out["greedy"].append(int(logits.argmax()))
         out["margins"].append(round(float(best[1] - best[0]), 4))
         if step == 0:
             out["logits_first"] = [round(float(v), 6) for v in logits]
-            out["bf16_rel_err_first"] = distance(coarse, logits)
+            out["bf16_rel_err_first"] = max(distance(coarse, logits), LEAST_ERROR)
         ids.append(out["greedy"][-1])
     out["logits_last"] = [round(float(v), 6) for v in logits]
-    out["bf16_rel_err_last"] = distance(coarse, logits)
+    out["bf16_rel_err_last"] = max(distance(coarse, logits), LEAST_ERROR)
     out["bf16_argmax_match"] = match
     out["routes"] = [layer.tolist() for layer in routes]
     return out
@@ -217,13 +267,18 @@ def main():
     ap.add_argument("--steps", type=int, default=24)
     ap.add_argument("--lengths", default="1,7,33,150")
     ap.add_argument("--seed", type=int, default=5)
+    ap.add_argument("--prompt", help="token ids with commas between, instead of random ones")
+    ap.add_argument("--fp8-activations", action="store_true")
     a = ap.parse_args()
     config = json.load(open(a.dir + "/config.json"))
-    config.update(json.loads(a.override))
+    config.update(json.loads(a.override), fp8_activations=a.fp8_activations)
     tensors, rng = Checkpoint(a.dir), np.random.default_rng(a.seed)
-    cases = [case(config, tensors, rng, int(n), a.steps) for n in a.lengths.split(",")]
+    prompts = [[int(i) for i in rng.integers(0, config["vocab_size"], int(n))] for n in a.lengths.split(",")]
+    if a.prompt:
+        prompts = [[int(i) for i in a.prompt.split(",")]]
+    cases = [case(config, tensors, list(p), a.steps) for p in prompts]
     json.dump({"model": a.dir.rstrip("/").split("/")[-1], "seed": a.seed,
-               "override": json.loads(a.override), "cases": cases}, open(a.out, "w"))
+               "override": json.loads(a.override), "fp8_activations": a.fp8_activations, "cases": cases}, open(a.out, "w"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ if [ $# -ne 2 ]; then
 fi
 cd "$(dirname "$0")/../.."
 build=$1 out=$2
-limit=${FM_BUNDLE_MIB:-15} # what one transfer holds, less the repository
+limit=${FM_BUNDLE_MIB:-24} # what one transfer holds, less the repository
 ranks=OFF
 if command -v mpicc >/dev/null; then ranks=ON; fi
 

@@ -9,21 +9,22 @@
 #     bench      limits of the GPU, kernels, whole models
 #     engine     fathom itself: one batch, many requests, the first token
 #     shadow     the model in the box on CPU and GPU, compared op by op
+#     trace      what recording ops costs, and what a trace says of V2-Lite
 #     ranks      2 and 4 ranks that share the GPU answer as one does (ranks.sh)
 #
 # Programs come from build-gpu (make gpu-bundle), or from FM_GPU_BIN.  OUT gets
-# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log, shadow.log, ranks.log
+# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log, shadow.log, trace.log, ranks.log
 # and summary.txt.  Each part has a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S,
-# FM_ENGINE_S, FM_SHADOW_S, FM_RANKS_S) and runs whatever the others did.  0: all went well.
+# FM_ENGINE_S, FM_SHADOW_S, FM_TRACE_S, FM_RANKS_S) and runs whatever the others did.  0: all went well.
 set -u
 if [ $# -lt 1 ]; then
-    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine] [shadow] [ranks]" >&2
+    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine] [shadow] [trace] [ranks]" >&2
     exit 2
 fi
 mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 shift
-parts=${*:-tests sanitizer bench engine shadow ranks}
+parts=${*:-tests sanitizer bench engine shadow trace ranks}
 cd "$(dirname "$0")/../.." || exit 2
 bin=${FM_GPU_BIN:-build-gpu}
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
@@ -212,6 +213,38 @@ run_shadow()
     sed -n '/^shadow /,$p' "$out/shadow.log" | tee -a "$out/summary.txt"
 }
 
+traced() # traced NAME [OPTION...]: tokens a second of 64 requests of 1024 tokens
+{
+    name=$1
+    shift
+    left=$((${FM_TRACE_S:-90} - $(now) + began))
+    [ "$left" -gt 0 ] || return 1
+    timeout -k 5 "$left" "$bin/fathom" bench --device cuda --model v2-lite --load-format dummy --skip-warmup --seed 1 \
+        --dataset-name random-ids --num-prompts "${FM_TRACE_PROMPTS:-64}" --random-input-len 64 --random-output-len 1024 \
+        --random-range-ratio 1 "$@" >"$out/trace.run" 2>&1 || { cat "$out/trace.run" >>"$out/trace.log"; return 1; }
+    echo "$name $(sed -n 's/^Output token throughput (tok\/s): *//p' "$out/trace.run")" | tee -a "$out/trace.rates"
+}
+
+run_trace()
+{
+    began=$(now) rc=0
+    : >"$out/trace.log"
+    : >"$out/trace.rates"
+    for turn in off on on off off on; do
+        if [ $turn = on ]; then traced on --trace "$out/v2-lite.trace"; else traced off; fi >>"$out/trace.log" || rc=1
+    done
+    timeout -k 5 60 "$bin/fathom" doctor --seconds 2 --rates "$out/rates.json" >>"$out/trace.log" 2>&1 || :
+    rates=none
+    [ ! -s "$out/rates.json" ] || rates=$out/rates.json
+    "$bin/fathom" trace "$out/v2-lite.trace" --rates "$rates" >"$out/trace.txt" 2>&1 || rc=1
+    cat "$out/trace.txt" >>"$out/trace.log"
+    verdict trace $rc "$began" "$(awk '{ n[$1]++; sum[$1] += $2 } END { if (n["on"] && n["off"])
+        printf "recording costs %.2f %% (%.0f against %.0f tok/s)", 100 * (sum["off"] / n["off"] / (sum["on"] / n["on"]) - 1),
+        sum["on"] / n["on"], sum["off"] / n["off"] }' "$out/trace.rates")"
+    sed -n '3,/^$/p' "$out/trace.txt" | tee -a "$out/summary.txt"
+    rm -f "$out/trace.run" "$out/v2-lite.trace"
+}
+
 run_ranks()
 {
     began=$(now)
@@ -234,6 +267,7 @@ for part in $parts; do
     bench) run_bench ;;
     engine) run_engine ;;
     shadow) run_shadow ;;
+    trace) run_trace ;;
     ranks) run_ranks ;;
     *)
         say "there is no part $part"

@@ -4,8 +4,9 @@
 #
 #     LLAMA_CPP=~/llama.cpp/build/bin tools/peer/llama_cpp.sh [BUILD]
 #
-# Both run r1-mini in BF16 with random weights; ours come from the generator, theirs from a GGUF
-# file that bench_peer_gguf writes once.  llama.cpp is given the better of flash attention on and
+# Both run r1-mini with random weights; ours come from the generator, theirs from a GGUF file that
+# bench_peer_gguf writes once.  WEIGHTS=bf16 (the default), or q4_0 or q8_0: theirs made by
+# llama-quantize, ours INT4 (every linear layer) or FP8.  llama.cpp is given the better of flash attention on and
 # off.  THREADS (the cores), GGUF (where the file goes) and QUICK=1 can be set, and where time is
 # short PROMPT (tokens of the prefill), BATCHES, FLASH (of "on off") and REPEAT.
 set -eu
@@ -13,7 +14,8 @@ set -eu
 build=${1:-build}
 bin=${LLAMA_CPP:?set LLAMA_CPP to the directory with llama-bench and llama-batched-bench}
 threads=${THREADS:-$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)}
-gguf=${GGUF:-$build/r1-mini.gguf}
+bf16=${GGUF:-$build/r1-mini.gguf}
+weights=${WEIGHTS:-bf16}
 quick=${QUICK:-0}
 for tool in "$bin/llama-bench" "$bin/llama-batched-bench" "$build/fathom" "$build/bench/bench_peer_gguf"; do
     [ -x "$tool" ] || { echo "llama_cpp.sh: $tool is missing" >&2; exit 2; }
@@ -27,7 +29,22 @@ crowd=${batches##*,} # the largest is last
 flash=${FLASH:-on off} micro=512
 [ "$prompt" -le 512 ] || micro=512,2048
 
-[ -s "$gguf" ] || "$build/bench/bench_peer_gguf" "$gguf" r1-mini
+fp8='{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}'
+int4='{"quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
+  "config_groups": {"all": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int",
+  "symmetric": true, "strategy": "group", "group_size": 32}}}}}'
+case $weights in
+bf16) override='{}' ;;
+q8_0) override=$fp8 ;;
+q4_0) override=$int4 ;;
+*) echo "llama_cpp.sh: WEIGHTS is bf16, q8_0 or q4_0, not $weights" >&2; exit 2 ;;
+esac
+
+[ -s "$bf16" ] || "$build/bench/bench_peer_gguf" "$bf16" r1-mini
+gguf=${bf16%.gguf}-$weights.gguf
+[ "$weights" != bf16 ] || gguf=$bf16
+[ -s "$gguf" ] || "$bin/llama-quantize" "$bf16" "$gguf" "$weights" >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; exit 2; }
 
 # field NAME: the numbers of that name, one per JSON line
 field() { sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p"; }
@@ -40,8 +57,11 @@ theirs_batched()
         -npp 128 -ntg "$out" -npl "$batches" -fa "$1" --output-format jsonl 2>"$work/log" | grep '^{'
 }
 
-ours() { "$build/fathom" bench --model-path r1-mini --threads "$threads" --quiet "$@" >"$work/log" 2>&1 ||
-    { cat "$work/log" >&2; exit 2; }; }
+ours()
+{
+    "$build/fathom" bench --model-path r1-mini --json-model-override-args "$override" --threads "$threads" --quiet "$@" \
+        >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 2; }
+}
 
 row() { awk -v n="$1" -v a="$2" -v b="$3" \
     'BEGIN { printf "%-34s %10.1f %10.1f %8.1fx\n", n, a, b, b ? a / b : 0 }'; }
@@ -49,7 +69,7 @@ row() { awk -v n="$1" -v a="$2" -v b="$3" \
 # batch N NAME: the better of both runs at that batch size
 batch() { grep "\"pl\": $1," "$work/batched" | field "$2" | most; }
 
-echo "r1-mini, BF16, $threads threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
+echo "r1-mini, $weights, $threads threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
     "load $(cut -d' ' -f1 /proc/loadavg) at the start"
 printf '%-34s %10s %10s %9s\n' "tok/s" fathom llama.cpp ratio
 

@@ -24,6 +24,17 @@ def layer_tensors(prefix, layer, c):
         yield from expert_tensors(prefix + "mlp.experts.", layer.mlp.experts, c)
 
 
+def mtp_tensors(model):
+    """Those of the MTP layer alone; it shares embedding and head with the main model."""
+    c = model.c
+    mtp = f"model.layers.{c.layers}."
+    yield mtp + "enorm.weight", model.mtp.enorm.weight
+    yield mtp + "hnorm.weight", model.mtp.hnorm.weight
+    yield mtp + "eh_proj.weight", model.mtp.eh_proj.weight
+    yield from layer_tensors(mtp, model.mtp.layer, c)
+    yield mtp + "shared_head.norm.weight", model.mtp.norm.weight
+
+
 def tensors(model):
     c = model.c
     yield "model.embed_tokens.weight", model.embed_tokens.weight
@@ -34,11 +45,7 @@ def tensors(model):
 
     mtp = f"model.layers.{c.layers}."
     yield mtp + "embed_tokens.weight", model.embed_tokens.weight
-    yield mtp + "enorm.weight", model.mtp.enorm.weight
-    yield mtp + "hnorm.weight", model.mtp.hnorm.weight
-    yield mtp + "eh_proj.weight", model.mtp.eh_proj.weight
-    yield from layer_tensors(mtp, model.mtp.layer, c)
-    yield mtp + "shared_head.norm.weight", model.mtp.norm.weight
+    yield from mtp_tensors(model)
     yield mtp + "shared_head.head.weight", model.lm_head.weight
 
 
@@ -78,6 +85,14 @@ def export(model, directory):
     with open(f"{directory}/generation_config.json", "w") as f:
         json.dump({"bos_token_id": 0, "eos_token_id": 1, "do_sample": False}, f, indent=2)
         f.write("\n")
+
+
+def export_mtp(model, source, directory):
+    """The checkpoint in `source` with the model's MTP layer; all other tensors keep their bytes."""
+    out = load_file(f"{source}/model.safetensors")
+    for name, value in mtp_tensors(model):
+        out[name] = value.detach().to(out[name].dtype).clone().contiguous()
+    save_file(out, f"{directory}/model.safetensors", {"format": "pt"})
 
 
 def load(model, directory):

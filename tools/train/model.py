@@ -92,7 +92,8 @@ class Attention(nn.Module):
         self.o_proj = linear(c.heads * c.value, c.hidden, 1 / math.sqrt(2 * c.layers))
         self.scale = (c.nope + c.rope) ** -0.5 * yarn_magnitude(c) ** 2
 
-    def forward(self, x, cos, sin):
+    def project(self, x, cos, sin):
+        """Queries, keys [B, heads, T, nope + rope] and values [B, heads, T, value]"""
         c, (batch, length, _) = self.c, x.shape
         q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x))).view(batch, length, c.heads, -1)
         latent, k_rope = self.kv_a_proj_with_mqa(x).split((c.kv_rank, c.rope), -1)
@@ -100,12 +101,20 @@ class Attention(nn.Module):
         q_nope, q_rope = q.split((c.nope, c.rope), -1)
         k_nope, v = kv.split((c.nope, c.value), -1)
         k_rope = rotate(k_rope.unsqueeze(2), cos, sin).expand(-1, -1, c.heads, -1)
-        q = torch.cat((q_nope, rotate(q_rope, cos, sin)), -1).transpose(1, 2)
-        k = torch.cat((k_nope, k_rope), -1).transpose(1, 2)
-        v = F.pad(v, (0, c.nope + c.rope - c.value)).transpose(1,
-                                                               2)  # one width for the fast kernel
+        q = torch.cat((q_nope, rotate(q_rope, cos, sin)), -1)
+        k = torch.cat((k_nope, k_rope), -1)
+        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+
+    def join(self, o):
+        """o [B, heads, T, value] -> [B, T, hidden]"""
+        return self.o_proj(o.transpose(1, 2).flatten(-2))
+
+    def forward(self, x, cos, sin):
+        c = self.c
+        q, k, v = self.project(x, cos, sin)
+        v = F.pad(v, (0, c.nope + c.rope - c.value))  # one width for the fast kernel
         o = F.scaled_dot_product_attention(q, k, v.to(q.dtype), is_causal=True, scale=self.scale)
-        return self.o_proj(o[..., :c.value].transpose(1, 2).reshape(batch, length, -1))
+        return self.join(o[..., :c.value])
 
 
 class Mlp(nn.Module):
@@ -170,11 +179,13 @@ class Layer(nn.Module):
         self.mlp = Mlp(c.hidden, c.dense_inter, gain) if dense else Moe(c, gain)
         self.dense = dense
 
-    def forward(self, x, cos, sin):
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
+    def feed_forward(self, x):
         y = self.mlp(self.post_attention_layernorm(x))
         y, load = (y, None) if self.dense else y
         return x + y, load
+
+    def forward(self, x, cos, sin):
+        return self.feed_forward(x + self.self_attn(self.input_layernorm(x), cos, sin))
 
 
 class NextNext(nn.Module):
@@ -187,9 +198,11 @@ class NextNext(nn.Module):
         self.layer = Layer(c, dense=False)
         self.norm = Norm(c.hidden, c.eps)
 
+    def enter(self, embedded, h):
+        return self.eh_proj(torch.cat((self.enorm(embedded), self.hnorm(h)), -1))
+
     def forward(self, embedded, h, cos, sin):
-        u = self.eh_proj(torch.cat((self.enorm(embedded), self.hnorm(h)), -1))
-        u, load = self.layer(u, cos, sin)
+        u, load = self.layer(self.enter(embedded, h), cos, sin)
         return self.norm(u), load
 
 

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#define PEAK_NAME fm__fma_peak_ref
-#include "bench/eri_peak_body.h"
