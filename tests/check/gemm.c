@@ -28,11 +28,12 @@ static const int shape_k[] = {32, 96, 128, 160, 320, 672, 1024};
 static struct {
     fm_dtype    type;
     int         k;
+    int         scaled; /* x is quantised, too, with factors: the W8A8 product */
     float       x[MAX_M][MAX_K], w[FM_PANEL][MAX_K];
     char        x_stored[MAX_M * (MAX_K * 4 + 2)]; /* rows at odd places */
     char        w_stored[FM_PANEL][MAX_K * 4];
     const void *row[MAX_M];
-    float       scale[MAX_K / 128 * 2];
+    float       scale[MAX_K / 128 * 2], x_scale[MAX_M][MAX_K / 128];
     fm_bf16     group_scale[FM_PANEL][MAX_K / 32];
     _Alignas(64) char panel[FM_PANEL * MAX_K * 4];
 } p;
@@ -125,9 +126,20 @@ static void fill(fm_dtype type, int k)
     pack();
 }
 
+/* Rows come with their factors, wherever a test has put them. */
+static void run_scaled(const fm_gemm *v, float *c, const void *const *x, int m)
+{
+    const float *x_scale[MAX_M] = {0};
+    for (int i = 0; i < m; i++)
+        for (int r = 0; r < MAX_M; r++)
+            if (p.row[r] == x[i]) x_scale[i] = p.x_scale[r];
+    v->fp8_scaled(c, x, x_scale, p.panel, p.scale, m, p.k);
+}
+
 static void run(const fm_gemm *v, float *c, const void *const *x, int m)
 {
-    fm_gemm_for(v, p.type)(c, x, p.panel, p.scale, m, p.k);
+    if (p.scaled) run_scaled(v, c, x, m);
+    else fm_gemm_for(v, p.type)(c, x, p.panel, p.scale, m, p.k);
 }
 
 /* The sum in double precision, and the sum of magnitudes. */
@@ -139,7 +151,8 @@ static double exact(int i, int j, double *magnitude)
         const double s    = p.type == FM_FP8    ? p.scale[q / 128 * 2 + j / 16]
                             : p.type == FM_INT4 ? fm_f32_of_bf16(p.group_scale[j][q / 32])
                                                 : 1;
-        const double term = (double)p.x[i][q] * (double)p.w[j][q] * s;
+        const double by   = p.scaled ? p.x_scale[i][q / 128] : 1;
+        const double term = (double)p.x[i][q] * (double)p.w[j][q] * s * by;
         sum += term;
         *magnitude += fabs(term);
     }
@@ -254,6 +267,28 @@ static void fp8_obeys_contract(void **state)
     check_type(state, FM_FP8);
 }
 
+static void fill_scaled(int k)
+{
+    fill(FM_FP8, k);
+    for (int i = 0; i < MAX_M; i++) {
+        for (int q = 0; q < k; q++) p.x[i][q] = fm_f32_of_fp8(random_fp8((uint64_t)(7000 + i * k + q)));
+        for (int s = 0; s * 128 < k; s++)
+            p.x_scale[i][s] = fabsf(number(8, (uint64_t)(i * k + s))) + 0.001f;
+    }
+    place_rows(1);
+}
+
+static void w8a8_obeys_contract(void **state)
+{
+    const fm_gemm *v = variant(state);
+    p.scaled         = 1;
+    for (size_t a = 0; a < LENGTH(shape_k); a++) {
+        fill_scaled(shape_k[a]);
+        for (size_t b = 0; b < LENGTH(shape_m); b++) check_shape(v, shape_m[b]);
+    }
+    p.scaled = 0;
+}
+
 static void int4_obeys_contract(void **state)
 {
     check_type(state, FM_INT4);
@@ -329,6 +364,38 @@ static void fp8_survives_nan_bytes(void **state)
     for (int m = 1; m <= MAX_M; m += 21) run(v, c, p.row, m);
 }
 
+/* The panel that a loader would have packed of the scaled values. */
+static void pack_scaled(void *panel, int k)
+{
+    static fm_bf16 value[FM_PANEL][MAX_K];
+    const void    *row[FM_PANEL];
+    for (int j = 0; j < FM_PANEL; j++) {
+        row[j] = value[j];
+        for (int q = 0; q < k; q++)
+            value[j][q] =
+                fm_bf16_of_f32(fm_f32_of_fp8((fm_fp8)p.w_stored[j][q]) * p.scale[q / 128 * 2]);
+    }
+    fm_pack_panel(panel, row, FM_BF16, k);
+}
+
+static void fp8_widens_as_a_loader_rounds(void **state)
+{
+    const fm_gemm           *v = variant(state);
+    static _Alignas(64) char want[FM_PANEL * MAX_K * 2], have[FM_PANEL * MAX_K * 2];
+    if (!v->widen) skip();
+    for (size_t i = 0; i < LENGTH(shape_k); i++) {
+        const int k = shape_k[i];
+        fill(FM_FP8, k);
+        for (int s = 0; s < (k + 127) / 128; s++)
+            p.scale[2 * s] = p.scale[2 * s + 1] = ldexpf(1 + fabsf(number(9, (uint64_t)s)), -3 * s);
+        pack();
+        pack_scaled(want, k);
+        memset(have, GUARD, sizeof have);
+        v->widen(have, p.panel, p.scale, k);
+        assert_memory_equal(want, have, (size_t)(FM_PANEL * k * 2));
+    }
+}
+
 static void table_is_best_first_and_ends_with_ref(void **state)
 {
     (void)state;
@@ -343,10 +410,15 @@ static void table_is_best_first_and_ends_with_ref(void **state)
 int main(void)
 {
     static const struct CMUnitTest each[] = {
-        cmocka_unit_test(bf16_obeys_contract),    cmocka_unit_test(fp8_obeys_contract),
-        cmocka_unit_test(f32_obeys_contract),     cmocka_unit_test(fp8_reads_every_byte),
-        cmocka_unit_test(fp8_survives_nan_bytes), cmocka_unit_test(int4_obeys_contract),
+        cmocka_unit_test(bf16_obeys_contract),
+        cmocka_unit_test(fp8_obeys_contract),
+        cmocka_unit_test(f32_obeys_contract),
+        cmocka_unit_test(fp8_reads_every_byte),
+        cmocka_unit_test(fp8_survives_nan_bytes),
+        cmocka_unit_test(int4_obeys_contract),
         cmocka_unit_test(int4_reads_every_value),
+        cmocka_unit_test(w8a8_obeys_contract),
+        cmocka_unit_test(fp8_widens_as_a_loader_rounds),
     };
     static char       name[VARIANTS * LENGTH(each)][64];
     struct CMUnitTest tests[VARIANTS * LENGTH(each) + 1];

@@ -60,11 +60,13 @@ static fm_status read_shape(fm_both *b, const fm_both_options *o)
     FM_TRY(fm_model_path_find(&where, o->dir ? o->dir : o->shape));
     if (!o->dir) {
         FM_TRY(fm_config_parse(&b->config, where.builtin, strlen(where.builtin), o->shape, o->json));
+        if (!o->w8a8) b->config.fp8_activations = 0;
         return fm_source_open_dummy(&b->source, &b->config, 7);
     }
     char file[600];
     snprintf(file, sizeof file, "%s/config.json", o->dir);
     FM_TRY(fm_config_read(&b->config, file, NULL));
+    if (!o->w8a8) b->config.fp8_activations = 0;
     return fm_source_open_files(&b->source, o->dir);
 }
 
@@ -97,10 +99,10 @@ static fm_status open_all(fm_both *b, const fm_both_options *o)
     make_up_texts(b, o);
     FM_TRY(place_weights(b, &b->cpu_weights, FM_PACK_PANELS, &b->cpu_slab));
     FM_TRY(place_weights(b, &b->gpu_weights, FM_PACK_ROWS, &b->gpu_slab));
-    b->limits.planes = fm_model_deepseek.planes(&b->config, &b->cpu_weights.shard, FM_BF16);
+    fm_model_declare(&fm_model_deepseek, &b->config, &b->cpu_weights.shard, FM_BF16, &b->limits);
     FM_TRY(fm_run_create_cpu(&b->cpu, &b->cpu_weights, &b->limits, fm_ranks_self(&b->self)));
     if (o->kv_e4m3)
-        b->limits.planes = fm_model_deepseek.planes(&b->config, &b->gpu_weights.shard, FM_FP8);
+        fm_model_declare(&fm_model_deepseek, &b->config, &b->gpu_weights.shard, FM_FP8, &b->limits);
     return fm_run_create_cuda(&b->gpu, &b->gpu_weights, &b->limits, &gpu);
 }
 

@@ -13,6 +13,7 @@ typedef struct {
     int         page_size;
     int         pads, kv_e4m3;
     int         first_word; /* texts begin here: elsewhere two experts may nearly tie */
+    int         w8a8; /* activations in E4M3, if the checkpoint says so; else never */
 } fm_both_options;
 
 typedef struct fm_both fm_both;

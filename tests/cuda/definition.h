@@ -16,6 +16,7 @@ extern "C" {
 void right_rmsnorm_f32(float *y, const float *x, const float *w, float eps, int n);
 void right_rotate(float *x, const float *cos, const float *sin, int n, int interleaved);
 void right_scale_add(float *y, const float *x, float a, int n);
+void right_quantise(uint16_t *q, float *scale, const uint16_t *x, int n);
 
 /* route_definition.c: one row; `score` is overwritten */
 void right_route(const fm_model_config *c, float *score, const float *bias, int32_t *expert,

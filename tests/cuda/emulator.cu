@@ -346,6 +346,34 @@ template <class F> static std::vector<char> last_words(const F &launch)
                             said.data());                                                          \
     } while (0)
 
+FM_KERNEL(32) add_to(int *x, int n)
+{
+    x[threadIdx.x] += n;
+}
+
+/* What is recorded runs when it is launched, each time, with the arguments of then. */
+FM_TEST(recorded_work)
+{
+    fm_device<int>  x(std::vector<int>(32, 1));
+    cudaGraph_t     graph;
+    cudaGraphExec_t exec;
+    int             n = 5;
+    FM_CHECK(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    FM_LAUNCH(add_to, 1, 32, 0, NULL, x.data(), n);
+    n = 7;
+    FM_CHECK(cudaStreamSynchronize(NULL) != cudaSuccess);
+    FM_CHECK(cudaMemsetAsync(x.data() + 31, 0, sizeof(int), NULL) == cudaSuccess);
+    FM_CHECK(cudaStreamEndCapture(NULL, &graph) == cudaSuccess);
+    FM_CHECK(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+    FM_CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    FM_CHECK_EQUAL(x.host(), std::vector<int>(32, 1));
+    std::vector<int> expected(32, 11);
+    expected[31] = 0;
+    for (int i = 0; i < 2; i++) FM_CHECK(cudaGraphLaunch(exec, NULL) == cudaSuccess);
+    FM_CHECK_EQUAL(x.host(), expected);
+    FM_CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
+}
+
 FM_TEST(mistakes_end_with_a_sentence)
 {
     fm_device<int> d(64, 0);

@@ -14,9 +14,9 @@ static std::string data(const char *name)
 }
 
 static fm_shadow_heard ask(const std::string &model, const char *json, const char *page_size,
-                           fm_change change)
+                           fm_change change, const char *drafts = NULL)
 {
-    const fm_shadow_asked how = {model.c_str(), json, page_size, change};
+    const fm_shadow_asked how = {model.c_str(), json, page_size, change, drafts};
     fm_shadow_heard       heard;
     fm_ask_shadow(&how, &heard);
     return heard;
@@ -51,18 +51,27 @@ FM_TEST(shadow_fp8)
     agree(ask(data("v3wide-fp8"), NULL, "64", FM_CHANGE_NONE), all_ops);
 }
 
-/* Weights made on each side; no q_lora, no shared expert. */
+/* No q_lora, no shared expert. */
+static const char few_layers[] =
+    "{\"num_hidden_layers\": 2, \"first_k_dense_replace\": 1, \"hidden_size\": 96, "
+    "\"intermediate_size\": 160, \"moe_intermediate_size\": 32, \"n_routed_experts\": 6, "
+    "\"num_experts_per_tok\": 2, \"n_group\": 1, \"topk_group\": 1, \"n_shared_experts\": 0, "
+    "\"num_attention_heads\": 6, \"num_key_value_heads\": 6, \"q_lora_rank\": null, "
+    "\"kv_lora_rank\": 64, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 16, "
+    "\"v_head_dim\": 16, \"vocab_size\": 200}";
+
+/* Weights made on each side. */
 FM_TEST(shadow_dummy)
 {
-    agree(ask("r1-mini",
-              "{\"num_hidden_layers\": 2, \"first_k_dense_replace\": 1, \"hidden_size\": 96, "
-              "\"intermediate_size\": 160, \"moe_intermediate_size\": 32, \"n_routed_experts\": 6, "
-              "\"num_experts_per_tok\": 2, \"n_group\": 1, \"topk_group\": 1, \"n_shared_experts\": 0, "
-              "\"num_attention_heads\": 6, \"num_key_value_heads\": 6, \"q_lora_rank\": null, "
-              "\"kv_lora_rank\": 64, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 16, "
-              "\"v_head_dim\": 16, \"vocab_size\": 200}",
-              "8", FM_CHANGE_NONE),
-          all_ops);
+    agree(ask("r1-mini", few_layers, "8", FM_CHANGE_NONE), all_ops);
+}
+
+/* The same with a chain of drafts. */
+FM_TEST(shadow_drafts)
+{
+    std::vector<const char *> ops = all_ops;
+    ops.push_back("hidden");
+    agree(ask("r1-mini", few_layers, "8", FM_CHANGE_NONE, "NEXTN"), ops);
 }
 
 /* --- faults ----------------------------------------------------------------- */

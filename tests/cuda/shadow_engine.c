@@ -26,6 +26,8 @@ static fm_status open_engine(fm_engine **e, const fm_shadow_asked *how)
                                        {"max-total-tokens", "1024"},
                                        {"context-length", "128"},
                                        {"threads", "1"},
+                                       {"speculative-algorithm", how->drafts ? how->drafts : ""},
+                                       {"disable-speculative-adaptive", "1"},
                                        {"skip-tokenizer-init", "1"}};
     const fm_engine_hooks  hooks    = {.report = keep};
     return fm_engine_open_with(e, option, sizeof option / sizeof *option, &hooks);

@@ -22,6 +22,7 @@ typedef struct {
     const char *model, *json; /* a directory or a built-in shape, and overrides */
     const char *page_size;
     fm_change   change;
+    const char *drafts; /* --speculative-algorithm; NULL: none */
 } fm_shadow_asked;
 
 typedef struct {

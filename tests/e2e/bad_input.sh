@@ -30,6 +30,16 @@ cp "$data/v3/config.json" "$work/onlyconfig"
 refused onlyconfig $bench --model-path "$work/onlyconfig"
 refused "no/such-model" $bench --model-path no/such-model
 
+# --- speculation
+box="$bench --model-path $here/../../models/fathom-tiny"
+refused "none of NEXTN" $box --speculative-algorithm MEDUSA
+refused "drafts are a chain" $box --speculative-algorithm NEXTN --speculative-eagle-topk 4
+refused "dummy weights" $box --speculative-algorithm NEXTN --speculative-simulate-accept-length 2
+refused "from 1 to 2" $bench --model-path r1-mini --speculative-algorithm NEXTN --speculative-num-steps 1 \
+    --speculative-simulate-accept-length 2.5
+refused "fathom bench" "$fathom" serve --model-path r1-mini --speculative-algorithm NEXTN \
+    --speculative-simulate-accept-length 2
+
 # --- config.json: what it says, and the word the message must contain
 config() # config WORDS SED-SCRIPT
 {
@@ -195,6 +205,7 @@ for body in '{' '[]' '{"temperature": "hot"}' '{"temperature": -1}' '{"top_p": 0
 done
 refused nowhere $bench --model-path "$data/v3" --result-filename "$work/nowhere/r"
 refused nowhere $bench --model-path "$data/v3" --output-details "$work/nowhere/d"
+refused "--output-details needs a value" $bench --model-path "$data/v3" --output-details --result-filename "$work/r"
 refused nowhere $bench --model-path "$work/nowhere" --output-details "$work/details"
 for flag in result-filename output-details; do
     refused "--$flag $work/empty: Is a directory" $bench --model-path "$data/v3" --$flag "$work/empty"

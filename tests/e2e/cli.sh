@@ -92,6 +92,10 @@ done
 # What would change the answers is refused.
 bench 2 --kv-cache-dtype fp8_e5m2
 grep -q "fp8_e5m2 is none of" "$work/err" || fail "--kv-cache-dtype fp8_e5m2"
+bench 2 --fp8-activations maybe
+grep -q "maybe is none of auto, on, off" "$work/err" || fail "--fp8-activations maybe"
+bench 2 --fp8-activations on
+grep -q "weights are not FP8" "$work/err" || fail "--fp8-activations on, BF16 weights"
 for words in "--quantization int4" "--lora-paths a" "--is-embedding"; do
     bench 2 $words
     grep -q "is not supported" "$work/err" || fail "$words"
@@ -116,6 +120,8 @@ grep -q -- "--extra-request-body: temperature is -1" "$work/err" || fail "--extr
 # The model in the box has a name.
 run 0 "$fathom" run --quiet --model-path fathom-tiny --temperature 0 hello
 grep -q "How can I help you?" "$work/out" || fail "fathom-tiny by its name"
+run 2 "$fathom" run --model-path fathom-tinny hello
+grep -q "no model fathom-tinny: not a directory, not fathom-tiny, " "$work/err" || fail "a wrong name does not say the right one"
 
 # A checkout without git lfs has pointers where the weights should be.
 mkdir "$work/lfs"

@@ -29,6 +29,9 @@ if command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
     done
     run 0 dpkg-deb --field "$deb" Depends
     grep -q "libjansson4" "$work/out" || fail "the package does not say what it depends on"
+    run 0 dpkg-deb --extract "$deb" "$work/root"
+    run 0 "$work/root/usr/bin/fathom" run --model-path fathom-tiny --quiet --temperature 0 hello
+    grep -q "How can I help you?" "$work/out" || fail "the program of the package does not find its model"
 fi
 
 # Completions: each shell reads its file, and bash offers commands and options.
@@ -37,7 +40,15 @@ PATH=$(dirname "$fathom"):$PATH run 0 bash -c ". '$contrib/completion/fathom.bas
     COMP_WORDS=(fathom bench --num-pr) COMP_CWORD=2; _fathom; echo \"\${COMPREPLY[@]}\""
 [ "$(cat "$work/out")" = "bench
 --num-prompts" ] || fail "bash completes something else"
-if command -v zsh >/dev/null; then run 0 zsh -n "$contrib/completion/_fathom"; fi
+if command -v zsh >/dev/null; then # zsh asks in a terminal of its own what "fathom bench --num-pr<tab>" becomes
+    PATH=$(dirname "$fathom"):$PATH run 0 timeout 30 zsh -f -c "zmodload zsh/zpty
+        zpty shell zsh -f -i
+        zpty -w shell \"PS1=; fpath=('$contrib/completion' \\\$fpath); autoload -Uz compinit; compinit -u -d '$work/zcompdump'\"
+        zpty -w shell 'echo re''ady'; zpty -r -m shell seen '*ready*'
+        zpty -n -w shell \$'fathom bench --num-pr\t'
+        zpty -r -m shell seen '*--num-prompts*' && echo \"\$seen\"; zpty -d shell"
+    grep -q -e "--num-prompts" "$work/out" || fail "zsh completes something else"
+fi
 if command -v fish >/dev/null; then
     PATH=$(dirname "$fathom"):$PATH run 0 fish -c "source '$contrib/completion/fathom.fish'; complete -C 'fathom bench --num-pr'"
     grep -q "^--num-prompts" "$work/out" || fail "fish completes something else"

@@ -37,7 +37,8 @@ run 0 "$fathom" scf good.nw
 for line in "Total SCF energy =" "One-electron energy =" "Two-electron energy =" "Nuclear repulsion energy =" \
     "Total DFT energy =" "One electron energy =" "Coulomb energy =" "Exchange-Corr. energy =" \
     "Numeric. integr. density =" "iter       energy          gnorm" "convergence    iter        energy" \
-    "d= 0,ls=0.0,diis     2 " "Mulliken analysis" "Dipole moment" "Total times  cpu:"; do
+    "d= 0,ls=0.0,diis     2 " "Mulliken analysis" "Dipole moment" " Vector    5  Occ=2.000000D+00  E=-" \
+    "Task  times  cpu:" "Total times  cpu:"; do
     grep -qF "$line" "$work/out" || fail "no line \"$line\""
 done
 scf=$(energy SCF)

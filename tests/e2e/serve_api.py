@@ -309,6 +309,24 @@ def test_errors(s):
     s.post(chat, dict(CHAT, unheard_of={"a": [1]}, user="me", logit_bias=None, stop=None, temperature=None))
 
 
+def check_drafts():
+    """Drafts of the MTP layer are told per request, and for the server as a whole."""
+    box = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../models/fathom-tiny")
+    with Server("--speculative-algorithm", "NEXTN", "--disable-speculative-adaptive",
+                model=["--model-path", box]) as s:
+        r = s.post("/generate", {"text": "What is 47 + 85?",
+                                 "sampling_params": {"max_new_tokens": 40, "temperature": 0, "ignore_eos": True}})
+        told = r["meta_info"]
+        same(round(told["spec_accept_length"] * told["spec_verify_ct"]), told["completion_tokens"] - 1)
+        assert told["spec_accept_length"] > 1.2, told
+        if s.is_router:
+            return  # what the server says as a whole is then one worker's, not always that of the request
+        state = json.loads(s.get("/server_info"))["internal_states"][0]
+        assert abs(state["avg_spec_accept_length"] - told["spec_accept_length"]) < 0.1, (state, told)
+        assert s.metric("spec_accept_length") > 1.2
+
+
 if __name__ == "__main__":
     with Server() as server:
         run_all(globals(), server)
+    check_drafts()

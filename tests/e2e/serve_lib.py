@@ -27,8 +27,10 @@ ENV = dict(os.environ, OMP_WAIT_POLICY="passive")
 
 
 class Server:
-    def __init__(self, *args, model=MODEL + TOKENIZER + ["--max-total-tokens", "65536"]):
-        self.process = subprocess.Popen([FATHOM, "serve", "--port", "0", *model, *args], env=ENV, text=True,
+    is_router = False
+
+    def __init__(self, *args, model=MODEL + TOKENIZER + ["--max-total-tokens", "65536"], launcher=()):
+        self.process = subprocess.Popen([*launcher, FATHOM, "serve", "--port", "0", *model, *args], env=ENV, text=True,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.log = []
         for line in self.process.stderr:
@@ -111,7 +113,7 @@ class Server:
 
 def same(got, want, what=""):
     if got != want:
-        raise AssertionError(f"{what} {got!r}, want {want!r}")
+        raise AssertionError(f"{what} {got!r}, want {want!r}"[:20000])
 
 
 def run_all(scope, *args):

@@ -3,32 +3,9 @@
 """The stock openai package against fathom serve.  Installs it into a virtual
 environment of its own; without a package index the test is skipped (77).
 serve_openai.py PROGRAM DIRECTORY-FOR-THE-ENVIRONMENT"""
-import os
-import subprocess
-import sys
-import venv
+from venv_lib import run_inside
 
-
-def enter_environment(where):
-    """Runs this script again with the package at hand."""
-    python = os.path.join(where, "bin", "python")
-    if not os.path.exists(os.path.join(where, "complete")):
-        venv.create(where, with_pip=True, clear=True)
-        got = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "openai"], capture_output=True,
-                             text=True, timeout=150)
-        if got.returncode:
-            print("skipped: no package index:", got.stderr.strip().splitlines()[-1:])
-            sys.exit(77)
-        open(os.path.join(where, "complete"), "w", encoding="ascii").close()
-    os.execv(python, [python, "-B", os.path.abspath(__file__), sys.argv[1], where, "inside"])
-
-
-if len(sys.argv) < 4:
-    try:
-        enter_environment(sys.argv[2])
-    except (OSError, subprocess.SubprocessError) as e:
-        print("skipped:", e)
-        sys.exit(77)
+run_inside(__file__, "openai")
 
 import asyncio  # noqa: E402
 from typing import Literal, Optional  # noqa: E402

@@ -35,6 +35,7 @@ def test_whole(s):
     same((r["object"], r["status"], r["incomplete_details"]), ("response", "incomplete", {"reason": "max_output_tokens"}))
     same((r["metadata"], r["instructions"], r["max_output_tokens"]), ({"a": "b"}, "Be brief.", 6))
     same((r["temperature"], r["top_p"]), (0, 1))
+    same(s.post("/v1/responses", dict(ASK, temperature=0.9, top_p=0.95))["temperature"], 0.9)
     assert r["id"].startswith("resp_") and r["output"][0]["type"] == "reasoning", r
     same(r["usage"]["output_tokens"], 6)
     same(r["usage"]["output_tokens_details"]["reasoning_tokens"], 6)
@@ -72,6 +73,7 @@ def test_stream(s):
     text = "".join(e["delta"] for e in events if e["type"] == "response.reasoning_text.delta")
     same(text, whole["output"][0]["content"][0]["text"])
     same(events[-2]["item"]["content"][0]["text"], text)
+    same([e["item"] for e in events if e["type"] == "response.output_item.done"], last["response"]["output"])
 
 
 def test_goes_on_from_another(s):

@@ -28,6 +28,13 @@ at_least "JSON that fits" "$(share json 3)" 90
 at_least "tool calls formed" "$(share tool_call 3)" 90
 at_least "default arithmetic against FP32" "$(share all 4)" "$(awk -v e="$exact" 'BEGIN { print e - 1 }')"
 
+# Drafts of the MTP layer: the same answers, three steps' work in one.
+run 0 "$fathom" eval --quiet --model-path "$model" --set "$set" --answers "$work/plain"
+run 0 "$fathom" eval --quiet --model-path "$model" --set "$set" --answers "$work/drafted" \
+    --speculative-algorithm NEXTN --disable-speculative-adaptive
+cmp -s "$work/plain" "$work/drafted" || fail "drafts change answers"
+awk '/accept length/ { found = $NF >= 3.0 } END { exit !found }' "$work/out" || fail "accept length below 3.0"
+
 # The generators still make the set that is checked in.
 if command -v python3 >/dev/null; then
     run 0 python3 "$here/../../tools/eval/make_set.py" "$work/set.jsonl" --per-task 8 --seed 7

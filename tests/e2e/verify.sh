@@ -32,6 +32,10 @@ run 0 "$fathom" verify --quiet --model-path "$data/v3-int4" --golden "$data/v3-i
     --dtype float32
 [ "$(grep -c ' 24/24 *24/24  ok$' "$work/out")" -eq 4 ] || fail "INT4: FP32 tokens differ"
 
+# FP8 activations, against a reference that quantises BF16 rows as docs/quantised.md says.
+run 0 "$fathom" verify --quiet --model-path "$data/v3wide-fp8" \
+    --golden "$data/v3wide-fp8/golden-w8a8.json"
+
 # A wrong answer is seen: one golden token changed, one logit changed.
 sed 's/"greedy": *\[\([0-9]*\)/"greedy": [5\1/' "$data/v2lite/golden.json" |
     sed 's/\[5\([0-9]\)[0-9]*/[5\1/' >"$work/token.json"

@@ -49,6 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     o.tokenizer           = tokenizer;
     o.vocab               = 257;
     o.n_prompt            = 8;
+    o.random_input_len    = 16;
+    o.random_output_len   = 16;
     o.apply_chat          = data[0] >> 1 & 1;
     o.prompt_suffix       = data[0] & 4 ? "suffix" : NULL;
     o.sharegpt_output_len = data[0] & 8 ? 7 : 0;

@@ -2,6 +2,8 @@
 /* Any grammar in EBNF is refused or followed. */
 #include "fuzz_walk.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static fm_grammars *gs;

@@ -3,6 +3,8 @@
  * expression, or a schema with white space before it, without any, or of its own. */
 #include "fuzz_walk.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static fm_grammars *gs;

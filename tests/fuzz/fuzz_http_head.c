@@ -5,6 +5,8 @@
 
 #include "net/http_head.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char        *text = malloc(size + 1);

@@ -6,6 +6,8 @@
 
 #include "llm/text/tool_calls.h"
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 typedef struct {
     fm_str        all;
     fm_tool_piece last;

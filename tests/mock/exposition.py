@@ -71,9 +71,15 @@ class Metrics:
                      "cache_hit_rate": self.cached / max(1, self.prompt), "prompt_tokens_total": self.prompt,
                      "generation_tokens_total": self.generated, "cached_tokens_total": self.cached,
                      "num_requests_total": self.requests,
+                     "forward_execution_seconds_total": 0.8 * time.monotonic(),
+                     "step_host_seconds_total": 0.1 * time.monotonic(), "step_gap_seconds_total": 0.02 * time.monotonic(),
                      "kv_evictable_tokens": 12000, "num_connections": 7, "http_2xx_total": self.requests,
                      "http_4xx_total": 5, "http_5xx_total": 2, "nonfinite_logits_total": 1,
-                     "num_aborted_requests_total": 4, "num_refused_requests_total": 6, "spec_accept_length": 1.84}
+                     "num_aborted_requests_total": 4, "num_refused_requests_total": 6, "spec_accept_length": 1.84,
+                     "hicache_loads_total": 3, "cached_tokens_host_total": self.cached / 4,
+                     "cached_tokens_storage_total": self.cached / 4, "hicache_host_read_bytes_total": 1.5e9,
+                     "hicache_storage_read_bytes_total": 5e8, "hicache_storage_written_bytes_total": 2.34e6,
+                     "hicache_storage_queue": 9, "hicache_storage_on": 0}
             lines = [f'fathom:{k}{{model_name="mock-tiny",engine_type="unified"}} {v}' for k, v in plain.items()]
             for h in (self.ttft, self.itl, self.e2e):
                 lines += h.lines()

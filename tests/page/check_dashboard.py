@@ -10,10 +10,17 @@ def test_tiles(p):
     p.wait("document.querySelectorAll('.tile').length > 6")
     tiles = p.eval(TILES)
     for name, parts in (("KV cache", ("held", "12,000 evictable")), ("Errors", ("3", "5 bad requests", "6 refused", "1 not finite")),
-                        ("Aborted", ("4 requests",)), ("Connections", ("7 open",)), ("Speculation", ("1.84", "tok/step"))):
+                        ("Aborted", ("4 requests",)), ("Connections", ("7 open",)), ("Speculation", ("1.84", "tok/step")),
+                        ("KV tiers", ("2 GB read", "2.34 MB written", "9 queued", "file tier off"))):
         for part in parts:
             assert part in tiles[name], (name, tiles[name])
-    assert p.count(".plot:not([hidden])") == 9
+    assert p.count(".plot:not([hidden])") == 10
+
+
+def test_where_the_time_goes(p):
+    p.wait("trail.length > 2 && Number.isFinite(trail[trail.length - 1].forward)", 30)
+    shares = p.eval("(({forward, host, gaps}) => [forward, host, gaps])(trail[trail.length - 1])")
+    assert all(abs(got - want) < 0.1 * want for got, want in zip(shares, (0.8, 0.1, 0.02))), shares
 
 
 def test_history_survives_a_reload(p):
@@ -54,5 +61,5 @@ def test_a_server_without_speculation(p):
     p.eval("document.getElementById('tab-chat').click()")
 
 
-TESTS = (test_tiles, test_history_survives_a_reload, test_gaps_break_the_line, test_spoilt_history_is_ignored,
+TESTS = (test_tiles, test_where_the_time_goes, test_history_survives_a_reload, test_gaps_break_the_line, test_spoilt_history_is_ignored,
          test_a_server_without_speculation)

@@ -29,13 +29,14 @@ same() # same "PLAIN..." OPTION VALUE...: steps planned ahead (0), or not (1)
     shift
     for plain in $each; do
         say many "$here/mpirun.sh $ranks" "$@" disable-overlap-schedule $plain
-        cmp "$work/alone" "$work/many" && compared=$((compared + 1)) && continue
+        cmp "$work/$alone" "$work/many" && compared=$((compared + 1)) && continue
         echo "FAILED: $ranks ranks, $*, disable-overlap-schedule $plain:"
-        diff "$work/alone" "$work/many" | head -20
+        diff "$work/$alone" "$work/many" | head -20
         exit 1
     done
 }
 
+alone=alone
 say alone "" disable-overlap-schedule 1
 grep -q ' abort ' "$work/alone" || { echo "FAILED: nobody left"; exit 1; }
 if [ "$ranks" -eq 2 ]; then
@@ -45,5 +46,29 @@ if [ "$ranks" -eq 2 ]; then
 else
     same 0 tp-size 4 ep-size 2
     same "0 1" tp-size 4 ep-size 4 dp-size 2 enable-dp-attention 1
+fi
+
+# Drafts of the MTP layer, which dummy weights have, change nothing.
+drafts="load-format dummy speculative-algorithm NEXTN disable-speculative-adaptive 1"
+alone=alone_dummy
+say alone_dummy "" disable-overlap-schedule 1 load-format dummy
+if [ "$ranks" -eq 2 ]; then
+    same 0 $drafts tp-size 2
+    same "0 1" $drafts tp-size 2 ep-size 2 dp-size 2 enable-dp-attention 1
+    same 0 $drafts pp-size 2
+else
+    same 0 $drafts tp-size 4 ep-size 4 dp-size 2 enable-dp-attention 1
+fi
+# Host memory and files under the pools: everything leaves after every step and comes back, while file
+# operations fail at random.
+tiers="page-size 4 enable-hierarchical-cache 1 hicache-debug-demote 1"
+files="hicache-storage-backend file hicache-storage-dir $work/pages"
+alone=alone
+if [ "$ranks" -eq 2 ]; then
+    same 0 $tiers tp-size 2
+    same "0 1" $tiers $files hicache-debug-faults 0.1 tp-size 2 ep-size 2 dp-size 2 enable-dp-attention 1
+    same 0 $tiers $files pp-size 2
+else
+    same 0 $tiers $files hicache-debug-faults 0.1 tp-size 4 ep-size 4 dp-size 2 enable-dp-attention 1
 fi
 echo "$compared times $ranks ranks said what one says"

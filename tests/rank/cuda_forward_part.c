@@ -41,8 +41,8 @@ void part_open(part *p, fm_world *w, const part_wish *o)
                                .n_thread    = 1,
                                .n_lane      = o->n_lane};
     load(p, w, o->shard);
-    lim.planes = fm_model_deepseek.planes(&p->config, &p->weights.shard,
-                                          o->kv_e4m3 ? FM_FP8 : FM_BF16);
+    fm_model_declare(&fm_model_deepseek, &p->config, &p->weights.shard,
+                     o->kv_e4m3 ? FM_FP8 : FM_BF16, &lim);
     CHECK(w, fm_run_create_cuda(&p->run, &p->weights, &lim, &o->options) == FM_OK);
 }
 

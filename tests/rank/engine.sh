@@ -5,7 +5,7 @@
 # with prefixes shared, prompts cut into chunks and sequences put back.
 # MODEL is box (the model in the box, on text), dummy, or one of tests/data.
 . "$(dirname "$0")/../e2e/lib.sh"
-model=$1 ranks=$2
+model=$1 ranks=$2 named=$1
 mpirun=$here/mpirun.sh
 override={} pool=512
 export FM_COMM_TIMEOUT=60 FM_THREADS=1
@@ -106,6 +106,16 @@ grep -q '"preemptions": [1-9]' "$work/result" || fail "one rank: nobody was pree
 launch="$mpirun $ranks"
 every_layout same
 
+# Drafts of the MTP layer change nothing, whoever computes them.
+case $named in box | dummy)
+    before=$how
+    how="$how --speculative-algorithm NEXTN --disable-speculative-adaptive"
+    every_layout same
+    grep -q '"draft_tokens": [1-9]' "$work/result" || fail "nothing was drafted"
+    how=$before
+    ;;
+esac
+
 # Draws depend on request and position alone, not on the rank that makes them;
 # and the prompts' own log-probabilities.
 how="$how --logprob-start-len 3"
@@ -115,6 +125,10 @@ details alone --extra-request-body "$body"
 launch="$mpirun $ranks"
 same --dp 2 --tp $((ranks / 2)) --extra-request-body "$body"
 same --dp 2 --tp "$ranks" --enable-dp-attention --extra-request-body "$body"
+case $named in box | dummy)
+    same --dp 2 --tp "$ranks" --enable-dp-attention --extra-request-body "$body" --speculative-algorithm NEXTN
+    ;;
+esac
 
 # The comparison can fail: other arithmetic, other bytes.
 details other --tp "$ranks" --dtype float32

@@ -13,7 +13,7 @@ listening() { grep -q "listening on" "$work/log"; }
 
 serve() # serve: ranks behind one address, $url
 {
-    start_job "$ranks" serve --port 0 --max-total-tokens 4096 $layout
+    start_job "$ranks" serve --port 0 --max-total-tokens 4096 --profile-dir "$work" $layout
     wait_until 30 listening
     url=$(sed -n 's/.*listening on //p' "$work/log")
 }
@@ -52,6 +52,25 @@ for i in 1 2 3 4 5 6; do
 done
 wait ${asked:-}
 for i in 1 2 3 4 5 6; do cmp -s "$work/one" "$work/many$i" || fail "question $i at the same time"; done
+
+# A profile while it runs: every rank of every replica records.
+trace=$(curl -sS -m 30 -X POST "$url/start_profile" | tail -n 1)
+asked=
+for i in 1 2 3 4; do
+    ask true | words "$i" >"$work/many$i" &
+    asked="$asked $!"
+done
+wait $asked
+for i in 1 2 3 4; do cmp -s "$work/one" "$work/many$i" || fail "question $i while a profile is recorded"; done
+curl -sS -m 30 -X POST "$url/stop_profile" | grep -q . || fail "/stop_profile"
+"$fathom" trace "$trace" >"$work/said" || fail "fathom trace $trace: $(cat "$work/said")"
+grep -q ": $ranks ranks" "$work/said" || fail "not of all ranks: $(cat "$work/said")"
+if grep -q "Note:" "$work/said"; then fail "$(grep Note: "$work/said")"; fi
+for r in $(seq 0 $((ranks - 1))); do
+    "$fathom" trace "$trace.rank$r" | grep -q "^experts (moe)" || fail "rank $r recorded no ops"
+done
+ask true | words many >"$work/many"
+cmp -s "$work/one" "$work/many" || fail "after a profile"
 
 # Told to end: rank 0 is, as an operator would; everybody leaves with success.
 kill -TERM "$(rank_pid 0)"

@@ -22,7 +22,7 @@ refused()
     [ "$rc" -ne 0 ] && [ "$rc" -ne 124 ] || fail "status $rc: $*"
     [ $(($(now) - began)) -le 10000 ] || fail "took $(($(now) - began)) ms: $*"
     grep -q -e "$sentence" "$work/err" || fail "no \"$sentence\": $*"
-    if alive >/dev/null; then sleep 2; fi
+    let_end
     if alive; then fail "processes are left: $*"; fi
 }
 

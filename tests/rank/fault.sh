@@ -42,7 +42,7 @@ fault() # fault HOW VICTIM: what must hold, checked
         cat "$out"
         return 1
     fi
-    if alive; then sleep 2; fi # a launcher kills a second after it asked
+    for _ in $(seq 20); do alive >/dev/null || break; sleep 0.1; done # a launcher kills a second after it asked
     if alive; then
         echo "FAILED: $1 of rank $2 left processes behind"
         return 1

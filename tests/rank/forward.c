@@ -82,15 +82,14 @@ static void open_part(part *p, int model, const fm_shard *shard, const steps *s,
                              models[model].overrides) == FM_OK);
     CHECK(w, fm_source_open_dummy(&p->source, &p->config, 1) == FM_OK);
     const fm_shard      all = fm_shard_whole(&p->config);
-    const fm_run_limits lim = {.max_rows    = s->max_rows,
+    fm_run_limits lim = {.max_rows    = s->max_rows,
                                .max_out     = s->max_out,
                                .max_context = s->max_len,
                                .page_size   = PAGE,
                                .n_page      = N_TEXT * s->pages,
                                .n_thread    = 1 + model % 2,
-                               .n_lane      = n_lane,
-                               .planes      = fm_model_deepseek.planes(
-                                   &p->config, shard ? shard : &all, models[model].act)};
+                               .n_lane      = n_lane};
+    fm_model_declare(&fm_model_deepseek, &p->config, shard ? shard : &all, models[model].act, &lim);
     load(p, shard ? shard : &all, models[model].act);
     CHECK(w, fm_run_create_cpu(&p->run, &p->weights, &lim, ranks) == FM_OK);
 }

@@ -12,6 +12,7 @@ export FM_THREADS=1 FM_COMM_SILENCE="${FM_COMM_SILENCE:-1.5}" FM_COMM_TIMEOUT="$
 
 now() { date +%s%3N; }
 alive() { pgrep -r D,R,S,T,t -f "^[^ ]*bin/$tag"; } # not those that only wait to be counted
+let_end() { for _ in $(seq 20); do alive >/dev/null || break; sleep 0.1; done; } # a launcher kills a second after it asked
 
 clean_up()
 {
@@ -65,6 +66,6 @@ ends_badly()
     [ "$rc" -ne 0 ] || fail "the job ended well: $(cat "$work/log")"
     [ "$(grep -c '^fathom: ' "$work/log")" -eq 1 ] || fail "not one line: $(cat "$work/log")"
     grep -q "$2" "$work/log" || fail "no \"$2\" in: $(cat "$work/log")"
-    if alive >/dev/null; then sleep 2; fi # a launcher kills a second after it asked
+    let_end
     if alive >/dev/null; then fail "processes are left: $(alive)"; fi
 }

@@ -51,7 +51,7 @@ static void a_token_reads_the_active_parameters(void **state)
     }
 }
 
-/* 8 and 4 bits change what linear layers take, not head, routers, k_up and v_up. */
+/* 8 and 4 bits change what linear layers take, not routers, k_up and v_up, and the head only INT4. */
 static void quantised_weights_are_fewer_bytes(void **state)
 {
     (void)state;
@@ -61,9 +61,16 @@ static void quantised_weights_are_fewer_bytes(void **state)
     const double    up      = (double)c.n_head * (c.nope + c.v_dim) * c.kv_lora * c.n_layer;
     const double    routers = (double)c.n_expert * c.hidden * (c.n_layer - c.n_dense);
     const double    cache   = 1000.0 * (c.kv_lora + c.rope) * c.n_layer;
-    const double    rest    = 2 * (up + routers + cache + (double)c.vocab * c.hidden);
+    const double    rest    = 2 * (up + routers + cache);
+    const double    head    = 2.0 * c.vocab * c.hidden;
     c.fp8                   = 1;
-    assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, rest + (bf16 - rest) / 2, 2e-3);
+    const double fp8 = rest + head + (bf16 - rest - head) / 2;
+    assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, fp8 - up, 2e-3);
+    c.nope += 64; /* heads are no whole blocks any more: kv_b_proj becomes BF16 */
+    const double grown = (64.0 / (c.nope - 64 + c.v_dim)) * up;
+    const double q     = 64.0 * c.n_head * c.q_lora * c.n_layer;
+    assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, fp8 + 2 * grown + q, 2e-3);
+    c.nope -= 64;
     c.fp8 = 0, c.int4 = 1;
     assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, rest + (bf16 - rest) * 4.5 / 16, 1e-6);
 }

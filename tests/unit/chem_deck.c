@@ -88,6 +88,20 @@ static void a_deck_as_competitions_have_it(void **state)
     fm_deck_fini(&d);
 }
 
+/* NWChem's dft tells later scf tasks which orbitals it used. */
+static void dft_leaves_its_kind_of_orbitals(void **state)
+{
+    (void)state;
+    fm_deck d = good_deck(H2 "scf; triplet; end\ntask scf\ndft; mult 3; end\ntask dft\ntask scf\n"
+                             "scf; rohf; end\ntask scf\ndft; mult 1; end\nscf; uhf; end\n"
+                             "task dft\ntask scf\n");
+    assert_int_equal(d.task[0].spin, FM_SPIN_RESTRICTED_OPEN);
+    assert_int_equal(d.task[2].spin, FM_SPIN_UNRESTRICTED);
+    assert_int_equal(d.task[3].spin, FM_SPIN_RESTRICTED_OPEN);
+    assert_int_equal(d.task[5].spin, FM_SPIN_RESTRICTED_OPEN);
+    fm_deck_fini(&d);
+}
+
 static void later_blocks_add_to_earlier_ones(void **state)
 {
     (void)state;
@@ -271,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(a_deck_as_competitions_have_it),
+        cmocka_unit_test(dft_leaves_its_kind_of_orbitals),
         cmocka_unit_test(later_blocks_add_to_earlier_ones),
         cmocka_unit_test(functionals),
         cmocka_unit_test(tolerances),

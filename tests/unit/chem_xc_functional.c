@@ -27,7 +27,7 @@ static fm_xc_mix mix_of(const char *text)
         else if (last && strcmp(word, "nonlocal") == 0)
             last->part = FM_XC_NONLOCAL;
         else {
-            mix.term[mix.n_term] = (fm_xc_term){.factor = 1};
+            mix.term[mix.n_term] = (fm_xc_term){.factor = fm_xc_usual_factor(word)};
             snprintf(mix.term[mix.n_term++].name, sizeof mix.term[0].name, "%s", word);
         }
     }
@@ -63,6 +63,17 @@ static void test_combinations(void **state)
     assert_same("blyp", "becke88 lyp");
     assert_same("bhlyp", "becke88 0.5 lyp");
     assert_same("b3p86", "slater 0.08 becke88 0.72 vwn_1_rpa 1 perdew86 nonlocal 0.81");
+}
+
+/* The factor of optx is its gradient part's; without slater in the mixture it brings its own. */
+static void test_optx(void **state)
+{
+    (void)state;
+    assert_same("optx", "optx 1.43169 slater 1.05151");
+    const double none = energy_at("optx 0.0", 0.3, 0.2), one = energy_at("optx 1.0", 0.3, 0.2),
+                 two = energy_at("optx 2.0", 0.3, 0.2);
+    assert_true(fabs(none - 1.05151 * energy_at("slater", 0.3, 0.2)) < 1e-13);
+    assert_true(one != none && fabs(two - 2 * one + none) < 1e-13);
 }
 
 /* NWChem adds a local correlation where only gradient parts are named. */
@@ -143,6 +154,7 @@ static void test_spins_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_optx),
         cmocka_unit_test(test_combinations),
         cmocka_unit_test(test_local_part_joins),
         cmocka_unit_test(test_share_of_exact_exchange),

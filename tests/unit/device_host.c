@@ -2,62 +2,15 @@
 /* How much a process may take: control groups in made-up /proc and /sys
  * folders, the shell's limits by setting them in a child. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <ftw.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "device/host.h"
 #include "device/host_group.h"
+#include "fake_root.h"
 
 #define MIB ((size_t)1 << 20)
-
-static char root[64];
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
-
-static int make_root(void **state)
-{
-    (void)state;
-    strcpy(root, "/tmp/fathom-host-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes a file and the folders above it. */
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *s = full + strlen(root) + 1; (s = strchr(s, '/')); *s++ = '/') {
-        *s = 0;
-        mkdir(full, 0755);
-    }
-    FILE *f = fopen(full, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
 
 static void expect(size_t memory, size_t left, int cpus)
 {
@@ -130,8 +83,13 @@ static void version_1_groups_count(void **state)
     put("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
     put("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
     expect(1500 * MIB, 1000 * MIB, 0);
+    assert_int_equal(fm_host_group_read(root).n_stopped, -1);
     put("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "350000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/job/cpu.stat",
+        "nr_periods 9\nnr_throttled 7\nthrottled_time 5\n");
     expect(1500 * MIB, 1000 * MIB, 4);
+    assert_true(fm_host_group_read(root).quota == 3.5);
+    assert_int_equal(fm_host_group_read(root).n_stopped, 7);
 }
 
 /* A container: it sees its own group as the root, or the path of another view

@@ -99,6 +99,103 @@ static void requests_whose_drafts_fail_are_told_apart(void **state)
     assert_true(fm_acceptance_rate(&(fm_acceptance){0}, 0.3) == 0.3);
 }
 
+/* A world of steps: one of n links takes 1 + cost * n seconds, is held up now and then if it is
+ * busy, and the i-th draft is right as `deep` says, from step `from` on. */
+typedef struct {
+    double deep[3], cost;
+    int    from, is_busy;
+} world;
+
+static double random_part(int i, int what) { return fm_rng_u32((uint64_t)what, (uint64_t)i) * 0x1p-32; }
+
+static double hold_up(const world *w, int i)
+{
+    if (!w->is_busy) return 1;
+    return random_part(i, 1) < 0.15 ? 2 + 6 * random_part(i, 2) : 1 + 0.2 * random_part(i, 3);
+}
+
+/* Returns the links of the last of n steps; *gain: tokens per second against none at all. */
+static int run_steps(fm_pace *p, const world *w, int n, double *gain)
+{
+    fm_depths d      = {0};
+    double    tokens = 0, seconds = 0, alone = 0;
+    int       links = 0, pays;
+    for (int i = 0; i < n; i++) {
+        links          = fm_pace_links(p, 5, &d, 3, &pays);
+        int n_accepted = 0;
+        while (i >= w->from && n_accepted < links && random_part(i, 10 + n_accepted) < w->deep[n_accepted])
+            n_accepted++;
+        const double took = (1 + w->cost * links) * hold_up(w, i);
+        if (links) fm_depths_add(&d, links, n_accepted);
+        fm_pace_add(p, 5, links, took);
+        tokens += 1 + n_accepted;
+        seconds += took;
+        alone += hold_up(w, i);
+    }
+    *gain = tokens / seconds / (n / alone);
+    return links;
+}
+
+static void chains_are_as_long_as_pays(void **state)
+{
+    (void)state;
+    const world good = {{0.97, 0.95, 0.95}, 0.1, 0, 0}, once = {{0.97, 0.1, 0.1}, 0.3, 0, 0};
+    fm_pace     cheap = {0}, second = {0};
+    double      gain;
+    assert_int_equal(run_steps(&cheap, &good, 300, &gain), 3);
+    assert_true(gain > 2.5);
+    assert_int_equal(run_steps(&second, &once, 300, &gain), 1);
+}
+
+static void drafts_that_do_not_pay_cost_little(void **state)
+{
+    (void)state;
+    static const double p[] = {0, 0.3, 0.97};
+    for (int busy = 0; busy < 2; busy++)
+        for (int i = 0; i < 3; i++)
+            for (double cost = 0.2; cost < 3; cost *= 2) {
+                const world w = {{p[i], p[i], p[i]}, cost, 0, busy};
+                fm_pace     pace = {0};
+                double      gain;
+                run_steps(&pace, &w, 2000, &gain);
+                if (gain < 0.985) fail_msg("busy %d, right %g, cost %g: %g", busy, p[i], cost, gain);
+            }
+}
+
+static void text_that_becomes_predictable_is_noticed(void **state)
+{
+    (void)state;
+    const world w    = {{0.97, 0.95, 0.95}, 0.3, 2000, 1};
+    fm_pace     pace = {0};
+    double      gain;
+    assert_int_equal(run_steps(&pace, &w, 2300, &gain) > 0, 1);
+}
+
+static void a_busy_machine_hides_no_gain(void **state)
+{
+    (void)state;
+    const world w    = {{0.97, 0.95, 0.95}, 0.2, 0, 1};
+    fm_pace     pace = {0};
+    double      gain;
+    run_steps(&pace, &w, 2000, &gain);
+    assert_true(gain > 2.0); /* 2.3 without trials */
+}
+
+static void the_cache_of_drafts_rests_where_none_pays(void **state)
+{
+    (void)state;
+    fm_rest r    = {0};
+    int     kept = 0, tried = 0;
+    for (int i = 0; i < 10000; i++, fm_rest_step(&r, 0)) {
+        kept += fm_rest_keeps(&r);
+        tried += fm_rest_drafts(&r);
+        assert_true(fm_rest_keeps(&r) || !fm_rest_drafts(&r));
+    }
+    assert_true(kept < 1000 && tried > 100 && tried < kept);
+    fm_rest_step(&r, 1);
+    assert_true(fm_rest_keeps(&r) && fm_rest_drafts(&r));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +204,11 @@ int main(void)
         cmocka_unit_test(a_growing_text_agrees_with_trying_all),
         cmocka_unit_test(drafts_pay_where_rows_are_cheap),
         cmocka_unit_test(requests_whose_drafts_fail_are_told_apart),
+        cmocka_unit_test(chains_are_as_long_as_pays),
+        cmocka_unit_test(drafts_that_do_not_pay_cost_little),
+        cmocka_unit_test(text_that_becomes_predictable_is_noticed),
+        cmocka_unit_test(a_busy_machine_hides_no_gain),
+        cmocka_unit_test(the_cache_of_drafts_rests_where_none_pays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,6 +321,61 @@ static void random_walks_end_in_valid_json(void **state)
     fm_grammar_release(g);
 }
 
+/* One step of a walk: of four tokens drawn from what may come, or from all, as many are allowed as a
+ * matcher takes that goes on from here, and what may come behind each is what it says. */
+static void compare_with_taking(fm_grammar *g, const int32_t *way, int n_way, const int32_t *ahead)
+{
+    fm_matcher     *m = NULL, *other = NULL;
+    assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+    assert_int_equal(fm_matcher_create(&other, g, NULL), FM_OK);
+    const size_t words = fm_matcher_mask_words(m);
+    for (int i = 0; i < n_way; i++) {
+        assert_int_equal(fm_matcher_take(m, way[i]), FM_OK);
+        assert_int_equal(fm_matcher_take(other, way[i]), FM_OK);
+    }
+    uint32_t  tight[4 * (VOCAB / 32 + 1)];
+    const int n = fm_matcher_peek(m, ahead, 4, tight);
+    for (int i = 0; i < n; i++) {
+        assert_true(is_allowed(other, ahead[i]));
+        assert_int_equal(fm_matcher_take(other, ahead[i]), FM_OK);
+        assert_false(fm_matcher_is_over(other));
+        assert_memory_equal(tight + (size_t)i * words, fm_matcher_allowed(other), words * 4);
+    }
+    if (n < 4 && is_allowed(other, ahead[n]) && ahead[n] != EOS) { /* only the end is left out */
+        assert_int_equal(fm_matcher_take(other, ahead[n]), FM_OK);
+        assert_true(fm_matcher_is_over(other));
+    }
+    for (int i = 0; i < n && i < 1; i++) assert_true(is_allowed(m, ahead[0])); /* it did not move */
+    fm_matcher_destroy(m);
+    fm_matcher_destroy(other);
+}
+
+static void looking_ahead_is_what_taking_finds(void **state)
+{
+    (void)state;
+    fm_grammar *g = get(FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"items\":{\"enum\":[1,22,\"ab\"]},"
+                                                "\"maxItems\":4}");
+    for (uint64_t walk = 0; walk < 30; walk++) {
+        int32_t     way[40], n = 0;
+        uint64_t    n_draw = 0;
+        fm_matcher *m      = NULL;
+        assert_int_equal(fm_matcher_create(&m, g, NULL), FM_OK);
+        while (n < 40 && !fm_matcher_is_over(m)) {
+            way[n] = draw_allowed(m, walk, &n_draw);
+            assert_int_equal(fm_matcher_take(m, way[n++]), FM_OK);
+        }
+        fm_matcher_destroy(m);
+        for (int at = 0; at + 4 <= n; at++) {
+            int32_t ahead[4];
+            memcpy(ahead, way + at, sizeof ahead);
+            compare_with_taking(g, way, at, ahead);
+            ahead[at % 4] = (int32_t)(walk * 131 % VOCAB); /* one that may not come, most likely */
+            compare_with_taking(g, way, at, ahead);
+        }
+    }
+    fm_grammar_release(g);
+}
+
 /* A hash of all that may come on a random way through the grammar. */
 static uint64_t hash_walk(fm_grammar *g, uint64_t key, int *n_stuck)
 {
@@ -557,6 +612,7 @@ int main(void)
         cmocka_unit_test(says_what_it_cannot_follow),
         cmocka_unit_test(too_many_ways_at_once_are_refused),
         cmocka_unit_test(allows_exactly_what_may_come),
+        cmocka_unit_test(looking_ahead_is_what_taking_finds),
         cmocka_unit_test(random_walks_end_in_valid_json),
         cmocka_unit_test(what_may_come_does_not_depend_on_company),
         cmocka_unit_test(nesting_has_no_end),

@@ -50,6 +50,7 @@ static void r1(void **state)
     assert_int_equal(c.route, FM_ROUTE_NOAUX_TC);
     assert_int_equal(c.score, FM_SCORE_SIGMOID);
     assert_true(c.routed_scale == 2.5f && c.norm_top_k && c.fp8 && c.yarn && c.rope_interleave);
+    assert_int_equal(c.fp8_activations, 1);
     assert_int_equal(fm_kv_width(&c), 576);
     assert_true(fm_param_count(&c) / 1000000000 == 671);
     assert_true(fm_param_active(&c) / 100000000 == 366);
@@ -155,6 +156,7 @@ static void reference_checkpoints(void **state)
         if (fm_config_read(&c, path, NULL) != FM_OK) fail_msg("%s", fm_why());
         assert_true(c.yarn && c.yarn_factor == 4 && c.yarn_original == 128);
         assert_int_equal(c.fp8, i == 2);
+        assert_int_equal(c.fp8_activations, i == 2);
         assert_int_equal(c.n_group, i == 0 ? 4 : i == 1 ? 1 : 2);
     }
 }

@@ -222,7 +222,7 @@ static void seeds_and_names_differ(void **state)
     fm_source_close(b);
 }
 
-/* The tensors are those a checkpoint would have, no MTP layer among them. */
+/* The tensors are those a checkpoint would have, the MTP layer's among them. */
 static void names_and_types(void **state)
 {
     (void)state;
@@ -235,7 +235,8 @@ static void names_and_types(void **state)
     assert_false(fm_source_has(s, "lm_head.weight_scale_inv"));
     assert_int_equal(find(p, "model.layers.11.mlp.shared_experts.down_proj.weight").dtype, FM_BF16);
     assert_false(fm_source_has(p, "model.layers.1.self_attn.q_proj.weight"));
-    assert_int_equal(fm_source_mtp_layers(p, &plain), 0);
+    assert_int_equal(fm_source_mtp_layers(p, &plain), plain.n_mtp);
+    assert_int_equal(plain.n_mtp, 1);
     assert_null(fm_source_data(p, &(fm_tensor){.index = 0}));
     fm_source_close(s);
     fm_source_close(p);

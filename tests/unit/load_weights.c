@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "llm/kernel/gemm/gemm.h"
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
@@ -134,7 +135,8 @@ static float *expand(const fm_weights *w, const fm_matrix *m, int pair)
 
 typedef struct {
     float (*value)(void *ctx, const char *tensor, int64_t row, int64_t col);
-    void *ctx;
+    void   *ctx;
+    int64_t col0; /* of the tensor, where a matrix begins */
 } truth;
 
 static float kept(float v, fm_dtype as)
@@ -158,8 +160,8 @@ static void check_rows(const fm_matrix *m, const float *w, truth t, const char *
     for (int r = 0; r < n; r++) {
         const int out = r / stride * 32 + r % stride + offset;
         for (int c = 0; c < m->k; c++)
-            expect(w[(size_t)out * (size_t)m->k + (size_t)c], t.value(t.ctx, tensor, row0 + r, c),
-                   m->dtype, tensor, row0 + r, c);
+            expect(w[(size_t)out * (size_t)m->k + (size_t)c], t.value(t.ctx, tensor, row0 + r, t.col0 + c), m->dtype, tensor, row0 + r,
+                   t.col0 + c);
     }
 }
 
@@ -189,8 +191,8 @@ static void check_heads(const fm_weights *w, const fm_piece *p, truth t)
         float *u = expand(w, &p->attn->k_up_t[h], 0);
         for (int l = 0; l < c->kv_lora; l++)
             for (int d = 0; d < c->nope; d++)
-                expect(u[l * c->nope + d], t.value(t.ctx, p->tensor, row0 + d, l), w->act,
-                       p->tensor, row0 + d, l);
+                expect(u[l * c->nope + d], t.value(t.ctx, p->tensor, row0 + d, l),
+                       p->attn->k_up_t[h].dtype, p->tensor, row0 + d, l);
         free(u);
     }
 }
@@ -211,7 +213,10 @@ static void check_piece(const fm_weights *w, const fm_piece *p, truth t)
                    i / p->cols, i % p->cols);
         }
         break;
-    case FM_PIECE_MATRIX: check_matrix(w, p->matrix, t, p->tensor, 0); break;
+    case FM_PIECE_MATRIX:
+        t.col0 = p->col0;
+        check_matrix(w, p->matrix, t, p->tensor, 0);
+        break;
     case FM_PIECE_GATE_UP:
         m = expand(w, p->matrix, 1);
         check_rows(p->matrix, m, t, p->tensor, 0, (int)p->rows, 16, 0);
@@ -242,7 +247,7 @@ static void check_dir(const char *config_dir, const char *dir, st_reader *file, 
     m.packing = packing;
     if (fm_source_open_files(&m.source, dir) != FM_OK || load(&m, act, 2) != FM_OK)
         fail_msg("%s", fm_why());
-    check_all(&m.w, (truth){in_file, file});
+    check_all(&m.w, (truth){in_file, file, 0});
     unload(&m);
 }
 
@@ -425,12 +430,101 @@ static void as_e8m0(st_writer *w, const st_reader *r, const char *name, const st
     st_add(w, name, "F8_E8M0", t->shape, e, t->bytes / 4);
 }
 
+/* Tensors of v3wide-fp8 whose shapes change when heads become whole blocks of 128. */
+static const struct {
+    const char *name;
+    int         rows, cols;
+} whole_heads[] = {
+    {"self_attn.q_b_proj.weight", 4 * (128 + 32), 160},
+    {"self_attn.kv_a_proj_with_mqa.weight", 256 + 32, 256},
+    {"self_attn.kv_b_proj.weight", 4 * (128 + 128), 256},
+    {"self_attn.o_proj.weight", 256, 4 * 128},
+};
+
+static void add_random(st_writer *w, const char *name, int rows, int cols, int is_scale)
+{
+    const size_t n     = (size_t)rows * (size_t)cols;
+    uint8_t     *bytes = malloc(n);
+    float       *scale = malloc(n * sizeof *scale);
+    char         shape[64];
+    snprintf(shape, sizeof shape, "[%d, %d]", rows, cols);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t u = fm_rng_u32(11, i);
+        bytes[i]         = (uint8_t)((u & 0x7f) == 0x7f ? 0 : u);
+        scale[i]         = (float)(u >> 8) * 0x1p-24f + 0.5f;
+    }
+    if (is_scale)
+        st_add(w, name, "F32", shape, scale, n * sizeof *scale);
+    else
+        st_add(w, name, "F8_E4M3", shape, bytes, n);
+    free(bytes);
+    free(scale);
+}
+
+static void with_whole_heads(st_writer *w, const st_reader *r, const char *name, const st_tensor *t)
+{
+    static const uint16_t zeros[256];
+    (void)r;
+    if (strstr(name, "kv_a_layernorm")) {
+        st_add(w, name, "BF16", "[256]", zeros, sizeof zeros);
+        return;
+    }
+    for (size_t i = 0; i < sizeof whole_heads / sizeof *whole_heads; i++) {
+        const int is_scale = strstr(name, "_scale_inv") != NULL;
+        const int each     = is_scale ? 128 : 1;
+        if (!strstr(name, whole_heads[i].name)) continue;
+        add_random(w, name, (whole_heads[i].rows + each - 1) / each,
+                   (whole_heads[i].cols + each - 1) / each, is_scale);
+        return;
+    }
+    copy(w, name, t);
+}
+
 /* One odd byte in front: no tensor is aligned any more. */
 static void misaligned(st_writer *w, const st_reader *r, const char *name, const st_tensor *t)
 {
     (void)r;
     if (!w->data.len) st_add(w, "odd", "U8", "[1]", "?", 1);
     copy(w, name, t);
+}
+
+/* config.json of v3wide-fp8 with heads as above. */
+static void write_whole_heads_config(const temp_dir *d)
+{
+    json_t *c = json_load_file(FM_TEST_DATA "/v3wide-fp8/config.json", 0, NULL);
+    json_object_set_new(c, "qk_nope_head_dim", json_integer(128));
+    json_object_set_new(c, "v_head_dim", json_integer(128));
+    json_object_set_new(c, "kv_lora_rank", json_integer(256));
+    char *text = json_dumps(c, 0);
+    temp_text(d, "config.json", text);
+    free(text);
+    json_decref(c);
+}
+
+/* In all three layouts each value of kv_b_proj has its own block's scale. */
+static void kv_b_stays_fp8_where_it_can_be_widened(void **state)
+{
+    temp_dir  d;
+    st_reader r;
+    model     m;
+    char      path[300];
+    (void)state;
+    temp_dir_make(&d);
+    rewrite(&d, "v3wide-fp8", with_whole_heads);
+    write_whole_heads_config(&d);
+    snprintf(path, sizeof path, "%s/model.safetensors", d.path);
+    st_open(&r, path);
+    for (fm_packing packing = FM_PACK_PANELS; packing <= FM_PACK_ROWS; packing++)
+        check_dir(d.path, d.path, &r, FM_BF16, packing);
+    check_dir(d.path, d.path, &r, FM_F32, FM_PACK_PANELS);
+    st_close(&r);
+
+    read_config(&m, d.path);
+    if (fm_source_open_files(&m.source, d.path) != FM_OK || load(&m, FM_BF16, 1) != FM_OK)
+        fail_msg("%s", fm_why());
+    assert_int_equal(m.w.layer[0].attn.k_up_t[0].dtype, fm_gemm_pick()->widen ? FM_FP8 : FM_BF16);
+    unload(&m);
+    temp_dir_remove(&d);
 }
 
 static void f32_source(void **state)
@@ -488,7 +582,7 @@ static void mtp_layer_is_kept(void **state)
     assert_int_equal(fm_source_open_files(&m.source, d.path), FM_OK);
     assert_int_equal(load(&m, FM_BF16, 2), FM_OK);
     assert_int_equal(m.w.n_mtp, 1);
-    assert_int_equal(m.w.mtp[0].eh_proj.k, 256);
+    assert_int_equal(m.w.mtp[0].of_embed.k + m.w.mtp[0].of_state.k, 256);
     unload(&m);
     temp_dir_remove(&d);
 }
@@ -555,7 +649,7 @@ static void dummy_with_ragged_panels(void **state)
             fail_msg("%s", fm_why());
         assert_int_equal(fm_source_open_dummy(&m.source, &m.config, 5), FM_OK);
         assert_int_equal(load(&m, FM_BF16, 2), FM_OK);
-        check_all(&m.w, (truth){in_source, m.source});
+        check_all(&m.w, (truth){in_source, m.source, 0});
         unload(&m);
     }
 }
@@ -629,6 +723,7 @@ int main(void)
         cmocka_unit_test(checkpoint_int4),
         cmocka_unit_test(int4_stays_int4_in_panels),
         cmocka_unit_test(types_follow_the_source),
+        cmocka_unit_test(kv_b_stays_fp8_where_it_can_be_widened),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(f32_source),
         cmocka_unit_test(f16_source),

@@ -79,12 +79,16 @@ static fm_shard shard_of(const sizes *n, int stage, int place)
 }
 
 /* How many ranks of a stage have a row: one where experts are divided, one of
- * each group where attention divides, otherwise all. */
-static int times_held(const sizes *n, const char *tensor)
+ * each group where attention divides, otherwise all.  The last stage drafts, and
+ * has the embedding once more. */
+static int times_held(const sizes *n, const fm_piece *p)
 {
+    const char *tensor = p->tensor;
+    if (strstr(tensor, "embed_tokens")) return n->group * (n->stage > 1 ? 2 : 1);
+    if (strstr(tensor, "eh_proj") && p->col0) return n->group;
     static const char *const divided[] = {"q_b_proj",     "kv_b_proj",   "o_proj",
                                           "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
-                                          "embed_tokens", "lm_head",     "shared_experts"};
+                                          "lm_head",      "shared_experts"};
     for (size_t i = 0; i < sizeof divided / sizeof *divided; i++)
         if (strstr(tensor, divided[i])) return n->group;
     return strstr(tensor, "mlp.experts.") ? 1 : n->attn * n->group;
@@ -92,11 +96,11 @@ static int times_held(const sizes *n, const char *tensor)
 
 static int held[MOST_PIECES][MOST_ROWS];
 
-static int index_of(const fm_weights *w, const char *tensor)
+static int index_of(const fm_weights *w, const fm_piece *p)
 {
     for (int i = 0; i < w->n_piece; i++)
-        if (!strcmp(w->piece[i].tensor, tensor)) return i;
-    fail_msg("the whole model has no %s", tensor);
+        if (!strcmp(w->piece[i].tensor, p->tensor) && w->piece[i].col0 == p->col0) return i;
+    fail_msg("the whole model has no %s", p->tensor);
     return -1;
 }
 
@@ -104,10 +108,9 @@ static void note_part(const fm_weights *whole, const fm_weights *part)
 {
     for (int i = 0; i < part->n_piece; i++) {
         const fm_piece *p  = &part->piece[i];
-        const int       at = index_of(whole, p->tensor);
+        const int       at = index_of(whole, p);
         assert_int_equal(p->rows, whole->piece[at].rows);
-        assert_int_equal(p->col0, 0); /* the terms of a sum are never divided */
-        assert_int_equal(p->k, p->cols);
+        assert_int_equal(p->k, whole->piece[at].k); /* the terms of a sum are never divided */
         assert_true(p->row0 >= 0 && p->row0 + p->n <= p->rows && p->rows <= MOST_ROWS);
         for (int64_t r = 0; r < p->n; r++) held[at][p->row0 + r]++;
     }
@@ -132,7 +135,7 @@ static void check_layout(const sizes *n)
     }
     for (int i = 0; i < whole.n_piece; i++)
         for (int64_t r = 0; r < whole.piece[i].rows; r++)
-            if (held[i][r] != times_held(n, whole.piece[i].tensor))
+            if (held[i][r] != times_held(n, &whole.piece[i]))
                 fail_msg("attn %d group %d expert %d channel %d stages %d: row %d of %s is held %d "
                          "times",
                          n->attn, n->group, n->expert, n->channel, n->stage, (int)r,

@@ -44,7 +44,6 @@ static fm_dtype fp8(void *ctx, const char *tensor)
 {
     int *asked = ctx;
     assert_null(strstr(tensor, "mlp.gate.weight"));
-    assert_null(strstr(tensor, "lm_head"));
     assert_null(strstr(tensor, "kv_b_proj"));
     assert_null(strstr(tensor, "eh_proj"));
     ++*asked;
@@ -174,6 +173,7 @@ static void check_placing(fm_dtype act, fm_dtype_of_fn *dtype_of)
     s                  = (fm_slab){.base = base, .size = bytes};
     assert_int_equal(fm_weights_layout(&w, &small, &(fm_weights_want){.act = act, .n_mtp = 1, .dtype_of = dtype_of, .ctx = &asked}, &s), FM_OK);
     assert_int_equal(s.used, bytes);
+    assert_int_equal(w.head.dtype, act); /* INT4 or the activations' type, never FP8 */
 
     range    *r = calloc((size_t)w.n_piece * 8, sizeof *r);
     const int n = collect(r, &w);

@@ -113,15 +113,14 @@ static void open_run(stand *s, fm_dtype act, int page_size, int n_thread)
 {
     lay_out_weights(s, act);
     deal_pages(s, page_size);
-    const fm_run_limits lim = {.max_rows    = MAX_ROWS,
+    fm_run_limits lim = {.max_rows    = MAX_ROWS,
                                .max_out     = 1,
                                .max_context = LONGEST,
                                .page_size   = page_size,
                                .n_page      = N_TEXT * s->pages,
                                .n_thread    = n_thread,
-                               .n_lane      = 1,
-                               .planes      = fm_model_deepseek.planes(
-                                   &s->config, &s->weights.shard, act)};
+                               .n_lane      = 1};
+    fm_model_declare(&fm_model_deepseek, &s->config, &s->weights.shard, act, &lim);
     assert_int_equal(fm_run_create_cpu(&s->run, &s->weights, &lim, fm_ranks_self(&s->self)), FM_OK);
     for (int i = 0; i < N_TEXT; i++) store_text(s, i);
 }

@@ -14,13 +14,14 @@
 #include "llm/rank/plan_wire.h"
 
 enum { N_GROUP = 3, ROWS = 200, SPANS = 16, OUTS = 40, CONTEXT = 256, PAGE = 16, N_PAGE = 500 };
-enum { SPAN_PAGES = CONTEXT / PAGE };
+enum { SPAN_PAGES = CONTEXT / PAGE, N_KEPT = 64, LINKS = 3 };
 
 static const fm_plan_limits limits = {.n_lane = 4, .n_group = N_GROUP, .max_rows = ROWS,
                                       .max_spans = SPANS, .max_outs = OUTS,
                                       .max_pages = SPANS * SPAN_PAGES,
                                       .max_span_pages = SPAN_PAGES, .page_size = PAGE,
-                                      .n_page = N_PAGE, .vocab = 1000};
+                                      .n_page = N_PAGE, .vocab = 1000, .n_kept = N_KEPT,
+                                      .max_draft = LINKS};
 
 typedef struct {
     fm_batch batch;
@@ -38,7 +39,10 @@ static int draw(int below)
 static void add_span(drawn *d, int pos0, int n, fm_form form, const int32_t *page)
 {
     fm_batch *b          = &d->batch;
-    b->span[b->n_span++] = (fm_span){b->n_row, n, pos0, form, page};
+    b->span[b->n_span++] = (fm_span){.row0 = b->n_row, .n_row = n, .pos0 = pos0, .form = form,
+                                     .page   = page,
+                                     .before = b->n_span % 3 == 2 ? FM_STATE_OF_ROW(b->n_row - 1) : pos0 % (N_KEPT / 2),
+                                     .keep0 = pos0 % (N_KEPT / 4), .n_keep = pos0 % 2};
     for (int i = 0; i < n; i++) {
         b->token[b->n_row] = draw(30) ? draw(1000) : FM_CHOICE(draw(OUTS));
         b->pos[b->n_row++] = pos0 + i;
@@ -67,11 +71,12 @@ typedef struct {
 
 static fm_status read_plan(fm_read_plan *p, reader *r, const int32_t *in, int group)
 {
-    r->room = (fm_plan_room){r->pos, r->span, r->rows, r->outs};
+    r->room = (fm_plan_room){r->pos, r->span, r->rows, r->outs, NULL};
     return fm_plan_read(p, &r->room, in, &limits, group);
 }
 
-static void compare(const fm_batch *got, const fm_batch *want, int page0)
+/* `ahead`: positions behind the rows whose pages travel, too. */
+static void compare(const fm_batch *got, const fm_batch *want, int page0, int kept0, int ahead)
 {
     assert_int_equal(got->n_row, want->n_row);
     assert_int_equal(got->n_span, want->n_span);
@@ -83,7 +88,9 @@ static void compare(const fm_batch *got, const fm_batch *want, int page0)
         const fm_span *a = &got->span[i], *b = &want->span[i];
         assert_true(a->row0 == b->row0 && a->n_row == b->n_row && a->pos0 == b->pos0);
         assert_int_equal(a->form, b->form);
-        for (int k = 0; k < (b->pos0 + b->n_row + PAGE - 1) / PAGE; k++)
+        assert_int_equal(a->before, b->before > 0 ? b->before + kept0 : b->before);
+        assert_true(a->keep0 == b->keep0 + kept0 && a->n_keep == b->n_keep);
+        for (int k = 0; k < (b->pos0 + b->n_row + ahead + PAGE - 1) / PAGE; k++)
             assert_int_equal(a->page[k], b->page[k] + page0);
     }
 }
@@ -115,7 +122,7 @@ static void what_goes_in_comes_out(void **state)
             draw_batch(&d[g]);
             batch[g] = draw(4) ? &d[g].batch : NULL;
         }
-        const fm_step_plan plan = {{FM_PLAN_STEP, draw(4), (uint32_t)key}, batch, draw(8)};
+        const fm_step_plan plan = {{FM_PLAN_STEP, draw(4), (uint32_t)key, 0}, batch, draw(8), (int)(key % 9)};
         const size_t       n    = fm_plan_write(wire, &plan, &limits);
         size_t             told = 0;
         assert_int_equal(fm_plan_length(wire, &limits, &told), FM_OK);
@@ -127,7 +134,7 @@ static void what_goes_in_comes_out(void **state)
             assert_int_equal(read_plan(&p, &r, wire, g), FM_OK);
             assert_int_equal(p.head.lane, plan.head.lane);
             assert_int_equal(p.head.serial, key);
-            compare(&p.batch, batch[g] ? batch[g] : &none, plan.page0);
+            compare(&p.batch, batch[g] ? batch[g] : &none, plan.page0, plan.kept0, 0);
             int n_prompt = 0, n_choice = 0;
             for (int k = 0; k < N_GROUP; k++) {
                 assert_int_equal(p.batch.group_rows[k], batch[k] ? batch[k]->n_row : 0);
@@ -143,6 +150,41 @@ static void what_goes_in_comes_out(void **state)
     }
     assert_true(n_decode > 10);
     assert_true(n_known > 10 && n_known < 800);
+    free(wire);
+}
+
+/* One row of each sequence, all of them out rows, and pages for the links behind the first. */
+static void draw_chain(drawn *d)
+{
+    d->batch = (fm_batch){.token = d->token, .pos = d->pos, .span = d->span, .out = d->out};
+    for (int i = 0; i < SPANS; i++) {
+        for (int k = 0; k < SPAN_PAGES; k++) d->page[i][k] = draw(N_PAGE - 8);
+        add_span(d, draw(CONTEXT - LINKS), 1, FM_FORM_GENERATED, d->page[i]);
+    }
+}
+
+static void chains_bring_pages_for_their_links(void **state)
+{
+    (void)state;
+    int32_t     *wire = malloc(fm_plan_max_words(&limits) * sizeof *wire);
+    static drawn d;
+    for (key = 5000; key < 5100; key++) {
+        draw_chain(&d);
+        const fm_batch    *batch[N_GROUP] = {NULL, &d.batch, NULL};
+        const fm_step_plan plan = {{FM_PLAN_DRAFT, 1, (uint32_t)key, LINKS}, batch, draw(8), (int)(key % 9)};
+        static reader      r;
+        fm_read_plan       p;
+        fm_plan_write(wire, &plan, &limits);
+        assert_int_equal(read_plan(&p, &r, wire, 1), FM_OK);
+        assert_int_equal(p.head.kind, FM_PLAN_DRAFT);
+        assert_int_equal(p.head.n_link, LINKS);
+        compare(&p.batch, &d.batch, plan.page0, plan.kept0, LINKS - 1);
+        assert_int_equal(read_plan(&p, &r, wire, 0), FM_OK);
+        assert_int_equal(p.batch.n_row, 0);
+        d.span[0].n_keep = 2; /* of one row */
+        fm_plan_write(wire, &plan, &limits);
+        assert_int_equal(read_plan(&p, &r, wire, 1), FM_E_FORMAT);
+    }
     free(wire);
 }
 
@@ -173,7 +215,7 @@ static void garbled_plans_are_refused(void **state)
             draw_batch(&d[g]);
             batch[g] = &d[g].batch;
         }
-        const fm_step_plan plan = {{FM_PLAN_STEP, 1, 7}, batch, 0};
+        const fm_step_plan plan = {{FM_PLAN_STEP, 1, 7, 0}, batch, 0, 0};
         const int          n    = (int)fm_plan_write(wire, &plan, &limits);
         const int32_t      odd[] = {-1, 0, 1, 17, 1 << 20, INT32_MAX, INT32_MIN, draw(1000)};
         wire[draw(draw(2) ? 20 : n)] = odd[draw(8)];
@@ -200,6 +242,7 @@ static void garbled_plans_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_goes_in_comes_out),
+                                       cmocka_unit_test(chains_bring_pages_for_their_links),
                                        cmocka_unit_test(quit_is_short),
                                        cmocka_unit_test(garbled_plans_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

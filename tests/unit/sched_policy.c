@@ -637,6 +637,31 @@ static void a_plan_not_committed_is_planned_again(void **state)
 }
 
 /* Only who never ran goes elsewhere: the others would lose what they have. */
+/* One whose pages are on their way is passed by others, but not for ever: then nobody behind it
+ * starts before it does. */
+static void who_loads_is_passed_but_does_not_starve(void **state)
+{
+    (void)state;
+    open_with(&plain);
+    fm_request *loads = submit(ask(0, 20, 0, 1));
+    loads->is_loading = 1;
+    assert_null(fm_sched_plan(s)); /* nothing else waits */
+    int n = 0;
+    for (int i = 1; i < N_REQUEST; i++) {
+        submit(ask(i, 8, 1000 * i, 1));
+        if (!step(WORD)) break;
+        n++;
+    }
+    assert_int_equal(n, 64);
+    assert_int_equal(loads->state, FM_REQ_WAITING);
+    loads->is_loading = 0;
+    assert_true(step(WORD) > 0);
+    assert_int_not_equal(loads->state, FM_REQ_WAITING);
+    while (step(WORD)) continue;
+    while (fm_sched_pop_done(s)) continue;
+    shut();
+}
+
 static void who_waits_may_be_withdrawn(void **state)
 {
     (void)state;
@@ -689,6 +714,7 @@ int main(void)
         cmocka_unit_test(a_resumed_request_finds_its_prompt),
         cmocka_unit_test(generated_pages_are_shared_unless_deterministic),
         cmocka_unit_test(a_plan_not_committed_is_planned_again),
+        cmocka_unit_test(who_loads_is_passed_but_does_not_starve),
         cmocka_unit_test(who_waits_may_be_withdrawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

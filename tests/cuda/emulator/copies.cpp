@@ -71,6 +71,16 @@ static void spoil(char *host, size_t bytes)
     memset(host, GARBAGE, bytes);
 }
 
+/* What an earlier copy brings to the memory that is now read has landed by then, in the stream's
+ * order. */
+static void land(const char *host, size_t bytes)
+{
+    uint64_t at = 0;
+    for (const copy &c : waiting)
+        if (c.is_back && c.host < host + bytes && host < c.host + c.bytes.size()) at = c.at;
+    if (at) reach(at);
+}
+
 /* Every second question is answered with yes. */
 static cudaError_t ask(uint64_t at)
 {
@@ -108,14 +118,19 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t)
+                            cudaStream_t s)
 {
     const locked held(lock);
     if (!bytes) return cudaSuccess;
+    if (fm_emu_is_recording()) {
+        fm_emu_record([=]() { (void)cudaMemcpyAsync(to, from, bytes, kind, s); });
+        return cudaSuccess;
+    }
     const bool  is_back = kind == cudaMemcpyDeviceToHost;
     char *const host    = is_back ? (char *)to : (char *)from;
     const bool  is_late = (is_back || kind == cudaMemcpyHostToDevice) && is_pinned(host);
     if (is_back && !is_late) return cudaMemcpy(to, from, bytes, kind); /* waits */
+    if (is_late && !is_back) land(host, bytes);
     if (is_late)
         waiting.push_back({++n_work, is_back, host,
                            std::vector<char>((const char *)from, (const char *)from + bytes)});
@@ -123,6 +138,18 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
         spoil(host, bytes);
     else
         memmove(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t s)
+{
+    if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
+    for (size_t i = 0; i < height; i++) {
+        const cudaError_t e = cudaMemcpyAsync((char *)to + i * to_pitch, (const char *)from + i * from_pitch,
+                                              width, kind, s);
+        if (e != cudaSuccess) return e;
+    }
     return cudaSuccess;
 }
 
@@ -138,11 +165,12 @@ cudaError_t cudaDeviceSynchronize()
 cudaError_t cudaStreamQuery(cudaStream_t)
 {
     const locked held(lock);
-    return ask(n_work);
+    return fm_emu_is_recording() ? cudaErrorInvalidValue : ask(n_work);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
+    if (fm_emu_is_recording()) return cudaErrorInvalidValue;
     return cudaDeviceSynchronize();
 }
 
@@ -160,6 +188,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t)
 {
     const locked held(lock);
+    if (fm_emu_is_recording()) return cudaSuccess; /* all streams are one: they need not meet */
     e->at = ++n_work;
     return cudaSuccess;
 }

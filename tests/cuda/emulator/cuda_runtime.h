@@ -68,6 +68,8 @@ cudaError_t cudaMallocHost(void **out, size_t bytes);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t s);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t s = NULL);
 cudaError_t cudaMemset(void *to, int value, size_t bytes);
@@ -80,7 +82,8 @@ typedef struct {
     char name[256];
     int  major, multiProcessorCount;
 } cudaDeviceProp;
-/* Recording does not exist here: these fail. */
+/* Kernels, copies and fills of all streams are kept from begin to end of a recording, and run when
+ * it is launched; waiting for a stream meanwhile fails. */
 typedef struct fm_emu_graph *cudaGraph_t;
 typedef struct fm_emu_graph *cudaGraphExec_t;
 enum { cudaStreamCaptureModeThreadLocal = 1 };

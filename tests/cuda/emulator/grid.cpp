@@ -13,33 +13,50 @@
 #include "phases.h"
 #include "shared.h"
 
-enum { WARP = 32, MAX_THREADS = 1024, BARRIERS = 16 };
+enum { WARP = 32, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / WARP, BARRIERS = 16 };
 
-enum thread_state { READY, AT_BARRIER, AT_MEETING, AT_PHASE, GONE };
-
-struct copy16 {
+struct small_copy {
     void       *to;
     const void *from; /* NULL: zeros */
+    size_t      bytes;
 };
 
 struct emu_thread {
-    fm_fibre     fibre;
-    thread_state state;
-    int          number; /* within the block */
-    uint3        index;
+    fm_fibre fibre;
+    int      number; /* within the block */
+    int      warp, lane;
+    uint3    index;
 
-    int         barrier;
-    const char *op; /* of the meeting it waits at */
-    unsigned    mask;
-    void       *brought;
     const void *phase; /* the mbarrier it waits for */
 
-    std::vector<copy16>              open; /* not yet committed */
-    std::vector<std::vector<copy16>> flying;
+    std::vector<small_copy> copies; /* that have not landed, in order */
+    std::vector<size_t>     groups; /* where each group of them ends; those behind are not yet committed */
+};
+
+/* Threads of a block, a bit each. */
+struct thread_set {
+    unsigned lanes[MAX_WARPS];
+
+    void add(const emu_thread *t) { lanes[t->warp] |= 1u << t->lane; }
+    void remove(const emu_thread *t) { lanes[t->warp] &= ~(1u << t->lane); }
+    int  count() const
+    {
+        int n = 0;
+        for (unsigned l : lanes) n += __builtin_popcount(l);
+        return n;
+    }
+};
+
+/* What the lanes of a warp say of the meeting they wait at. */
+struct warp_meeting {
+    const char *op[WARP];
+    unsigned    mask[WARP];
+    void       *brought[WARP];
 };
 
 struct meeting_point {
-    int arrived, expected;
+    int        arrived, expected;
+    thread_set waiting;
 };
 
 static struct {
@@ -47,13 +64,17 @@ static struct {
     void (*body)(const void *);
     const void   *arg;
     int           n_thread;
+    int           n_warp;
     meeting_point barrier[BARRIERS];
+    thread_set    ready, meeting, at_phase, gone; /* one that waits at a barrier is in its set */
     unsigned      turn; /* changes the order in which threads run */
+    bool          down; /* the order of lanes in the pass over a warp */
 } block;
 
-fm_emu_place       fm_emu_here;
-static emu_thread  team[MAX_THREADS];
-static emu_thread *self;
+fm_emu_place        fm_emu_here;
+static emu_thread   team[MAX_THREADS];
+static emu_thread  *self;
+static warp_meeting met[MAX_WARPS];
 
 void fm_emu_stop(const char *format, ...)
 {
@@ -71,11 +92,45 @@ void fm_emu_stop(const char *format, ...)
 
 /* --- waiting ---------------------------------------------------------------- */
 
-static void wait_as(thread_state why)
+/* The next ready lane of a warp from `at` on, upwards or downwards; -1: none. */
+static int next_ready(int warp, int at, bool down)
 {
-    emu_thread *me = self;
-    me->state      = why;
+    const unsigned ready = block.ready.lanes[warp];
+    if (at < 0 || at >= WARP) return -1;
+    const unsigned left = down ? ready & ((2u << at) - 1) : ready >> at << at;
+    return !left ? -1 : down ? 31 - __builtin_clz(left) : __builtin_ctz(left);
+}
+
+static inline void become(emu_thread *t)
+{
+    self               = t;
+    fm_emu_here.thread = t->index;
+    fm_emu_here.lane   = t->lane;
+}
+
+/* The next lane of the pass over this warp goes on at once.  Lanes mostly stand at the same place,
+ * so that returns are predicted, which they are not by way of run_warp(). */
+static inline __attribute__((always_inline)) void wait_in(thread_set *s)
+{
+    emu_thread *const me = self;
+    s->add(me);
+    block.ready.remove(me);
+    const int next = next_ready(me->warp, me->lane + (block.down ? -1 : 1), block.down);
+    if (next >= 0) {
+        emu_thread *const other = me - me->lane + next;
+        become(other);
+        if (fm_fibre_hand_over(&me->fibre, &other->fibre)) return;
+        become(me);
+    }
     fm_fibre_yield(&me->fibre);
+}
+
+static void wake(thread_set *s)
+{
+    for (int w = 0; w < block.n_warp; w++) {
+        block.ready.lanes[w] |= s->lanes[w];
+        s->lanes[w] = 0;
+    }
 }
 
 /* Counts one more at the barrier; if all have come, those who wait go on. */
@@ -92,16 +147,14 @@ static bool come_to_barrier(int id, int threads)
     b->expected = threads;
     if (++b->arrived < threads) return false;
     b->arrived = 0;
-    for (int i = 0; i < block.n_thread; i++)
-        if (team[i].state == AT_BARRIER && team[i].barrier == id) team[i].state = READY;
+    wake(&b->waiting);
     return true;
 }
 
 void fm_emu_barrier(int id, int threads)
 {
     if (come_to_barrier(id, threads)) return;
-    self->barrier = id;
-    wait_as(AT_BARRIER);
+    wait_in(&block.barrier[id].waiting);
 }
 
 void fm_emu_barrier_arrive(int id, int threads)
@@ -109,180 +162,193 @@ void fm_emu_barrier_arrive(int id, int threads)
     (void)come_to_barrier(id, threads);
 }
 
-static bool all_here(const emu_thread *warp, unsigned mask, int n_lane)
+/* Lanes of `mask` wait with that mask, or are the caller. */
+static bool agree(const warp_meeting *m, unsigned mask)
 {
-    for (int l = 0; l < n_lane; l++)
-        if (mask >> l & 1 && (warp[l].state != AT_MEETING || warp[l].mask != mask)) return false;
-    return n_lane == WARP || mask >> n_lane == 0;
+    for (unsigned left = mask; left; left &= left - 1)
+        if (m->mask[__builtin_ctz(left)] != mask) return false;
+    return true;
+}
+
+static inline void need_one_op(const warp_meeting *m, const char *op, unsigned mask)
+{
+    for (unsigned left = mask; left; left &= left - 1) {
+        const char *other = m->op[__builtin_ctz(left)];
+        if (other != op && strcmp(other, op) != 0) fm_emu_stop("%s in one lane meets %s in another", op, other);
+    }
+}
+
+static __attribute__((noinline)) void work_on(const warp_meeting *m, unsigned mask,
+                                              void (*work)(void *const *all, unsigned mask))
+{
+    void *all[WARP];
+    for (int l = 0; l < WARP; l++) all[l] = mask >> l & 1 ? m->brought[l] : NULL;
+    work(all, mask);
 }
 
 void fm_emu_meet(const char *op, unsigned mask, void *mine,
                  void (*work)(void *const *all, unsigned mask))
 {
-    const int   lane   = self->number % WARP;
-    emu_thread *warp   = self - lane;
-    const int   left   = block.n_thread - (self->number - lane);
-    const int   n_lane = left < WARP ? left : WARP;
+    const int      lane = self->lane, w = self->warp;
+    warp_meeting  *m    = &met[w];
+    const unsigned here = block.meeting.lanes[w] | 1u << lane;
     if (!(mask >> lane & 1)) fm_emu_stop("%s: lane %d is not in its own mask %08x", op, lane, mask);
-    self->op      = op;
-    self->mask    = mask;
-    self->brought = mine;
-    self->state   = AT_MEETING;
-    if (!all_here(warp, mask, n_lane)) {
-        wait_as(AT_MEETING);
+    m->op[lane]      = op;
+    m->mask[lane]    = mask;
+    m->brought[lane] = mine;
+    if ((here & mask) != mask || !agree(m, mask)) {
+        wait_in(&block.meeting);
         return;
     }
-    void *all[WARP] = {};
-    for (int l = 0; l < n_lane; l++) {
-        if (!(mask >> l & 1)) continue;
-        if (strcmp(warp[l].op, op) != 0)
-            fm_emu_stop("%s in one lane meets %s in another", op, warp[l].op);
-        all[l] = warp[l].brought;
-    }
-    work(all, mask);
-    for (int l = 0; l < n_lane; l++)
-        if (mask >> l & 1) warp[l].state = READY;
+    need_one_op(m, op, mask);
+    work_on(m, mask, work);
+    block.meeting.lanes[w] &= ~mask;
+    block.ready.lanes[w] |= mask;
 }
 
 void fm_emu_sleep_at(const void *mbarrier)
 {
     self->phase = mbarrier;
-    wait_as(AT_PHASE);
+    wait_in(&block.at_phase);
 }
 
 void fm_emu_wake(const void *mbarrier)
 {
-    for (int i = 0; i < block.n_thread; i++)
-        if (team[i].state == AT_PHASE && team[i].phase == mbarrier) team[i].state = READY;
+    for (int w = 0; w < block.n_warp; w++)
+        for (unsigned left = block.at_phase.lanes[w]; left; left &= left - 1) {
+            const emu_thread *t = &team[w * WARP + __builtin_ctz(left)];
+            if (t->phase != mbarrier) continue;
+            block.at_phase.remove(t);
+            block.ready.add(t);
+        }
 }
 
 /* --- asynchronous copies ---------------------------------------------------- */
 
-void fm_emu_copy16(void *smem, const void *gmem, bool pred)
+void fm_emu_copy(void *smem, const void *gmem, size_t bytes, bool pred)
 {
-    fm_emu_need_shared("cp.async", smem, 16, 16);
-    if (pred && (uintptr_t)gmem % 16) fm_emu_stop("cp.async from %p: not 16-byte aligned", gmem);
-    memset(smem, 0xff, 16);
-    self->open.push_back({smem, pred ? gmem : NULL});
+    fm_emu_need_shared("cp.async", smem, bytes, bytes);
+    if (pred && (uintptr_t)gmem % bytes)
+        fm_emu_stop("cp.async from %p: not %zu-byte aligned", gmem, bytes);
+    memset(smem, 0xff, bytes);
+    self->copies.push_back({smem, pred ? gmem : NULL, bytes});
 }
 
 void fm_emu_copy_commit()
 {
-    self->flying.push_back(std::move(self->open));
-    self->open.clear();
+    self->groups.push_back(self->copies.size());
+}
+
+static void land(const small_copy &c)
+{
+    if (c.from)
+        memcpy(c.to, c.from, c.bytes);
+    else
+        memset(c.to, 0, c.bytes);
 }
 
 void fm_emu_copy_wait(int n_in_flight)
 {
-    std::vector<std::vector<copy16>> &groups = self->flying;
-    size_t                            landed = 0;
-    for (; groups.size() - landed > (size_t)n_in_flight; landed++)
-        for (const copy16 &c : groups[landed]) {
-            if (c.from)
-                memcpy(c.to, c.from, 16);
-            else
-                memset(c.to, 0, 16);
-        }
-    groups.erase(groups.begin(), groups.begin() + (ptrdiff_t)landed);
+    std::vector<size_t> &groups = self->groups;
+    if (groups.size() <= (size_t)n_in_flight) return;
+    const size_t n_landed = groups.size() - (size_t)n_in_flight, n_copy = groups[n_landed - 1];
+    for (size_t i = 0; i < n_copy; i++) land(self->copies[i]);
+    self->copies.erase(self->copies.begin(), self->copies.begin() + (ptrdiff_t)n_copy);
+    groups.erase(groups.begin(), groups.begin() + (ptrdiff_t)n_landed);
+    for (size_t &end : groups) end -= n_copy;
 }
 
-void fm_emu_take_copies(const std::function<void(void *to, const void *from)> &take)
+void fm_emu_take_copies(const std::function<void(void *to, const void *from, size_t bytes)> &take)
 {
-    fm_emu_copy_commit();
-    for (const std::vector<copy16> &group : self->flying)
-        for (const copy16 &c : group) take(c.to, c.from);
-    self->flying.clear();
+    for (const small_copy &c : self->copies) take(c.to, c.from, c.bytes);
+    self->copies.clear();
+    self->groups.clear();
 }
 
 /* --- running ---------------------------------------------------------------- */
 
 static void thread_main(void *arg)
 {
+    const emu_thread *me = (const emu_thread *)arg;
     block.body(block.arg);
-    ((emu_thread *)arg)->state = GONE;
+    block.ready.remove(me);
+    block.gone.add(me);
 }
 
-static void prepare_thread(emu_thread *t, int number, dim3 size)
+static void place_threads(dim3 size)
 {
-    const unsigned n = (unsigned)number;
-    t->state         = READY;
-    t->number        = number;
-    t->index         = {n % size.x, n / size.x % size.y, n / size.x / size.y};
-    t->open.clear();
-    t->flying.clear();
-    fm_fibre_prepare(&t->fibre, number, thread_main, t);
+    for (int i = 0; i < block.n_thread; i++) {
+        const unsigned n = (unsigned)i;
+        team[i].number   = i;
+        team[i].warp     = i / WARP;
+        team[i].lane     = i % WARP;
+        team[i].index    = {n % size.x, n / size.x % size.y, n / size.x / size.y};
+    }
 }
 
-static void run_thread(emu_thread *t)
+static void prepare_thread(emu_thread *t)
 {
-    self               = t;
-    fm_emu_here.thread = t->index;
-    fm_emu_here.lane   = t->number % WARP;
-    fm_fibre_enter(&t->fibre);
-    self = NULL;
+    block.ready.add(t);
+    t->copies.clear();
+    t->groups.clear();
+    fm_fibre_prepare(&t->fibre, t->number, thread_main, t);
 }
 
 /* Until every lane waits for another warp or is gone; true if any could run. */
-static bool run_warp(int first)
+static bool run_warp(int warp)
 {
-    const int n    = block.n_thread - first < WARP ? block.n_thread - first : WARP;
-    bool      some = false, more = true;
-    while (more) {
-        more                 = false;
-        const bool backwards = block.turn++ & 1;
-        for (int i = 0; i < n; i++) {
-            emu_thread *t = &team[first + (backwards ? n - 1 - i : i)];
-            if (t->state != READY) continue;
-            run_thread(t);
-            more = some = true;
+    const bool some = block.ready.lanes[warp] != 0;
+    while (block.ready.lanes[warp]) {
+        block.down = block.turn++ & 1;
+        for (int l = block.down ? WARP - 1 : 0; (l = next_ready(warp, l, block.down)) >= 0;) {
+            become(&team[warp * WARP + l]);
+            fm_fibre_enter(&self->fibre);
+            l = self->lane + (block.down ? -1 : 1); /* of the lane that came last */
         }
     }
+    self = NULL;
+    block.turn++;
     return some;
 }
 
 static void explain_deadlock()
 {
-    int         waiting[BARRIERS] = {}, gone = 0, meeting = 0, phase = 0;
-    const char *op = NULL;
-    for (int i = 0; i < block.n_thread; i++) {
-        const emu_thread *t = &team[i];
-        if (t->state == GONE) gone++;
-        if (t->state == AT_MEETING) meeting++, op = t->op;
-        if (t->state == AT_BARRIER) waiting[t->barrier]++;
-        if (t->state == AT_PHASE) phase++;
-    }
     char text[256] = "";
     for (int b = 0; b < BARRIERS; b++)
-        if (waiting[b])
+        if (const int n = block.barrier[b].waiting.count())
             snprintf(text + strlen(text), sizeof text - strlen(text),
-                     " %d wait at barrier %d for %d,", waiting[b], b, block.barrier[b].expected);
-    if (meeting)
-        snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at %s,", meeting, op);
-    if (phase)
-        snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at an mbarrier,", phase);
-    fm_emu_stop("deadlock: of %d threads%s %d have returned", block.n_thread, text, gone);
+                     " %d wait at barrier %d for %d,", n, b, block.barrier[b].expected);
+    const char *op = NULL;
+    for (int i = 0; i < block.n_thread; i++)
+        if (block.meeting.lanes[i / WARP] >> i % WARP & 1) op = met[i / WARP].op[i % WARP];
+    if (op)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at %s,",
+                 block.meeting.count(), op);
+    if (const int n = block.at_phase.count())
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %d wait at an mbarrier,", n);
+    fm_emu_stop("deadlock: of %d threads%s %d have returned", block.n_thread, text,
+                block.gone.count());
 }
 
 static bool all_gone()
 {
-    for (int i = 0; i < block.n_thread; i++)
-        if (team[i].state != GONE) return false;
-    return true;
+    return block.gone.count() == block.n_thread;
 }
 
-static void run_block(dim3 size)
+static void run_block()
 {
-    const int n_warp = (block.n_thread + WARP - 1) / WARP;
+    const int n_warp = block.n_warp = (block.n_thread + WARP - 1) / WARP;
     memset(block.barrier, 0, sizeof block.barrier);
+    block.ready = block.meeting = block.at_phase = block.gone = {};
     fm_emu_poison_shared();
-    for (int i = 0; i < block.n_thread; i++) prepare_thread(&team[i], i, size);
+    for (int i = 0; i < block.n_thread; i++) prepare_thread(&team[i]);
     for (bool some = true; some;) {
         some              = false;
         const int  rotate = (int)(block.turn * 2654435761u >> 16) % n_warp;
         const bool down   = block.turn & 2;
         for (int i = 0; i < n_warp; i++) {
             const int w = (rotate + (down ? n_warp - i : i)) % n_warp;
-            some        = run_warp(w * WARP) || some;
+            some        = run_warp(w) || some;
         }
         if (!some && !all_gone()) some = fm_emu_land_next();
     }
@@ -305,13 +371,14 @@ void fm_emu_run(const char *kernel, const void *address, dim3 grid, dim3 size, s
         fm_emu_stop("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
     fm_emu_take_shared(address, smem_bytes);
     block.n_thread        = (int)n_thread;
+    place_threads(size);
     fm_emu_here.block_dim = size;
     fm_emu_here.grid_dim  = grid;
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
             for (unsigned x = 0; x < grid.x; x++) {
                 fm_emu_here.block = {x, y, z};
-                run_block(size);
+                run_block();
             }
     block.kernel = NULL;
 }

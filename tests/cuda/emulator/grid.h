@@ -13,6 +13,7 @@
 #define FM_TESTS_CUDA_EMULATOR_GRID_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <functional>
 
@@ -29,19 +30,44 @@ extern fm_emu_place fm_emu_here;
 void fm_emu_run(const char *kernel, const void *address, dim3 grid, dim3 block, size_t smem_bytes,
                 void (*body)(const void *), const void *arg);
 
-template <class F>
-static inline void fm_emu_launch(const char *kernel, const void *address, dim3 grid, dim3 block,
-                                 size_t smem_bytes, const F &body)
+/* What goes to a stream: it runs at once, or is kept while a stream is recorded (runtime.cpp). */
+bool fm_emu_is_recording();
+void fm_emu_record(std::function<void()> work);
+
+/* Arguments are copied when a kernel is launched, not when it runs. */
+template <class... P, class... A>
+static inline void fm_emu_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+                                 size_t smem_bytes, A... arg)
 {
-    fm_emu_run(
-        kernel, address, grid, block, smem_bytes,
-        [](const void *f) { (*static_cast<const F *>(f))(); }, &body);
+    const auto body = [=]() { kernel(static_cast<P>(arg)...); };
+    const auto run  = [=]() {
+        fm_emu_run(
+            name, (const void *)kernel, grid, block, smem_bytes,
+            [](const void *f) { (*static_cast<decltype(&body)>(f))(); }, &body);
+    };
+    if (fm_emu_is_recording())
+        fm_emu_record(run);
+    else
+        run();
 }
 
-unsigned char *fm_emu_shared_bytes();
+/* Dynamic shared memory of the block. */
+struct fm_emu_span {
+    unsigned char *memory;
+    size_t         size;
+};
+extern fm_emu_span fm_emu_dynamic;
+
+static inline unsigned char *fm_emu_shared_bytes() { return fm_emu_dynamic.memory; }
 
 /* Ends the program unless all `bytes` at p are shared memory of this block. */
-void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t alignment);
+void fm_emu_need_static_shared(const char *what, const void *p, size_t bytes, size_t alignment);
+static inline void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t alignment)
+{
+    const size_t at = (size_t)((const unsigned char *)p - fm_emu_dynamic.memory), size = fm_emu_dynamic.size;
+    if (at < size && bytes <= size - at && (uintptr_t)p % alignment == 0) return;
+    fm_emu_need_static_shared(what, p, bytes, alignment);
+}
 
 void fm_emu_barrier(int id, int threads); /* threads 0: the whole block */
 void fm_emu_barrier_arrive(int id, int threads); /* counts, but does not wait */
@@ -52,10 +78,11 @@ void fm_emu_meet(const char *op, unsigned mask, void *mine,
                  void (*work)(void *const *all, unsigned mask));
 
 /* Copies that land at a wait; until then their target is poison. */
-void fm_emu_copy16(void *smem, const void *gmem, bool pred);
+void fm_emu_copy(void *smem, const void *gmem, size_t bytes, bool pred); /* 16, or 4 */
 void fm_emu_copy_commit();
 void fm_emu_copy_wait(int n_in_flight);
-void fm_emu_take_copies(const std::function<void(void *to, const void *from)> &take); /* NULL: 0 */
+void fm_emu_take_copies(
+    const std::function<void(void *to, const void *from, size_t bytes)> &take); /* NULL: 0 */
 
 /* A thread waits until another wakes all that wait there. */
 void fm_emu_sleep_at(const void *mbarrier);

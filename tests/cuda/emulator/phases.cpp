@@ -68,8 +68,9 @@ void fm_emu_phase_wait(uint64_t *b, int parity)
 void fm_emu_phase_arrive_copied(uint64_t *b)
 {
     bulk_copy c = {b, {}, 0, 1};
-    fm_emu_take_copies([&c](void *to, const void *from) {
-        c.pieces.push_back({(unsigned char *)to, (const unsigned char *)from, from ? 16 : 0});
+    fm_emu_take_copies([&c](void *to, const void *from, size_t bytes) {
+        c.pieces.push_back(
+            {(unsigned char *)to, (const unsigned char *)from, from ? (int)bytes : 0, bytes});
     });
     under_way.push_back(std::move(c));
 }
@@ -77,14 +78,14 @@ void fm_emu_phase_arrive_copied(uint64_t *b)
 void fm_emu_bulk(uint64_t *b, const std::vector<fm_emu_piece> &pieces, int bytes)
 {
     read_phase(b);
-    for (const fm_emu_piece &p : pieces) memset(p.to, 0xff, 16);
+    for (const fm_emu_piece &p : pieces) memset(p.to, 0xff, p.room);
     under_way.push_back({b, pieces, bytes, 0});
 }
 
 static void land(const bulk_copy &c)
 {
     for (const fm_emu_piece &p : c.pieces) {
-        memset(p.to, 0, 16);
+        memset(p.to, 0, p.room);
         if (p.n) memcpy(p.to, p.from, (size_t)p.n);
     }
     count(c.barrier, c.arrivals, -c.bytes);

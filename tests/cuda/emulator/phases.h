@@ -11,16 +11,17 @@
 
 #include "grid.h"
 
-/* n of the 16 bytes at `from`; zeros for the rest. */
+/* n bytes from `from`, zeros in the rest of the room. */
 struct fm_emu_piece {
     unsigned char       *to;
     const unsigned char *from;
     int                  n;
+    size_t               room = 16;
 };
 
 void fm_emu_phase_init(uint64_t *b, int n_arrive);
 void fm_emu_phase_arrive(uint64_t *b, int bytes);
-void fm_emu_phase_arrive_copied(uint64_t *b); /* once this thread's 16-byte copies have landed */
+void fm_emu_phase_arrive_copied(uint64_t *b); /* once copies of this thread have landed */
 void fm_emu_phase_wait(uint64_t *b, int parity);
 void fm_emu_bulk(uint64_t *b, const std::vector<fm_emu_piece> &pieces, int bytes);
 

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include <map>
+#include <vector>
 
+#include "call.h"
 #include "cuda_runtime.h"
 #include "shared.h"
 
@@ -66,6 +68,10 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes)
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
 {
+    if (fm_emu_is_recording()) {
+        fm_emu_record([=]() { (void)cudaMemset(to, value, bytes); });
+        return cudaSuccess;
+    }
     return cudaMemset(to, value, bytes);
 }
 
@@ -86,35 +92,74 @@ cudaError_t cudaGetDeviceCount(int *n)
     return cudaSuccess;
 }
 
+/* --- recording -------------------------------------------------------------- */
+
+struct fm_emu_graph {
+    std::vector<std::function<void()>> work;
+};
+
+static fm_emu_graph *recording;
+
+bool fm_emu_is_recording()
+{
+    return recording != NULL;
+}
+
+void fm_emu_record(std::function<void()> work)
+{
+    recording->work.push_back(std::move(work));
+}
+
+void fm_emu_call(void (*work)(const void *), const void *arg, size_t bytes)
+{
+    const std::vector<char> copy((const char *)arg, (const char *)arg + bytes);
+    if (recording)
+        fm_emu_record([=]() { work(copy.data()); });
+    else
+        work(arg);
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t, int)
 {
-    return cudaErrorInvalidValue;
+    if (recording) return cudaErrorInvalidValue;
+    recording = new fm_emu_graph;
+    return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *)
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *out)
 {
-    return cudaErrorInvalidValue;
+    if (!recording) return cudaErrorInvalidValue;
+    *out      = recording;
+    recording = NULL;
+    return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long)
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long)
 {
-    return cudaErrorInvalidValue;
+    *out = new fm_emu_graph(*g);
+    return cudaSuccess;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t)
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t)
 {
-    return cudaErrorInvalidValue;
+    if (recording) return cudaErrorInvalidValue;
+    for (const std::function<void()> &work : g->work) work();
+    return cudaSuccess;
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t)
+cudaError_t cudaGraphDestroy(cudaGraph_t g)
 {
-    return cudaErrorInvalidValue;
+    delete g;
+    return cudaSuccess;
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t)
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
 {
-    return cudaErrorInvalidValue;
+    delete g;
+    return cudaSuccess;
 }
+
+/* --- the device ------------------------------------------------------------- */
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
 {

@@ -15,8 +15,11 @@ static const size_t        freely = 48 << 10, at_most = 227 << 10;
 static const unsigned char poison = 0xff, guard = 0xa5;
 
 static std::map<const void *, size_t> allowed;
-static unsigned char *memory; /* an allocation of its own per size: ASan sees its end */
-static size_t         size;
+
+fm_emu_span fm_emu_dynamic; /* an allocation of its own per size: ASan sees its end */
+
+static unsigned char *&memory = fm_emu_dynamic.memory;
+static size_t         &size   = fm_emu_dynamic.size;
 
 extern "C" {
 extern unsigned char __start_fm_shared[] __attribute__((weak));
@@ -58,21 +61,16 @@ void fm_emu_check_shared()
                         size + (size_t)i, size);
 }
 
-unsigned char *fm_emu_shared_bytes()
-{
-    return memory;
-}
-
 static bool within(const void *p, size_t bytes, const void *from, const void *to)
 {
     const uintptr_t at = (uintptr_t)p;
     return at >= (uintptr_t)from && at + bytes <= (uintptr_t)to;
 }
 
-void fm_emu_need_shared(const char *what, const void *p, size_t bytes, size_t alignment)
+void fm_emu_need_static_shared(const char *what, const void *p, size_t bytes, size_t alignment)
 {
     if ((uintptr_t)p % alignment) fm_emu_stop("%s: %p is not %zu-byte aligned", what, p, alignment);
-    if (within(p, bytes, memory, memory + size) || within(p, bytes, __data_start, _end)) return;
+    if (within(p, bytes, __data_start, _end)) return;
     fm_emu_stop(
         "%s: address is not in shared memory, it is %td bytes from the start of %zu dynamic ones",
         what, (const unsigned char *)p - memory, size);

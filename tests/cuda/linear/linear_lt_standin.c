@@ -2,6 +2,7 @@
 /* cuBLASLt's side of linear.h as plain loops, for tests without a GPU: the chain
  * of k16 steps that the emulator's tensor cores make. */
 #include "base/number.h"
+#include "emulator/call.h"
 #include "llm/kernel/cuda/linear/linear.h"
 
 struct fm_cuda_lt {
@@ -48,10 +49,9 @@ static float dot(const fm_cuda_linear_args *a, int b, int i, int j)
     return s;
 }
 
-fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
+static void multiply(const void *args)
 {
-    (void)stream;
-    FM_TRY(fm_cuda_lt_plan(lt, a));
+    const fm_cuda_linear_args *a = args;
     for (int b = 0; b < a->n_batch; b++)
         for (int i = 0; i < a->m; i++)
             for (int j = 0; j < a->n; j++) {
@@ -62,5 +62,12 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
                 else
                     ((float *)a->y)[at] = s + (a->accumulate ? ((float *)a->y)[at] : 0);
             }
+}
+
+fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream)
+{
+    (void)stream;
+    FM_TRY(fm_cuda_lt_plan(lt, a));
+    fm_emu_call(multiply, a, sizeof *a);
     return FM_OK;
 }

@@ -88,6 +88,36 @@ FM_TEST(rmsnorm_of_all_widths)
     }
 }
 
+/* E4M3 beside bf16 is what quantising the bf16 gives. */
+FM_TEST(rmsnorm_quantises_its_rows)
+{
+    for (const int width : {128, 136, 1532, 2048, 7168}) {
+        fm_numbers   r((uint64_t)width);
+        const int    n = 3, blocks = (width + 127) / 128;
+        const floats x = r.floats((size_t)(n * width), -4, 4),
+                     w = r.floats((size_t)width, 0.5f, 1.5f);
+        fm_device<float>     dx(x), dw(w), scale((size_t)(n * blocks));
+        fm_device<uint16_t>  y((size_t)(n * width));
+        fm_device<uint8_t>   y8((size_t)(n * width));
+        fm_cuda_rmsnorm_args a = {};
+        a.y = y.data(), a.x = dx.data(), a.w = dw.data(), a.eps = 1e-6f, a.n_row = n,
+        a.width = width, a.y8 = y8.data(), a.y8_scale = scale.data();
+        FM_CHECK(fm_cuda_rmsnorm(&a, NULL) == FM_OK);
+        const bf16s                rows = y.host();
+        const std::vector<uint8_t> got  = y8.host();
+        bf16s                      want((size_t)width);
+        floats                     factor((size_t)blocks), all;
+        for (int i = 0; i < n; i++) {
+            right_quantise(want.data(), factor.data(), &rows[(size_t)(i * width)], width);
+            all.insert(all.end(), factor.begin(), factor.end());
+            for (int c = 0; c < width; c++)
+                FM_CHECK(fm_f32_of_fp8(got[(size_t)(i * width + c)]) ==
+                         fm_f32_of_bf16(want[(size_t)c]));
+        }
+        FM_CHECK_EQUAL(scale.host(), all);
+    }
+}
+
 /* Experts, shared expert, residual sum and norm in one launch, and in three. */
 static void check_norm_with_experts(int n, int width, int accumulate)
 {
@@ -260,4 +290,45 @@ FM_TEST(combine_adds_in_slot_order)
         want_more[i] += want[i]; /* the sum is complete first */
     FM_CHECK_EQUAL(y.host(), want);
     FM_CHECK_EQUAL(more.host(), want_more);
+}
+
+/* The state before a row: of another row, kept, or none; rows' own states are kept where asked. */
+FM_TEST(hidden_states_are_found_and_kept)
+{
+    for (int width : {32, 1020, 7168}) {
+        fm_numbers   r((uint64_t)width);
+        const int    n = 5, places = 6;
+        const size_t D = (size_t)width;
+        const floats x = r.floats(n * D, -4, 4), norm = r.floats(D, 0.5f, 1.5f),
+                     w = r.floats(D, 0.5f, 1.5f);
+        const bf16s         kept   = rounded(r.floats(places * D, -2, 2));
+        const ints          before = {FM_CUDA_NO_STATE, 0, -1 - 3, 2, -1 - 0}, keep = {1, -1, 4, 5, -1};
+        fm_device<float>    dx(x), dn(norm), dw(w);
+        fm_device<uint16_t> dk(kept), y(n * D);
+        fm_device<int32_t>  db(before), dp(keep);
+        const fm_cuda_hidden_args a = {y.data(),  dx.data(), dn.data(), dw.data(), dk.data(),
+                                       db.data(), dp.data(), 1e-6f,     n,         width};
+        FM_CHECK(fm_cuda_hidden(&a, NULL) == FM_OK);
+        const bf16s got = dk.host(), out = y.host();
+        bf16s       want = kept;
+        for (int i = 0; i < n; i++) {
+            if (keep[(size_t)i] < 0) continue;
+            const bf16s mine(got.begin() + keep[(size_t)i] * width,
+                             got.begin() + (keep[(size_t)i] + 1) * width);
+            check_norm(mine, x, norm, {i}, width);
+            std::copy(mine.begin(), mine.end(), want.begin() + keep[(size_t)i] * width);
+        }
+        FM_CHECK(got == want); /* and nothing else was written */
+        floats state(2 * D); /* before rows 2 and 4: as they were kept */
+        for (size_t j = 0; j < D; j++) {
+            state[j]     = fm_f32_of_bf16(kept[3 * D + j]);
+            state[D + j] = fm_f32_of_bf16(kept[j]);
+        }
+        check_norm(bf16s(out.begin() + 2 * width, out.begin() + 3 * width), state, w, {0}, width);
+        check_norm(bf16s(out.begin() + 4 * width, out.begin() + 5 * width), state, w, {1}, width);
+        for (size_t j = 0; j < D; j++) FM_CHECK(out[j] == 0); /* no state: zeros */
+        floats seen(D); /* before row 3: row 2's, which was kept */
+        for (size_t j = 0; j < D; j++) seen[j] = fm_f32_of_bf16(got[4 * D + j]);
+        check_norm(bf16s(out.begin() + 3 * width, out.begin() + 4 * width), seen, w, {0}, width);
+    }
 }

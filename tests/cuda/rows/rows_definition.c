@@ -16,3 +16,8 @@ void right_scale_add(float *y, const float *x, float a, int n)
 {
     fm_row_scale_add(y, x, a, n);
 }
+
+void right_quantise(uint16_t *q, float *scale, const uint16_t *x, int n)
+{
+    fm_row_quantise(q, scale, x, n);
+}

@@ -411,3 +411,38 @@ FM_TEST(a_vocabulary_too_large_is_refused)
     a.vocab = 10, a.n_row = 0;
     FM_CHECK(fm_cuda_sample(&a, NULL) == FM_OK);
 }
+
+/* The largest of each row, as two ranks with half of the words each find it; of equal ones the
+ * first.  Its state goes where it is kept. */
+FM_TEST(the_largest_logit_of_all_ranks_is_drafted)
+{
+    fm_numbers   r(5);
+    const int    n = 4, half = 700, width = 64;
+    floats       logits[2] = {r.floats((size_t)(n * half), -9, 9), r.floats((size_t)(n * half), -9, 9)};
+    logits[0][5] = logits[1][7] = 11;                            /* row 0: a tie between the ranks */
+    logits[1][(size_t)half + 3] = logits[1][(size_t)half + 2] = 12; /* row 1: within the second */
+    ints want;
+    for (int i = 0; i < n; i++) {
+        int best = 0;
+        for (int c = 1; c < 2 * half; c++)
+            if (logits[c / half][(size_t)(i * half + c % half)] >
+                logits[best / half][(size_t)(i * half + best % half)])
+                best = c;
+        want.push_back(best);
+    }
+    std::vector<uint16_t> state((size_t)(n * width)), before((size_t)(3 * width), 9);
+    for (size_t i = 0; i < state.size(); i++) state[i] = (uint16_t)(i * 7);
+    fm_device<float>             l0(logits[0]), l1(logits[1]);
+    fm_device<fm_cuda_candidate> best((size_t)(2 * n));
+    fm_device<int32_t>           id((size_t)n), keep(ints{2, -1, 0, -1});
+    fm_device<uint16_t>          ds(state), dk(before);
+    const fm_cuda_best_args      first = {l0.data(), best.data(), n, half, 0};
+    const fm_cuda_best_args      second = {l1.data(), best.data() + n, n, half, half};
+    const fm_cuda_take_best_args all = {best.data(), id.data(), ds.data(), dk.data(), keep.data(), n, 2, width};
+    FM_CHECK(fm_cuda_best(&first, NULL) == FM_OK && fm_cuda_best(&second, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_take_best(&all, NULL) == FM_OK);
+    FM_CHECK(id.host() == want && want[0] == 5 && want[1] == half + 2);
+    std::copy(state.begin(), state.begin() + width, before.begin() + 2 * width);
+    std::copy(state.begin() + 2 * width, state.begin() + 3 * width, before.begin());
+    FM_CHECK(dk.host() == before);
+}

@@ -16,8 +16,8 @@
 #define FM_SHARED_BYTES(name) unsigned char *const name = fm_emu_shared_bytes()
 
 #define FM_LAUNCH(kernel, grid, block, smem_bytes, stream, ...)                                    \
-    ((void)(stream), fm_emu_launch(#kernel, (const void *)(kernel), (grid), (block), (smem_bytes), \
-                                   [&]() { (kernel)(__VA_ARGS__); }))
+    ((void)(stream),                                                                               \
+     fm_emu_launch(#kernel, (kernel), (grid), (block), (smem_bytes), __VA_ARGS__))
 
 #define FM_LAUNCH_EARLY FM_LAUNCH
 

@@ -5,9 +5,11 @@
 #define FM_LLM_KERNEL_CUDA_PTX_CUH
 
 #include <stdint.h>
+#include <time.h>
 
 #include "base/number.h"
 #include "llm/kernel/cuda/ptx/launch.cuh"
+#include "product.h"
 
 #define FM_WARP 0xffffffffu
 
@@ -15,7 +17,12 @@
 
 FM_DEVICE void fm_cp_async16(void *smem, const void *gmem, bool pred)
 {
-    fm_emu_copy16(smem, gmem, pred);
+    fm_emu_copy(smem, gmem, 16, pred);
+}
+
+FM_DEVICE void fm_cp_async4(void *smem, const void *gmem, bool pred)
+{
+    fm_emu_copy(smem, gmem, 4, pred);
 }
 
 FM_DEVICE void fm_cp_async_commit()
@@ -42,12 +49,11 @@ template <int N, bool TRANS, bool STORE> void fm_emu_move_matrices(void *const *
         for (int i = 0; i < 8; i++) {
             char *row = (char *)((fm_emu_matrices *)all[8 * m + i])->row;
             fm_emu_need_shared(STORE ? "stmatrix" : "ldmatrix", row, 16, 16);
-            for (int j = 0; j < 8; j++) {
-                const int lane = TRANS ? 4 * j + i / 2 : 4 * i + j / 2;
-                const int half = TRANS ? i % 2 : j % 2;
-                char *in_register = (char *)&((fm_emu_matrices *)all[lane])->r[m] + 2 * half;
-                if (STORE) memcpy(row + 2 * j, in_register, 2);
-                else memcpy(in_register, row + 2 * j, 2);
+            for (int j = 0; j < 8; j += TRANS ? 1 : 2) {
+                const int lane = TRANS ? 4 * j + i / 2 : 4 * i + j / 2, bytes = TRANS ? 2 : 4;
+                char *in_register = (char *)&((fm_emu_matrices *)all[lane])->r[m] + (TRANS ? i % 2 * 2 : 0);
+                if (STORE) memcpy(row + 2 * j, in_register, bytes);
+                else memcpy(in_register, row + 2 * j, bytes);
             }
         }
 }
@@ -64,12 +70,6 @@ FM_DEVICE void fm_ldmatrix_x4_trans(uint32_t r[4], const void *row)
     fm_emu_meet("ldmatrix.x4.trans", FM_WARP, &mine, fm_emu_move_matrices<4, true, false>);
 }
 
-FM_DEVICE void fm_ldmatrix_x2(uint32_t r[2], const void *row)
-{
-    fm_emu_matrices mine = {r, row};
-    fm_emu_meet("ldmatrix.x2", FM_WARP, &mine, fm_emu_move_matrices<2, false, false>);
-}
-
 FM_DEVICE void fm_ldmatrix_x2_trans(uint32_t r[2], const void *row)
 {
     fm_emu_matrices mine = {r, row};
@@ -80,59 +80,6 @@ FM_DEVICE void fm_stmatrix_x4(void *row, const uint32_t r[4])
 {
     fm_emu_matrices mine = {const_cast<uint32_t *>(r), row};
     fm_emu_meet("stmatrix.x4", FM_WARP, &mine, fm_emu_move_matrices<4, false, true>);
-}
-
-struct fm_emu_product {
-    float          *d;
-    const uint32_t *a, *b;
-};
-
-static inline float fm_emu_half_of(uint32_t v, int half)
-{
-    return fm_f32_of_bf16((fm_bf16)(v >> 16 * half));
-}
-
-/* The 16 products of a step are summed in two doubles, which leaves them exact but for
- * the wildest ranges, and added to d at once: as on the hardware, the order of k within a
- * step does not matter.  (How the hardware cuts that sum is not published.) */
-struct fm_emu_sum {
-    double high, low;
-};
-
-static inline void fm_emu_add(fm_emu_sum &s, double x)
-{
-    const double high = s.high + x, of_x = high - s.high;
-    s.low += (s.high - (high - of_x)) + (x - of_x);
-    s.high = high;
-}
-
-static inline float fm_emu_step(float d, const fm_emu_sum &s)
-{
-    return (float)(d + (isfinite(s.high) ? s.high + s.low : s.high));
-}
-
-static void fm_emu_multiply(void *const *all, unsigned)
-{
-    float a[16][16], b[16][8], d[16][8];
-    for (int l = 0; l < 32; l++) {
-        const fm_emu_product *p = (const fm_emu_product *)all[l];
-        const int             g = l / 4, t = l % 4 * 2;
-        for (int h = 0; h < 2; h++) {
-            for (int i = 0; i < 4; i++)
-                a[g + i % 2 * 8][t + i / 2 * 8 + h] = fm_emu_half_of(p->a[i], h);
-            for (int i = 0; i < 2; i++) b[t + i * 8 + h][g] = fm_emu_half_of(p->b[i], h);
-            for (int i = 0; i < 2; i++) d[g + i * 8][t + h] = p->d[2 * i + h];
-        }
-    }
-    for (int i = 0; i < 16; i++) {
-        fm_emu_sum sum[8] = {};
-        for (int k = 0; k < 16; k++)
-            for (int j = 0; j < 8; j++) fm_emu_add(sum[j], (double)a[i][k] * b[k][j]);
-        for (int j = 0; j < 8; j++) d[i][j] = fm_emu_step(d[i][j], sum[j]);
-    }
-    for (int l = 0; l < 32; l++)
-        for (int i = 0; i < 4; i++)
-            ((fm_emu_product *)all[l])->d[i] = d[l / 4 + i / 2 * 8][l % 4 * 2 + i % 2];
 }
 
 FM_DEVICE void fm_mma_bf16_16816(float d[4], const uint32_t a[4], const uint32_t b[2])
@@ -183,6 +130,15 @@ FM_DEVICE void fm_grid_wait()
 
 FM_DEVICE void fm_grid_release()
 {
+}
+
+/* Not the host's clock: of another epoch, and one part in ten thousand fast. */
+FM_DEVICE uint64_t fm_device_clock()
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const uint64_t ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return ns + ns / 10000 + 77000000000u;
 }
 
 /* --- numbers ---------------------------------------------------------------- */

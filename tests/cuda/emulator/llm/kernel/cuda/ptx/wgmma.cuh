@@ -31,18 +31,37 @@ template <int N> FM_DEVICE void fm_wgmma_wait() {}
 
 template <int N> FM_DEVICE void fm_wgmma_hold(float (&)[N]) {}
 
-/* Element k of row r (a row of a, a column of b); chunks are permuted by bits
- * of the address, as the hardware does it. */
-static inline float fm_emu_tile_element(const fm_tile &t, int by_k, int r, int k)
+/* Sixteen bytes of a tile; such chunks are permuted by bits of the address, as the hardware does it. */
+static inline const unsigned char *fm_emu_tile_chunk(const unsigned char *p)
 {
-    const unsigned char *p =
-        by_k ? t.base + r / 64 * t.next + k / 8 * 1024 + k % 8 * 128 + r % 64 * 2
-             : t.base + r / 8 * 1024 + r % 8 * 128 + k * 2;
-    uint16_t v;
     p = (const unsigned char *)((uintptr_t)p ^ ((uintptr_t)p >> 7 & 7) << 4);
-    fm_emu_need_shared("wgmma", p, 2, 2);
-    memcpy(&v, p, 2);
-    return fm_f32_of_bf16(v);
+    fm_emu_need_shared("wgmma", p, 16, 16);
+    return p;
+}
+
+static inline void fm_emu_tile_eight(float out[8], const unsigned char *p)
+{
+    uint16_t v[8];
+    memcpy(v, fm_emu_tile_chunk(p), sizeof v);
+    for (int i = 0; i < 8; i++) out[i] = fm_f32_of_bf16(v[i]);
+}
+
+/* out[k][r]: element k of row r, which is a column of b. */
+template <int N> void fm_emu_tile_by_row(float (&out)[16][N], const fm_tile &t)
+{
+    for (int r = 0; r < N; r++) {
+        float x[16];
+        for (int k = 0; k < 16; k += 8)
+            fm_emu_tile_eight(x + k, t.base + r / 8 * 1024 + r % 8 * 128 + k * 2);
+        for (int k = 0; k < 16; k++) out[k][r] = x[k];
+    }
+}
+
+template <int N> void fm_emu_tile_by_k(float (&out)[16][N], const fm_tile &t)
+{
+    for (int k = 0; k < 16; k++)
+        for (int r = 0; r < N; r += 8)
+            fm_emu_tile_eight(&out[k][r], t.base + r / 64 * t.next + k / 8 * 1024 + k % 8 * 128 + r % 64 * 2);
 }
 
 struct fm_emu_wide_product {
@@ -69,15 +88,13 @@ template <int N, int BY_K> void fm_emu_multiply_wide(void *const *all, unsigned)
     }
     if (!any->a)
         for (int i = 0; i < 16; i++)
-            for (int k = 0; k < 16; k++) a[i][k] = fm_emu_tile_element(any->tile_a, 0, row0 + i, k);
-    for (int k = 0; k < 16; k++)
-        for (int j = 0; j < N; j++) b[k][j] = fm_emu_tile_element(any->b, BY_K, j, k);
-    for (int i = 0; i < 16; i++) {
-        fm_emu_sum sum[N] = {};
-        for (int k = 0; k < 16; k++)
-            for (int j = 0; j < N; j++) fm_emu_add(sum[j], (double)a[i][k] * b[k][j]);
-        for (int j = 0; j < N; j++) d[i][j] = fm_emu_step(d[i][j], sum[j]);
-    }
+            for (int k = 0; k < 16; k += 8)
+                fm_emu_tile_eight(&a[i][k], any->tile_a.base + (row0 + i) / 8 * 1024 + i % 8 * 128 + k * 2);
+    if (BY_K)
+        fm_emu_tile_by_k(b, any->b);
+    else
+        fm_emu_tile_by_row(b, any->b);
+    fm_emu_add_product(d[0], a, b[0], N);
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < N / 2; i++)
             ((fm_emu_wide_product *)all[l])->d[i] =

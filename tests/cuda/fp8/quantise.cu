@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows to E4M3 on the device, against the CPU's definition. */
+#include "definition.h"
+#include "linear/linear_matrix.h"
+#include "llm/kernel/cuda/fp8/fp8.h"
+
+static void check_rows(const std::vector<uint16_t> &x, int n, int k, const std::vector<int> *row)
+{
+    const int              n_row = row ? (int)row->size() : n, blocks = (k + 127) / 128;
+    fm_device<uint16_t>    from(x);
+    fm_device<uint8_t>     y(fm_at(n_row) * fm_at(k));
+    fm_device<float>       scale(fm_at(n_row) * fm_at(blocks));
+    const std::vector<int> none(1);
+    fm_device<int>         list(row ? *row : none);
+    fm_cuda_quantise_args  a = {};
+    a.x                      = from.data();
+    a.row                    = row ? list.data() : NULL;
+    a.y                      = y.data();
+    a.scale                  = scale.data();
+    a.n_row                  = n_row;
+    a.n_x                    = n;
+    a.k = a.ldx = k;
+    FM_CHECK(fm_cuda_quantise(&a, NULL) == FM_OK);
+    const std::vector<uint8_t> got    = y.host();
+    const std::vector<float>   factor = scale.host();
+    for (int i = 0; i < n_row; i++) {
+        const int r = row ? (*row)[fm_at(i)] : i;
+        if (r < 0 || r >= n) continue;
+        std::vector<uint16_t> want(fm_at(k));
+        std::vector<float>    right(fm_at(blocks));
+        right_quantise(want.data(), right.data(), &x[fm_at(r) * fm_at(k)], k);
+        for (int b = 0; b < blocks; b++)
+            FM_CHECK(fm_bits_of_f32(factor[fm_at(i * blocks + b)]) ==
+                     fm_bits_of_f32(right[fm_at(b)]));
+        for (int c = 0; c < k; c++)
+            FM_CHECK(fm_f32_of_fp8(got[fm_at(i) * fm_at(k) + fm_at(c)]) ==
+                     fm_f32_of_bf16(want[fm_at(c)]));
+    }
+}
+
+FM_TEST(quantised_rows_are_the_cpus)
+{
+    fm_numbers r(1);
+    for (int k : {8, 128, 136, 512, 1000}) check_rows(fm_hard_rows(r, 19, k), 19, k, NULL);
+    check_rows(std::vector<uint16_t>(256), 2, 128, NULL); /* zeros */
+}
+
+FM_TEST(quantised_rows_are_picked)
+{
+    fm_numbers             r(2);
+    const std::vector<int> row = {3, 3, 0, -1, 17, 999, 5};
+    check_rows(fm_hard_rows(r, 18, 264), 18, 264, &row);
+}
+
+FM_TEST(what_is_not_finite_stays_so)
+{
+    std::vector<uint16_t> x(128, 0x3f80);
+    x[7] = 0x7f80;
+    fm_device<uint16_t>   from(x);
+    fm_device<uint8_t>    y(128);
+    fm_device<float>      scale(1);
+    fm_cuda_quantise_args a = {};
+    a.x                     = from.data();
+    a.y                     = y.data();
+    a.scale                 = scale.data();
+    a.n_row = a.n_x = 1;
+    a.k = a.ldx = 128;
+    FM_CHECK(fm_cuda_quantise(&a, NULL) == FM_OK);
+    FM_CHECK(!isfinite(fm_f32_of_fp8(y.host()[7]) * scale.host()[0]));
+}

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fathom plan: the table, JSON, page and script; the order of layouts; what is refused; calibration.
+# With a directory as second argument the page is left there for the browser's test.
+. "$(dirname "$0")/lib.sh"
+export FM_TUNED_DIR="$here/../../tuned" HOME="$work" XDG_CACHE_HOME="$work/cache"
+cd "$work"
+field() { python3 -c 'import json,sys; o = json.load(open(sys.argv[1])); print(eval("o" + sys.argv[2]))' "$work/out" "$1"; }
+
+# This machine, bench's flags.
+small="--model-path r1-mini --machine cpu-amx --dataset-name random --num-prompts 12 --random-input-len 64 --random-output-len 16"
+fixed="--max-total-tokens 8192 --pp-size 1" # free memory and the timing of a pipeline's cut vary
+run 0 "$fathom" plan $small $fixed --json
+for name in total_token_throughput mean_ttft_ms mean_tpot_ms; do
+    [ "$(field "['$name'] > 0 and o['$name'] == o['layouts'][0]['$name']")" = True ] || fail "$name"
+done
+[ "$(field "['layouts'][0]['fits'] and o['layouts'][0]['error'] > 0 and len(o['layouts']) >= 1")" = True ] || fail "the list"
+[ "$(field "['layouts'][0]['total_token_throughput'] >= o['layouts'][-1].get('total_token_throughput', 0)")" = True ] || fail "the order"
+grep -v memory_left out >one.json
+run 0 "$fathom" plan $small $fixed --json
+grep -v memory_left out | cmp -s - one.json || fail "a plan is not the same twice"
+run 0 "$fathom" plan --machine cpu-amx --model-path fathom-tiny --num-prompts 4 --tp-size 1 --pp-size 1 --dp-size 1
+grep -q "^  1  tp 1  .*+-" out && grep -q "^fathom bench --model-path fathom-tiny --num-prompts 4\$" out || fail "the table"
+run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --speculative-algorithm NEXTN --accept-length 1.9 --json
+[ "$(field "['layouts'][0]['fits']")" = True ] || fail "speculation"
+run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
+grep -q "beyond --slo-ttft or --slo-tpot" out || fail "a bound that nothing meets"
+
+# Bad input is one sentence.
+refuse() { says=$1; shift; run 2 "$fathom" plan "$@"; grep -q "^fathom plan: .*$says" err || fail "no \"$says\""; [ "$(wc -l <err)" -le 2 ] || fail "more than a sentence"; }
+refuse "neither NODESxDEVICESxKIND" --cluster 2x8
+refuse "no table of measured costs for \"H999\"" --cluster 2x8xH999
+refuse "cannot open\|No such file" --cluster none.json
+refuse "needs --slo-ttft or --slo-tpot" $small --users 4
+refuse "none of the layouts" $small --tp-size 7
+refuse "leave out --cluster" --calibrate --cluster 8xH200
+refuse "not a positive number" $small --request-rate fast
+echo '{"fathom_tuned": 1, "name": "x", "kind": "cpu"}' >broken.json
+refuse "broken.json: memory_bytes" --machine broken.json
+
+# Calibration writes a table that is found again.
+run 0 "$fathom" plan --calibrate --calibrate-seconds 3 --quiet --model-path r1-mini --json-model-override-args "$small_shape" --max-total-tokens 4096
+table=$(sed -n 's/^table of costs: //p' out)
+[ -s "$table" ] || fail "no table: $table"
+run 0 "$fathom" plan --model-path r1-mini --json-model-override-args "$small_shape" --num-prompts 4 --dataset-name random --random-input-len 32 --random-output-len 4
+grep -q "^costs from $table" out || fail "the new table is not used"
+run 0 "$fathom" tune --trials 2 --confirm 0 --knobs max-running-requests,chunked-prefill-size bench --model-path r1-mini --json-model-override-args "$small_shape" \
+    --max-total-tokens 4096 --num-prompts 4 --dataset-name random --random-input-len 32 --random-output-len 4 --skip-warmup
+grep -q "points from the plan come first" err || fail "tune is not seeded"
+
+# A cluster of GPUs, by a build that can count their memory: the order that was measured elsewhere
+# (docs/planning.md) for R1, 2000 requests.
+got=0
+"$fathom" plan --model r1 --cluster 8xH200 --num-prompts 2 --tp-size 8 >out 2>err || got=$?
+if [ $got -ne 0 ]; then
+    grep -q "built without CUDA" err || fail "a cluster of GPUs"
+    echo "this build has no CUDA: the grid is not planned"
+    exit 0
+fi
+grid() { run 0 "$fathom" plan --model r1 --cluster "$@" --num-prompts 2000 --all-devices --json; field "['total_token_throughput']"; }
+tp8=$(grid 1x8xH200 --tp-size 8 --pp-size 1 --dp-size 1 --ep-size 1)
+tp16=$(grid 2x8xH200 --tp-size 16 --pp-size 1 --dp-size 1 --ep-size 1)
+hybrid=$(grid 2x8xH200 --tp-size 8 --pp-size 2 --dp-size 2 --ep-size 1 --enable-dp-attention)
+attention=$(grid 1x8xH200 --tp-size 8 --dp-size 4 --pp-size 1 --ep-size 8 --enable-dp-attention)
+python3 -c 'import sys; a = list(map(float, sys.argv[1:])); sys.exit(a != sorted(a))' "$tp16" "$tp8" "$attention" "$hybrid" ||
+    fail "tp16 $tp16 < tp8 $tp8 < one node with DP attention $attention < two nodes with DP attention and pp $hybrid"
+run 0 "$fathom" plan --model r1 --cluster 2x8xH200 --num-prompts 40 --tp-size 8 --write-script job.sh --html plan.html
+bash -n job.sh && grep -q "^#PBS -l select=2:ncpus=64:mpiprocs=8:ngpus=8" job.sh && grep -q "^#SBATCH --nodes=2" job.sh || fail "the script"
+grep -q "^mpirun -np 16 --map-by ppr:8:node fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
+grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
+run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
+grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"
+if [ $# -gt 0 ]; then mkdir -p "$1" && cp plan.html "$1/plan.html"; fi

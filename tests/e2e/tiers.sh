@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tiers.sh PROGRAM: prefixes in a directory: a second process finds what the first computed, damaged
+# pages and a directory that is no directory change no answer, and fathom cache lists, checks and prunes.
+. "$(dirname "$0")/lib.sh"
+
+ask() # ask NAME OPTION...
+{
+    name=$1
+    shift
+    rm -f "$work/result"
+    run 0 "$fathom" bench --quiet --skip-warmup --model-path r1-mini --json-model-override-args "$small_shape" \
+        --dataset-name generated-shared-prefix --gsp-num-groups 2 --gsp-prompts-per-group 3 --gsp-system-prompt-len 200 \
+        --gsp-question-len 20 --gsp-output-len 8 --num-prompts 6 --return-logprob --max-total-tokens 4096 \
+        --deterministic --output-details "$work/$name.jsonl" --result-filename "$work/result" "$@"
+}
+same()
+{
+    cmp -s "$work/want.jsonl" "$work/$1.jsonl" || fail "$1: other answers"
+}
+files="--hicache-storage-backend file --hicache-storage-dir $work/pages"
+
+ask want
+ask first $files
+same first
+grep -q '"storage_tokens": 0' "$work/result" || fail "the first process found pages"
+ask second $files --hicache-debug-demote
+same second
+grep -q '"storage_tokens": [1-9]' "$work/result" || fail "the second process found none: $(cat "$work/result")"
+ask other $files --hicache-debug-demote --random-seed 7 # another model: nothing is of use to it
+grep -q '"storage_tokens": 0' "$work/result" || ! cmp -s "$work/want.jsonl" "$work/other.jsonl" ||
+    fail "another model's pages were used"
+
+run 0 "$fathom" cache "$work/pages" --check
+grep -q "r1-mini, layers 0-3, bfloat16: [1-9][0-9]* pages, [1-9][0-9]* tokens" "$work/out" || fail "the list"
+grep -q " 0 damaged" "$work/out" || fail "pages are damaged"
+page=$(find "$work/pages" -name '*.page' | sort | head -1)
+printf x | dd of="$page" bs=1 seek=6000 conv=notrunc 2>/dev/null
+run 1 "$fathom" cache "$work/pages" --check --remove-bad
+grep -q "^damaged: $page" "$work/out" || fail "the damaged page is not named"
+run 0 "$fathom" cache "$work/pages" --check
+for page in $(find "$work/pages" -name '*.page'); do printf x | dd of="$page" bs=1 seek=6000 conv=notrunc 2>/dev/null; done
+ask damaged $files --hicache-debug-demote
+same damaged
+grep -q "warn tier: .* altered" "$work/err" || fail "nothing was said of damaged pages"
+
+run 0 "$fathom" cache "$work/pages" --prune-size 0
+grep -q "^removed [1-9]" "$work/out" || fail "nothing was removed"
+[ "$(find "$work/pages" -name '*.page' | wc -l)" -eq 0 ] || fail "pages are left"
+run 2 "$fathom" cache "$work/nowhere"
+run 2 "$fathom" cache
+
+ask none --hicache-storage-backend file --hicache-storage-dir /dev/null/pages
+same none
+[ "$(grep -c "the file tier in /dev/null/pages is off" "$work/err")" -eq 1 ] || fail "one line says that it is off"
+run 2 "$fathom" bench --model-path r1-mini --hicache-storage-backend file
+run 2 "$fathom" bench --model-path r1-mini --hicache-storage-backend tape --hicache-storage-dir "$work/x"
+run 2 "$fathom" bench --model-path r1-mini $files --hicache-write-policy sometimes
+run 2 "$fathom" bench --model-path r1-mini $files --disable-radix-cache
+echo "prefixes outlive a process, damage and a missing directory change no answer"

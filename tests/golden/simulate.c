@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulation against the engine: the same requests give the same sequence of steps, each with
+ * the same rows, prompt rows and sequences, with chunks, a cache, a pool that is too small, and few
+ * sequences at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "llm/engine.h"
+#include "llm/simulate/simulate.h"
+
+enum { N_REQUEST = 24, MOST_PROMPT = 160, MOST_STEP = 4096, MAX_CONTEXT = 256 };
+
+typedef struct {
+    int64_t row, prefill, decode, running, preempted;
+} step_shape;
+
+typedef struct {
+    step_shape     shape[MOST_STEP];
+    int            n;
+    fm_sched_stats last;
+} recording;
+
+static int32_t        prompt[N_REQUEST][MOST_PROMPT];
+static fm_sim_request request[N_REQUEST];
+static recording      engine_steps, sim_steps;
+
+static void record(recording *r, const fm_sched_stats *s)
+{
+    assert_true(r->n < MOST_STEP);
+    r->shape[r->n++] =
+        (step_shape){s->n_row - r->last.n_row, s->n_prefill_row - r->last.n_prefill_row,
+                     s->n_decode_row - r->last.n_decode_row, s->sum_running - r->last.sum_running,
+                     s->n_preemption - r->last.n_preemption};
+    r->last = *s;
+}
+
+/* Groups of six begin with the same tokens. */
+static void make_requests(void)
+{
+    for (int i = 0; i < N_REQUEST; i++) {
+        const int n = 20 + (int)(fm_rng_u32(1, (uint64_t)i) % (MOST_PROMPT - 20));
+        for (int k = 0; k < n; k++)
+            prompt[i][k] =
+                (int32_t)(fm_rng_u32(k < 48 ? 100 + (uint64_t)(i / 6) : 200 + (uint64_t)i,
+                                     (uint64_t)k) %
+                          4000);
+        request[i] = (fm_sim_request){.token    = prompt[i],
+                                      .n_prompt = n,
+                                      .n_output = 4 + (int)(fm_rng_u32(2, (uint64_t)i) % 80)};
+    }
+}
+
+static void run_engine(fm_engine *e)
+{
+    engine_steps = (recording){.last = fm_engine_get_info(e).sched};
+    for (int i = 0; i < N_REQUEST; i++) {
+        uint64_t  id;
+        fm_prompt p = {
+            .token = prompt[i], .n_token = request[i].n_prompt, .sampling = fm_sampling_default()};
+        p.sampling.temperature    = 0;
+        p.sampling.ignore_eos     = 1;
+        p.sampling.max_new_tokens = request[i].n_output;
+        if (fm_engine_submit(e, &p, &id) != FM_OK) fail_msg("%s", fm_why());
+    }
+    while (fm_engine_busy(e)) {
+        fm_event ev;
+        if (fm_engine_step(e) != FM_OK) fail_msg("%s", fm_why());
+        while (fm_engine_poll(e, &ev)) continue;
+        const fm_sched_stats s = fm_engine_get_info(e).sched;
+        if (s.n_step > engine_steps.last.n_step) record(&engine_steps, &s);
+    }
+}
+
+static void one_second(void *ctx, const fm_batch *const *b, fm_sim_times *out)
+{
+    (void)ctx;
+    (void)b;
+    for (int s = 0; s < FM_SIM_MAX_STAGE; s++) out->stage[s] = 1;
+}
+
+static void record_simulated(void *ctx, const fm_sched_stats *s)
+{
+    (void)ctx;
+    record(&sim_steps, s);
+}
+
+static fm_sim_result run_simulation(const fm_engine *e, const fm_options *o)
+{
+    const fm_engine_info info = fm_engine_get_info(e);
+    const fm_sim         sim  = {
+                 .sched        = {.max_running = fm_engine_max_running(e),
+                                  .chunk = o->chunked_prefill_size > 0 ? (int)o->chunked_prefill_size : 0,
+                                  .max_prefill      = (int)o->max_prefill_tokens,
+                                  .max_context      = fm_engine_context(e),
+                                  .page_size        = info.plan.page_size,
+                                  .n_page           = (int)(info.plan.max_tokens / info.plan.page_size),
+                                  .conservativeness = o->schedule_conservativeness},
+                 .share        = !o->disable_radix_cache,
+                 .step         = one_second,
+                 .stepped      = record_simulated};
+    fm_sim_result out = {0};
+    sim_steps         = (recording){0};
+    if (fm_simulate(&out, &sim, request, N_REQUEST) != FM_OK) fail_msg("%s", fm_why());
+    return out;
+}
+
+typedef struct {
+    const char *name;
+    const char *option[4][2];
+} setting;
+
+static const setting settings[] = {
+    {"as it comes", {{0}}},
+    {"chunks of 64", {{"chunked-prefill-size", "64"}}},
+    {"whole prompts", {{"chunked-prefill-size", "-1"}, {"max-prefill-tokens", "200"}}},
+    {"no cache, five sequences", {{"disable-radix-cache", "1"}, {"max-running-requests", "5"}}},
+    {"a small pool", {{"max-total-tokens", "320"}, {"schedule-conservativeness", "0"}}},
+};
+
+static void steps_agree(void **state)
+{
+    const setting *s = *state;
+    fm_options    *o = NULL;
+    fm_engine     *e = NULL;
+    assert_int_equal(fm_options_create(&o), FM_OK);
+    fm_options_set(o, "model-path", "r1-mini");
+    fm_options_set(o, "context-length", "256");
+    fm_options_set(o, "max-total-tokens", "8192");
+    fm_options_set(o, "json-model-override-args",
+                   "{\"num_hidden_layers\":1,\"hidden_size\":128,\"intermediate_size\":128,"
+                   "\"moe_intermediate_size\":64,\"n_routed_experts\":16,\"vocab_size\":4096}");
+    for (int i = 0; i < 4 && s->option[i][0]; i++)
+        if (fm_options_set(o, s->option[i][0], s->option[i][1]) != FM_OK) fail_msg("%s", fm_why());
+    if (fm_engine_open(&e, o) != FM_OK) fail_msg("%s", fm_why());
+    make_requests();
+    run_engine(e);
+    const fm_sim_result r = run_simulation(e, o);
+
+    print_message("%s: %d steps\n", s->name, engine_steps.n);
+    assert_int_equal(sim_steps.n, engine_steps.n);
+    for (int i = 0; i < sim_steps.n; i++)
+        if (memcmp(&sim_steps.shape[i], &engine_steps.shape[i], sizeof(step_shape)))
+            fail_msg("step %d: %d rows simulated, %d run", i, (int)sim_steps.shape[i].row,
+                     (int)engine_steps.shape[i].row);
+    assert_true(r.seconds == sim_steps.n && r.mean_ttft >= 1 && r.mean_tpot >= 1);
+    assert_int_equal(r.n_output, r.sched.n_output);
+    assert_int_equal(r.sched.n_preemption, 0); /* lengths are known: admission is exact */
+    fm_engine_close(e);
+    fm_options_destroy(o);
+}
+
+/* One request at a time, far apart: the clock waits for each, and latencies are their own. */
+static void arrivals_move_the_clock(void **state)
+{
+    (void)state;
+    fm_sim_request few[3];
+    fm_sim_result  r;
+    make_requests();
+    for (int i = 0; i < 3; i++) {
+        few[i]          = request[7 * i];
+        few[i].arrival  = 1000.0 * i;
+        few[i].n_output = 10;
+    }
+    const fm_sim sim = {.sched        = {.max_running      = 8,
+                                         .chunk            = 4096,
+                                         .max_prefill      = 4096,
+                                         .max_context      = MAX_CONTEXT,
+                                         .page_size        = 16,
+                                         .n_page           = 512,
+                                         .conservativeness = 1},
+                        .step         = one_second};
+    assert_int_equal(fm_simulate(&r, &sim, few, 3), FM_OK);
+    assert_true(r.mean_ttft == 1 && r.mean_tpot == 1 && r.seconds == 2010);
+    assert_int_equal(r.sched.n_step, 30);
+    few[0].n_prompt = 0;
+    assert_int_equal(fm_simulate(&r, &sim, few, 3), FM_E_ARG);
+}
+
+int main(void)
+{
+    enum { N = sizeof settings / sizeof settings[0] };
+    struct CMUnitTest tests[N + 1];
+    for (size_t i = 0; i < N; i++)
+        tests[i] =
+            (struct CMUnitTest){settings[i].name, steps_agree, NULL, NULL, (void *)&settings[i]};
+    tests[N] = (struct CMUnitTest)cmocka_unit_test(arrivals_move_the_clock);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+/* The planner's arithmetic: tables, clusters, collectives, layouts, files. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "llm/load/config_read.h"
+#include "llm/load/model_path.h"
+#include "llm/planner/forecast.h"
+
+static void near_to(double x, double want) { assert_true(fabs(x - want) <= 1e-9 * fabs(want)); }
+
+/* --- tables ------------------------------------------------------------------- */
+
+static void interpolates_in_logarithms(void **state)
+{
+    (void)state;
+    fm_table t = {0};
+    near_to(fm_table_at(&t, 5, 5), 1); /* nothing is known */
+    assert_true(fm_table_put(&t, 4, 1, 0.4) && fm_table_put(&t, 1, 1, 0.1));
+    assert_true(t.row[0] == 1 && t.row[1] == 4);
+    near_to(fm_table_at(&t, 1, 1), 0.1);
+    near_to(fm_table_at(&t, 2, 1), 0.2); /* half way from 1 to 4 */
+    near_to(fm_table_at(&t, 4, 7), 0.4);
+    near_to(fm_table_at(&t, 0.5, 1), 0.1); /* constant outside */
+    near_to(fm_table_at(&t, 100, 1), 0.4);
+    assert_true(fm_table_put(&t, 1, 16, 0.9) && fm_table_put(&t, 4, 16, 1.6));
+    near_to(fm_table_at(&t, 1, 4), 0.3);
+    near_to(fm_table_at(&t, 2, 4), sqrt(0.3 * 0.8));
+    assert_true(fm_table_put(&t, 1, 16, 0.4)); /* replaces */
+    near_to(fm_table_at(&t, 1, 16), 0.4);
+}
+
+static void holes_take_the_nearest(void **state)
+{
+    (void)state;
+    fm_table t = {0};
+    fm_table_put(&t, 1, 1, 0.1);
+    fm_table_put(&t, 8, 64, 0.8);
+    fm_table_put(&t, 64, 64, 0.9);
+    fm_table_complete(&t);
+    near_to(t.value[0][1], 0.1);
+    near_to(t.value[1][0], 0.8);
+    near_to(t.value[2][0], 0.9);
+}
+
+static void a_full_table_says_so(void **state)
+{
+    (void)state;
+    fm_table t = {0};
+    for (int i = 1; i <= FM_TABLE_ROWS; i++) assert_true(fm_table_put(&t, i, 1, 1));
+    assert_false(fm_table_put(&t, 0.5, 1, 1));
+}
+
+/* --- clusters ----------------------------------------------------------------- */
+
+static void reads_clusters(void **state)
+{
+    (void)state;
+    fm_cluster c;
+    assert_int_equal(fm_cluster_read(&c, "2x8xH200"), FM_OK);
+    assert_true(c.n_node == 2 && c.per_node == 8 && !strcmp(c.device, "H200"));
+    assert_int_equal(fm_cluster_read(&c, "4xH100-PCIe"), FM_OK);
+    assert_true(c.n_node == 1 && c.per_node == 4 && !strcmp(c.device, "H100-PCIe"));
+    const char *const bad[] = {"",     "H200",    "2x",         "0x8xH200",    "2x0xH200",
+                               "2x8x", "x8xH200", "2x800xH200", "2 x 8 x H200"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (fm_cluster_read(&c, bad[i]) != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
+        assert_non_null(strstr(fm_why(), "2x8xH200"));
+    }
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void reads_files(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/fathom-cluster-XXXXXX.json";
+    assert_true(mkstemps(path, 5) >= 0);
+    fm_cluster c;
+    write_file(path, "{\"nodes\": 4, \"devices\": 8, \"device\": \"H200\", \"far\": "
+                     "{\"latency_s\": 2e-5, \"bytes_per_s\": 2.5e10}}");
+    assert_int_equal(fm_cluster_read(&c, path), FM_OK);
+    assert_true(c.n_node == 4 && c.far.bytes_per_s == 2.5e10 && c.near.bytes_per_s == 0);
+    fm_tuned t = {.is_gpu = 1};
+    fm_cluster_fill_links(&c, &t);
+    assert_true(c.far.bytes_per_s == 2.5e10 && c.near.bytes_per_s > 1e11); /* NVLink */
+    write_file(path, "{\"nodes\": 4, \"devices\": 8, \"device\": \"H200\", \"far\": "
+                     "{\"latency_s\": -1, \"bytes_per_s\": 1}}");
+    assert_int_equal(fm_cluster_read(&c, path), FM_E_FORMAT);
+    assert_non_null(strstr(fm_why(), "far.latency_s"));
+    unlink(path);
+    assert_int_equal(fm_cluster_read(&c, path), FM_E_IO);
+}
+
+/* --- collectives -------------------------------------------------------------- */
+
+static const fm_cluster two_by_eight = {
+    .n_node = 2, .per_node = 8, .near = {1e-6, 1e11}, .far = {1e-5, 1e10}};
+
+static void groups_spread_over_hosts(void **state)
+{
+    (void)state;
+    assert_int_equal(fm_group_of(8, 1, 8).n_host, 1);
+    assert_int_equal(fm_group_of(16, 1, 8).n_host, 2);
+    assert_int_equal(fm_group_of(2, 8, 8).n_host, 2); /* one rank of each of two hosts */
+    assert_int_equal(fm_group_of(4, 4, 8).n_host, 2);
+    assert_int_equal(fm_group_of(1, 1, 8).n_host, 1);
+}
+
+static void collectives_add_latency_and_bytes(void **state)
+{
+    (void)state;
+    const fm_cluster *c = &two_by_eight;
+    near_to(fm_gather_seconds(c, fm_group_of(1, 1, 8), 1e6), 0);
+    near_to(fm_gather_seconds(c, fm_group_of(8, 1, 8), 7e5), 3e-6 + 7e5 / 1e11);
+    /* Half of the 15 parts and one come from the other host, through eight cards. */
+    near_to(fm_gather_seconds(c, fm_group_of(16, 1, 8), 15e5),
+            3e-6 + 1e-5 + 8e5 / 8 / 1e10 + 15e5 / 1e11);
+    near_to(fm_all_to_all_seconds(c, fm_group_of(16, 1, 8), 15e5),
+            3e-6 + 1e-5 + 8e5 / 1e10 + 7e5 / 1e11);
+    near_to(fm_gather_seconds(c, fm_group_of(2, 8, 8), 1e6), 1e-5 + 1e6 / 1e10);
+    near_to(fm_send_seconds(c, 1, 1e4), 1e-5 + 1e4 / 1e10);
+    near_to(fm_send_seconds(c, 0, 1e4), 1e-6 + 1e4 / 1e11);
+}
+
+/* --- layouts ------------------------------------------------------------------ */
+
+static fm_model_config config_of(const char *name)
+{
+    fm_model_path   path;
+    fm_model_config c;
+    assert_int_equal(fm_model_path_find(&path, name), FM_OK);
+    assert_int_equal(fm_config_of(&c, &path, NULL), FM_OK);
+    return c;
+}
+
+static void lists_layouts(void **state)
+{
+    (void)state;
+    static fm_rank_sizes  list[FM_MAX_FORECAST];
+    const fm_model_config c   = config_of("r1");
+    const fm_layout_wish  any = {.dp_attention = -1}, tp8 = {.tp = 8, .pp = 2, .dp_attention = 0};
+    const int             n           = fm_layouts_of(list, FM_MAX_FORECAST, 16, &c, &any);
+    int                   n_attention = 0;
+    assert_true(n > 30);
+    for (int i = 0; i < n; i++) {
+        const fm_rank_sizes *s = &list[i];
+        assert_int_equal(s->tp * s->pp * (s->dp_attention ? 1 : s->dp), 16);
+        n_attention += s->dp_attention;
+        for (int k = 0; k < i; k++) assert_true(memcmp(s, &list[k], sizeof *s) != 0);
+    }
+    assert_true(n_attention > 10);
+    assert_int_equal(fm_layouts_of(list, FM_MAX_FORECAST, 16, &c, &tp8), 2); /* ep 1 and 8 */
+    assert_int_equal(
+        fm_layouts_of(list, FM_MAX_FORECAST, 3, &c, &(fm_layout_wish){.tp = 3, .dp_attention = 0}),
+        0);
+}
+
+/* --- the table of costs -------------------------------------------------------- */
+
+static fm_tuned some_table(void)
+{
+    fm_tuned t = {.is_gpu    = 1,
+                  .memory    = 1e11,
+                  .read      = 4e12,
+                  .peak_f32  = 6e13,
+                  .peak_bf16 = 7e14,
+                  .peak_fp8  = 1.4e15,
+                  .op_s      = 2e-6,
+                  .step_s    = 5e-5,
+                  .spread    = 0.02,
+                  .near      = {3e-6, 3e11}};
+    snprintf(t.name, sizeof t.name, "Some GPU");
+    for (int k = 0; k < FM_N_WORK; k++)
+        for (int r = 1; r <= 64; r *= 8)
+            fm_table_put(&t.share[k], r, 1, 0.1 + 0.001 * r + 0.01 * k);
+    fm_tuned_steps *s = fm_tuned_add_steps(&t, "r1");
+    fm_table_put(&s->generated, 1, 1, 1.1);
+    fm_table_put(&s->prompt, 2048, 1, 0.9);
+    return t;
+}
+
+static void the_file_comes_back(void **state)
+{
+    (void)state;
+    const fm_tuned t = some_table();
+    fm_tuned       u;
+    fm_str         text = {0};
+    fm_tuned_print(&t, &text);
+    if (fm_tuned_parse(&u, text.text, text.len, "t.json") != FM_OK) fail_msg("%s", fm_why());
+    assert_true(!strcmp(u.name, t.name) && u.is_gpu && u.read == t.read && u.op_s == t.op_s);
+    assert_true(u.near.bytes_per_s == 3e11 && u.far.bytes_per_s == 0);
+    for (int k = 0; k < FM_N_WORK; k++)
+        assert_true(fabs(fm_table_at(&u.share[k], 20, 1) / fm_table_at(&t.share[k], 20, 1) - 1) <
+                    1e-3);
+    assert_true(fm_table_at(&fm_tuned_steps_of(&u, "r1")->prompt, 1, 1) == 0.9);
+    assert_null(fm_tuned_steps_of(&u, "v2-lite"));
+    fm_str_fini(&text);
+}
+
+static void complains_about_files(void **state)
+{
+    (void)state;
+    const fm_tuned t = some_table();
+    fm_tuned       u;
+    fm_str         text = {0};
+    fm_tuned_print(&t, &text);
+    static const struct {
+        const char *find, *put, *says;
+    } harm[] = {{"\"gpu\"", "\"toy\"", "neither cpu nor gpu"},
+                {"\"read_bytes_per_s\"", "\"x\"", "read_bytes_per_s"},
+                {"\"experts\"", "\"exports\"", "share.experts is missing"},
+                {"[1.0, 8.0", "[8.0, 1.0", "ascend"},
+                {"\"fathom_tuned\": 1", "\"fathom_tuned\": 9", "fathom_tuned"}};
+    for (size_t i = 0; i < sizeof harm / sizeof *harm; i++) {
+        fm_str      bad = {0};
+        const char *at  = strstr(text.text, harm[i].find);
+        assert_non_null(at);
+        fm_str_add(&bad, text.text, (size_t)(at - text.text));
+        fm_str_puts(&bad, harm[i].put);
+        fm_str_puts(&bad, at + strlen(harm[i].find));
+        assert_int_equal(fm_tuned_parse(&u, bad.text, bad.len, "t.json"), FM_E_FORMAT);
+        if (!strstr(fm_why(), harm[i].says) || !strstr(fm_why(), "t.json"))
+            fail_msg("%s", fm_why());
+        fm_str_fini(&bad);
+    }
+    fm_str_fini(&text);
+}
+
+static void names_files(void **state)
+{
+    (void)state;
+    fm_str s = {0};
+    fm_tuned_file_name(&s, "Intel(R) Xeon(R) 8488C x2");
+    assert_string_equal(s.text, "intel-r-xeon-r-8488c-x2");
+    fm_str_fini(&s);
+}
+
+/* --- steps -------------------------------------------------------------------- */
+
+/* Shares of 1 and no overhead: a step takes what the roofline says. */
+static void a_step_is_the_sum_of_its_ops(void **state)
+{
+    (void)state;
+    const fm_tuned t = {
+        .read = 1e9, .peak_bf16 = 1e12, .peak_f32 = 1e12, .peak_fp8 = 1e12, .n_thread = 1};
+    const fm_stage_work w = {
+        .product = {{FM_WORK_LINEAR, FM_BF16, 1e6, 1e6, 10}, {FM_WORK_HEAD, FM_BF16, 2e6, 1e6, 1}},
+        .n_product = 2,
+        .n_layer   = 10};
+    fm_step_model  m = {.tuned   = &t,
+                        .cluster = &two_by_eight,
+                        .size    = {1, 1, 1, 1, 0},
+                        .n_group = 1,
+                        .stage   = &w,
+                        .slow    = 1};
+    fm_span        s = {.n_row = 1, .pos0 = 9, .form = FM_FORM_GENERATED};
+    const fm_batch b = {.n_row = 1, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
+    fm_sim_times   out = {0};
+    fm_step_seconds(&m, &one, &out);
+    near_to(out.stage[0], 10e-3 + 2e-3);
+    near_to(m.by[FM_BOUND_MEMORY], 12e-3);
+    m.slow = 2; /* two ranks share the machine */
+    fm_step_seconds(&m, &one, &out);
+    near_to(out.stage[0], 24e-3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interpolates_in_logarithms),
+        cmocka_unit_test(holes_take_the_nearest),
+        cmocka_unit_test(a_full_table_says_so),
+        cmocka_unit_test(reads_clusters),
+        cmocka_unit_test(reads_files),
+        cmocka_unit_test(groups_spread_over_hosts),
+        cmocka_unit_test(collectives_add_latency_and_bytes),
+        cmocka_unit_test(lists_layouts),
+        cmocka_unit_test(the_file_comes_back),
+        cmocka_unit_test(complains_about_files),
+        cmocka_unit_test(names_files),
+        cmocka_unit_test(a_step_is_the_sum_of_its_ops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

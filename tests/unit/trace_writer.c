@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_RANK = 8, DECODES = 31, PROMPT_ROWS = 2048 };
+
+typedef struct {
+    fm_trace *trace;
+    int       attend, experts, gather, plan, run, gap, step, stalled, queued, decode;
+    uint64_t  at;
+} writer;
+
+static int make_key(fm_trace *t, fm_trace_class cls, int flags, const char *name, const char *part)
+{
+    fm_trace_key k = {.cls = (uint8_t)cls, .flags = (uint8_t)flags};
+    snprintf(k.name, sizeof k.name, "%s", name);
+    snprintf(k.part, sizeof k.part, "%s", part);
+    snprintf(k.factor, sizeof k.factor, "%s", cls == FM_TRACE_WORK ? "bf16" : "");
+    if (flags & FM_TRACE_STALLS) snprintf(k.hint, sizeof k.hint, "smaller chunks");
+    return fm_trace_key_of(t, &k);
+}
+
+void written_path(char *out, size_t size, const written_job *w, int rank)
+{
+    if (w->n_rank > 1)
+        snprintf(out, size, "%s.rank%d", w->stem, rank);
+    else
+        snprintf(out, size, "%s", w->stem);
+}
+
+static void begin(writer *r, const written_job *w, int rank)
+{
+    char                   path[300], host[8];
+    const fm_trace_options o = {.path       = path,
+                                .ring_bytes = w->ring_bytes ? w->ring_bytes : 1 << 20,
+                                .job        = 42,
+                                .rank       = rank,
+                                .n_rank     = w->n_rank,
+                                .host       = host,
+                                .program    = "test",
+                                .command    = "written",
+                                .task       = "request",
+                                .row        = "token"};
+    written_path(path, sizeof path, w, rank);
+    snprintf(host, sizeof host, "node%c", 'a' + rank / 2);
+    const fm_status rc = fm_trace_open(&r->trace, &o);
+    FM_BUG_UNLESS(rc == FM_OK);
+    fm_trace *t = r->trace;
+    r->attend   = make_key(t, FM_TRACE_WORK, 0, "attend", "moe");
+    r->experts  = make_key(t, FM_TRACE_WORK, 0, "experts", "moe");
+    r->gather   = make_key(t, FM_TRACE_COLLECTIVE, 0, "all_gather", "attn");
+    r->plan     = make_key(t, FM_TRACE_PHASE, 0, "plan", "");
+    r->run      = make_key(t, FM_TRACE_PHASE, FM_TRACE_HOLDS_WORK, "run", "");
+    r->gap      = make_key(t, FM_TRACE_GAP, 0, "between steps", "");
+    r->step     = make_key(t, FM_TRACE_STEP, 0, "decode", "");
+    r->stalled  = make_key(t, FM_TRACE_STEP, FM_TRACE_STALLS, "decode behind a prompt", "");
+    r->queued   = make_key(t, FM_TRACE_TASK, 0, "queued", "");
+    r->decode   = make_key(t, FM_TRACE_TASK, 0, "decode", "");
+}
+
+static void span(writer *r, int key, double us, fm_trace_event e)
+{
+    e.begin = r->at;
+    e.end   = r->at += (uint64_t)(1e3 * us);
+    fm_trace_add(r->trace, key, &e);
+}
+
+/* 100 MB and 100 MFLOP in every call of an op. */
+static void compute(writer *r, int key, double us, int step)
+{
+    span(r, key, us,
+         (fm_trace_event){
+             .tag = (uint64_t)step, .rows = DECODES, .layer = 3, .bytes = 1e8, .flops = 1e8});
+}
+
+static void step(writer *all, const written_job *w, int s)
+{
+    const int prompt  = w->prompt_every && s % w->prompt_every == w->prompt_every - 1;
+    uint64_t  arrived = 0, began[MAX_RANK];
+    for (int i = 0; i < w->n_rank; i++) {
+        writer *r = &all[i];
+        if (w->gap_us > 0) span(r, r->gap, w->gap_us, (fm_trace_event){0});
+        if (w->plan_us > 0) span(r, r->plan, w->plan_us, (fm_trace_event){0});
+        began[i] = r->at;
+        compute(r, r->attend, w->attend_us * (i == w->slow_rank ? w->slow_attend : 1), s);
+        compute(r, r->experts, prompt ? w->prompt_us : w->experts_us, s);
+        if (r->at > arrived) arrived = r->at;
+    }
+    const uint64_t end = arrived + (uint64_t)(1e3 * w->move_us);
+    for (int i = 0; i < w->n_rank; i++) {
+        writer        *r    = &all[i];
+        const uint64_t busy = end - r->at;
+        if (w->n_rank > 1)
+            fm_trace_add(r->trace, r->gather,
+                         &(fm_trace_event){.begin   = r->at,
+                                           .end     = end,
+                                           .comm_ns = busy,
+                                           .rows    = (uint32_t)(busy / 1000),
+                                           .tag     = (uint64_t)7 << 32 | (uint64_t)s,
+                                           .bytes   = 1e6});
+        r->at = end;
+        fm_trace_add(
+            r->trace, r->run,
+            &(fm_trace_event){.begin = began[i], .end = end, .comm_ns = w->n_rank > 1 ? busy : 0});
+        fm_trace_add(r->trace, prompt ? r->stalled : r->step,
+                     &(fm_trace_event){.begin = began[i],
+                                       .end   = end,
+                                       .tag   = (uint64_t)s,
+                                       .rows  = DECODES + (prompt ? PROMPT_ROWS : 0),
+                                       .layer = DECODES});
+    }
+}
+
+/* Each waits a millisecond longer than the one before, then runs to the end. */
+static void write_tasks(writer *r, const written_job *w, uint64_t from)
+{
+    const int n = w->n_task ? w->n_task : 10;
+    for (int i = 0; i < n; i++) {
+        const fm_trace_event queued = {.begin = from,
+                                       .end   = from + 1000000u * (uint64_t)(i + 1),
+                                       .tag   = (uint64_t)i,
+                                       .rows  = 100};
+        const fm_trace_event decode = {
+            .begin = queued.end, .end = r->at, .tag = (uint64_t)i, .rows = 50};
+        fm_trace_add(r->trace, r->queued, &queued);
+        fm_trace_add(r->trace, r->decode, &decode);
+    }
+}
+
+void write_job(const written_job *w)
+{
+    writer   all[MAX_RANK] = {{0}};
+    uint64_t from;
+    for (int i = 0; i < w->n_rank; i++) begin(&all[i], w, i);
+    from = fm_trace_now();
+    for (int i = 0; i < w->n_rank; i++) all[i].at = from;
+    for (int s = 0; s < w->n_step; s++) step(all, w, s);
+    write_tasks(&all[0], w, from);
+    for (int i = 0; i < w->n_rank; i++) fm_trace_close(all[i].trace);
+}

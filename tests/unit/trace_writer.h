@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes traces of a job that never ran: steps of ops and a collective, with times as told. */
+#ifndef FM_TESTS_TRACE_WRITER_H
+#define FM_TESTS_TRACE_WRITER_H
+
+#include "trace/trace.h"
+
+typedef struct {
+    const char *stem; /* FILE; ranks write FILE.rankN */
+    int         n_rank, n_step;
+    int         slow_rank;   /* -1: none */
+    double      slow_attend; /* its attend takes longer by this factor */
+    double      attend_us, experts_us, move_us, plan_us, gap_us;
+    int         prompt_every; /* every so many steps have a long prompt; 0: none */
+    double      prompt_us;    /* the experts of such a step */
+    size_t      ring_bytes;   /* 0: 1 MiB */
+    int         n_task;       /* 0: 10 */
+} written_job;
+
+void write_job(const written_job *w);
+void written_path(char *out, size_t size, const written_job *w, int rank);
+
+#endif
