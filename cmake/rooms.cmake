@@ -5,7 +5,7 @@ add_library(fm_flags INTERFACE)
 target_include_directories(fm_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(fm_flags INTERFACE # kernels emulated for tests are C++
   "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wshadow;-Wpointer-arith;-ffp-contract=off;-fno-math-errno>"
-  "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes>")
+  "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes;-Werror=implicit-function-declaration>")
 if(FM_SANITIZE)
   list(JOIN FM_SANITIZE "," fm_sanitizers)
   target_compile_options(fm_flags INTERFACE -fsanitize=${fm_sanitizers} -fno-omit-frame-pointer

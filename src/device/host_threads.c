@@ -223,7 +223,7 @@ void fm_threads_roam(const fm_threads *t)
 void fm_threads_dismiss(void)
 {
     pinned_for = 0;
-    omp_pause_resource_all(omp_pause_soft);
+    omp_pause_resource_all(omp_pause_hard); /* a soft pause keeps the threads of LLVM's runtime */
 }
 
 void fm_threads_spread(const fm_threads *t, void *p, size_t bytes)

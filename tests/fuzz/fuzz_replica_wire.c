@@ -18,7 +18,7 @@ static unsigned sum_of(const void *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    volatile unsigned seen = 0;
+    volatile unsigned seen = 0; /* reads every byte that was accepted */
     if (size < 1) return 0;
     char *message = aligned_alloc(8, (size + 6) / 8 * 8 + 8);
     if (!message) return 0;

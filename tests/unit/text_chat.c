@@ -344,7 +344,7 @@ static void the_end_of_the_prompt_says_whether_reasoning_is_open(void **state)
         said   = {.role = "assistant", .content = "<think>"},
         result = {.role = "tool", .content = "<think>", .tool_call_id = "1"},
         system = {.role = "system", .content = "Be brief."};
-    static const struct {
+    const struct {
         fm_chat_message before, last;
         const char     *prefix;
         int             thinking;
