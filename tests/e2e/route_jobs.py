@@ -33,7 +33,7 @@ def wait_answer(port):
     while time.time() < end:
         try:
             c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            c.request("POST", "/generate", json.dumps({"text": "Hello", "sampling_params": {"max_new_tokens": 4}}))
+            c.request("POST", "/generate", json.dumps({"text": "Hello", "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}))
             reply = c.getresponse()
             if reply.status == 200:
                 return json.loads(reply.read())
