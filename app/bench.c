@@ -179,9 +179,9 @@ static fm_status report(const fm_bench_result *r, const fm_bench_options *b)
     return verdict(r->batch);
 }
 
-/* A launcher that has lost a rank sends a terminate signal, too; the line about
- * that rank is the news then, and comes within this time. */
-static void let_news_pass(const fm_options *o)
+/* mpirun also sends SIGTERM when it has lost a rank: the line that names the rank is written
+ * within this time. */
+static void wait_for_lost_rank_line(const fm_options *o)
 {
     if (o->tp_size * o->pp_size * o->dp_size == 1) return;
     nanosleep(&(struct timespec){.tv_nsec = 300 * 1000 * 1000}, NULL);
@@ -202,7 +202,7 @@ static fm_status abandon(fm_engine *e)
 static fm_status finish(command *c, fm_engine *e, const fm_bench_result *r)
 {
     c->is_partial = r->batch->ended_by != NULL;
-    if (c->is_partial) let_news_pass(c->engine);
+    if (c->is_partial) wait_for_lost_rank_line(c->engine);
     const fm_status told = report(r, &c->bench);
     fflush(stdout);
     if (c->is_partial) FM_TRY(abandon(e));

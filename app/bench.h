@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `fathom bench` share. */
+/* `fathom bench`: its options, one run, and its report. */
 #ifndef FM_APP_BENCH_H
 #define FM_APP_BENCH_H
 

@@ -36,7 +36,7 @@ static fm_status submit_all(fm_engine *e, progress *p)
 {
     fm_answers *b = p->batch;
     for (int i = 0; i < b->n_row; i++) {
-        uint64_t        id = UINT64_MAX; /* nobody's */
+        uint64_t        id = UINT64_MAX; /* of no request */
         const fm_status rc = submit_row(e, &p->rows->row[i], p->ask, &id);
         if (rc != FM_OK && !(rc == FM_E_ARG && p->ask->skip_unfit)) {
             char why[512];

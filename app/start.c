@@ -18,7 +18,7 @@ static void show_plan(const fm_plan *plan, int n_plan, const char *model, const 
 
 static void print_report(const char *text)
 {
-    fm_log_lines(text); /* at the end, when nobody may read any more */
+    fm_log_lines(text); /* at the end, when no reader may be left */
 }
 
 fm_status fm_start_engine(fm_engine **out, fm_options *o, fm_args *a)

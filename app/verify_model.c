@@ -80,7 +80,7 @@ out:
     return rc;
 }
 
-/* All cases in one batch, nobody holding their hand. */
+/* All cases in one batch, without teacher forcing: each step gets the engine's own tokens. */
 static fm_status run_free(fm_engine *e, const fm_golden *g, fm_verify_case *v)
 {
     fm_ask     ask  = {.sampling = fm_sampling_default(), .n_sample = 1, .quiet = 1};

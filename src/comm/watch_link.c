@@ -53,7 +53,7 @@ static void add_address(fm__door *door, const struct sockaddr *a)
     memcpy(door->address[at].at, &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
 }
 
-/* Loopback last: on another host it would lead to a stranger. */
+/* Loopback last: from another host it would reach a process there. */
 static fm_status list_addresses(fm__door *door, const char *interface)
 {
     struct ifaddrs *all;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the HTTP server share. */
+/* The HTTP server's records: server, connection, exchange (a request and its reply). */
 #ifndef FM_NET_HTTP_INTERNAL_H
 #define FM_NET_HTTP_INTERNAL_H
 

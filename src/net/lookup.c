@@ -12,7 +12,7 @@
 
 static const double again_after = 2; /* seconds between two questions to the resolver */
 
-/* One question; the thread and the asker share it, and whoever leaves last frees it. */
+/* A resolver request, reference-counted by the caller and the thread that resolves it. */
 typedef struct {
     pthread_mutex_t  lock;
     int              n_user, is_done, error;

@@ -19,7 +19,7 @@ typedef struct fm_lookup fm_lookup;
 
 /* The host is copied.  FM_E_OOM, or no thread could be started; an unknown name is no error. */
 fm_status fm_lookup_create(fm_lookup **out, const char *host, int port);
-void      fm_lookup_destroy(fm_lookup *l); /* NULL is fine; waits for nobody */
+void      fm_lookup_destroy(fm_lookup *l); /* NULL is fine; does not wait */
 
 int fm_lookup_is_pending(fm_lookup *l); /* nothing is known yet */
 

@@ -299,7 +299,7 @@ void fm__tracing_first_token(fm_tracing *t, const fm_job *j)
     add_stage(t, TASK_PREFILL, j, r->admitted, j->first_token, r->n_prompt - r->n_cached);
 }
 
-/* One that ended before its first token was only queued. */
+/* A request that ended before its first token gets a queued span only. */
 void fm__tracing_ended(fm_tracing *t, const fm_job *j)
 {
     const fm_request *r   = &j->request;

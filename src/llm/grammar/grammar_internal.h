@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the room share. */
+/* A compiled grammar: syntax tree, NFA, lazily built states and their token masks. */
 #ifndef FM_LLM_GRAMMAR_GRAMMAR_INTERNAL_H
 #define FM_LLM_GRAMMAR_GRAMMAR_INTERNAL_H
 

@@ -262,7 +262,7 @@ static int32_t take_byte(fm_matcher *m, int32_t state, char byte)
     return to;
 }
 
-/* What was seen makes a difference that the states do not know. */
+/* uniqueItems excludes tokens by what was generated before, which automaton states do not hold. */
 static int is_excluded(const fm_matcher *m, int32_t token)
 {
     return m->grammar->nfa.has_marks && token < m->grammar->of->vocab &&

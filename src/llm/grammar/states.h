@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The automaton made deterministic as it is used.
+/* The lazy subset construction (NFA to DFA): states are made when a text first reaches them.
  *
  * Where a text stands is a set of places: a state of the nfa, the returns that
  * wait below it, and how a JSON text is laid out so far.  Equal sets get the same number, and each

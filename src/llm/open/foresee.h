@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of one rank of an engine on a machine that need not be this one: the steps of opening
- * that know nothing of other ranks, with what the machine has given in words.  Nothing is loaded
- * and no rank is asked. */
+/* The memory plan of one rank of any layout on a described machine, this one or another: the
+ * steps of opening an engine that need neither weights nor other ranks. */
 #ifndef FM_LLM_OPEN_FORESEE_H
 #define FM_LLM_OPEN_FORESEE_H
 

@@ -167,8 +167,8 @@ fm_status fm_courier_quit(fm_courier *c)
 
 /* --- the others ------------------------------------------------------------ */
 
-/* Place 0 of a later stage hears it from the leader and tells its stage; the
- * other ranks of a stage hear it from place 0. */
+/* Place 0 of a later stage receives the plan from the leader and broadcasts it to its
+ * stage. */
 static fm_status take_part(fm_courier *c, void *at, size_t bytes, int part)
 {
     fm_comm_job job;

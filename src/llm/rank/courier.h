@@ -4,10 +4,10 @@
  *     leader ──send──> place 0 of each later stage ──broadcast──> their stage
  *        └──────────────broadcast──> its own stage
  *
- * The leader waits for no other rank: a plan lies in its lane's buffer until the lane
- * is planned again, and by then all ranks have run it.  The ranks of a stage
- * work in step, so within a stage one passes the plan on to the other; between
- * stages no rank forwards, or a busy stage would hold up the one before it. */
+ * The leader waits for no other rank: a plan stays in the buffer of its micro-batch until
+ * that is planned again, and by then all ranks have run it.  The ranks of a stage work in
+ * lockstep, so within a stage ranks forward the plan to each other; between stages none
+ * does, since a busy stage would delay the one before it. */
 #ifndef FM_LLM_RANK_COURIER_H
 #define FM_LLM_RANK_COURIER_H
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Small news are one piece.  What does not fit into it follows as a body, so
- * that a receiver who looks only between its steps gets all of it at once. */
+/* Frames up to PIECE_BYTES travel in one message; the rest follows as one body, so that
+ * a receiver that polls between its steps gets everything by the next poll. */
 enum { PIECE_BYTES = 3840, MOST_PENDING = 64 << 20, MOST_MISSES = 16, NAP_NS = 20000 };
 
 typedef struct {

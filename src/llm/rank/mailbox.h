@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line between two ranks on which either may say something at any time.
+/* A non-blocking message queue between two ranks.
  *
  *     put frame, frame, ... ──> parcels ──> frames, in order
  *
- * One parcel is under way at a time and takes all there is to say by then, so
- * neither side waits for the other to listen, and who listens seldom hears much
- * at once.  Nothing moves by itself: both call fm_mailbox_move now and then. */
+ * One parcel per direction is in flight at a time and carries all frames put before it
+ * was sent: a sender never waits for its receiver, and a receiver that polls seldom gets
+ * many frames at once.  There is no progress thread: both sides call fm_mailbox_move. */
 #ifndef FM_LLM_RANK_MAILBOX_H
 #define FM_LLM_RANK_MAILBOX_H
 

@@ -30,7 +30,7 @@ size_t fm_plan_max_words(const fm_plan_limits *l)
 
 /* --- writing --------------------------------------------------------------- */
 
-/* What page lists are counted by: a chain goes on behind the positions of its first link. */
+/* The length of page lists includes the positions that a draft chain will write. */
 typedef struct {
     int page_size, ahead;
 } paging;

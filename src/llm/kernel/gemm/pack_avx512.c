@@ -5,14 +5,14 @@
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
-#include "llm/kernel/turn_avx512.h"
+#include "llm/kernel/transpose_avx512.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
 /* 16 rows, `step` bytes apart. */
 INLINE void store_turned(void *dst, int step, __m512i r[16])
 {
-    fm__turn(r);
+    fm__transpose(r);
     for (int i = 0; i < 16; i++) _mm512_storeu_si512((char *)dst + i * step, r[i]);
 }
 

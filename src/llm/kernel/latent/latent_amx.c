@@ -11,7 +11,7 @@
 #include "llm/kernel/latent/columns_avx512.h"
 #include "llm/kernel/latent/latent_internal.h"
 #include "llm/kernel/tiles_amx.h"
-#include "llm/kernel/turn_avx512.h"
+#include "llm/kernel/transpose_avx512.h"
 
 enum {
     LANES   = FM_LATENT_LANES,
@@ -72,7 +72,7 @@ static void turn_weights(char *to, const char *p, int n)
     for (int t = 0; t < n; t += FM_LATENT_STEP, to += TILE, p += TILE) {
         __m512i r[16];
         for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_si512(p + i * LINE);
-        fm__turn(r);
+        fm__transpose(r);
         for (int i = 0; i < 16; i++) _mm512_store_si512(to + i * LINE, r[i]);
     }
 }

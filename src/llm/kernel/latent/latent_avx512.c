@@ -11,7 +11,7 @@
 
 #include "llm/kernel/latent/columns_avx512.h"
 #include "llm/kernel/latent/latent_internal.h"
-#include "llm/kernel/turn_avx512.h"
+#include "llm/kernel/transpose_avx512.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -35,7 +35,7 @@ void fm__latent_pack_bf16_avx512(void *restrict dst, const void *const *restrict
     for (int d = 0; d < width; d += 2 * LANES, to += LANES * LINE) {
         __m512i r[LANES];
         for (int h = 0; h < LANES; h++) r[h] = load_query(q, h, heads, d);
-        fm__turn(r);
+        fm__transpose(r);
         for (int i = 0; i < LANES; i++) _mm512_storeu_si512(to + i * LINE, r[i]);
     }
 }

@@ -252,8 +252,8 @@ static void run_wave_alone(const wave *v)
     for (int h = 0; h < H; h++) finish_head(v, h, t);
 }
 
-/* A unit's neighbours read the same part for other heads: where there are units
- * enough for everybody, one thread takes them all. */
+/* One thread takes all head groups of a part, so that its keys are read from memory once;
+ * where there are enough units to keep every thread busy. */
 static void run_wave_together(const wave *v)
 {
     fm_cpu   *b = v->b;

@@ -10,9 +10,9 @@
 typedef struct fm__call    fm__call;
 typedef struct fm__dialect fm__dialect;
 
-/* How a family of endpoints speaks.  Streams: `say` writes what is new in an
- * answer, after one event or, when the loop is behind the engine, after
- * several; `finish` closes the stream. */
+/* The reply format of an API (OpenAI, Anthropic, ...).  Streams: `say` writes what is new in
+ * an answer, after one event or, when the loop is behind the engine, after several; `finish`
+ * closes the stream. */
 struct fm__dialect {
     const char  *id_prefix;
     fm__read_fn *read;

@@ -229,7 +229,7 @@ fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x)
     return c;
 }
 
-/* The one that ran is gone before its end, with its client or its time. */
+/* The running health probe was dropped (its client left, or its time was up): start the next. */
 static void run_next_probe(fm_serve *s)
 {
     fm__call *c = s->calls;
@@ -266,7 +266,7 @@ static int status_of(fm_status why)
     return why == FM_E_ARG || why == FM_E_FORMAT || why == FM_E_NOSUP ? 400 : 500;
 }
 
-/* NULL: all of it; else what bears this name, the call or prompts of its own. */
+/* rid NULL: the whole call; otherwise the call of that id, or its prompts of that id. */
 static void abort_call(fm_serve *s, fm__call *c, const char *rid)
 {
     if (!rid || !strcmp(c->name, rid)) {

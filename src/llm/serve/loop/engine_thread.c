@@ -93,7 +93,7 @@ static void post_notice(fm__engine_thread *t, uint64_t call, fm_status status, c
     pthread_mutex_unlock(&t->outbox_lock);
 }
 
-/* Some tokenizers call the tags of reasoning special; who separates it must see them. */
+/* Reasoning tags are special tokens in some tokenizers: keep them where reasoning is parsed. */
 static fm_special shown_special(const fm__ask *a, const fm__params *q)
 {
     if (q->keep_special) return FM_SPECIAL_ALL;

@@ -51,7 +51,7 @@ static size_t name_len(const char *host)
     return *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
 }
 
-/* localhost or an IP address: no name that somebody else's DNS may point here. */
+/* localhost or an IP address: not a name, which a foreign DNS could point here. */
 static int is_literal(const char *host)
 {
     const size_t n = name_len(host);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in, decided by a request's head before its body is read. */
+/* Access control by the request's head (API key, Origin, Host), before the body is read. */
 #ifndef FM_LLM_SERVE_GATE_H
 #define FM_LLM_SERVE_GATE_H
 

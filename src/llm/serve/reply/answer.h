@@ -46,7 +46,7 @@ typedef struct {
     size_t    said_chars; /* of the tokens reported so far, for text_offset */
     double    first_token, last_token; /* when */
     double    queue_seconds;
-    int       news;           /* it is in the call's list */
+    int       news;           /* has unsent output: queued in the call's list */
     int       begun, ended;   /* its first and last event were sent */
     int       block;          /* /v1/messages: the open block's kind; see there */
     int       n_block;

@@ -9,7 +9,7 @@
  * A block of keys is multiplied by warpgroup `stage`, which leaves the weights in
  * the last tile of the stage: values do not need it.
  *
- * Who waits for whom:
+ * mbarriers (full, empty, q_empty) and named barriers (the others):
  *
  *     full      a third of a stage has landed; with a work's first block its queries too
  *     empty     both warpgroups have used the stage, in all blocks of a cluster

@@ -8,7 +8,7 @@
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_BYTES_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_BYTES_CUH
 
-#include "llm/kernel/cuda/experts/bring.cuh"
+#include "llm/kernel/cuda/experts/tma_producer.cuh"
 #include "llm/kernel/cuda/experts/tile.cuh"
 
 /* All steps of one task, for the first N of OWN_NT tokens. */

@@ -83,8 +83,8 @@ template <class S> FM_DEVICE int row_tiles(const tile_args &a)
 }
 
 /* Token block and first row of weights of task t.  Tasks go round by eight token
- * blocks at a time, so that blocks of one expert meet its weights in L2; tasks in
- * order do not wait to hear how many there are. */
+ * blocks at a time, so that blocks of one expert find its weights in L2.  Tasks in
+ * order need not know the number of blocks. */
 template <class S> FM_DEVICE int block_of_task(const tile_args &a, int t, int n_block, int &row0)
 {
     const int tiles = row_tiles<S>(a), per_group = TASK_GROUP * tiles;

@@ -13,7 +13,7 @@
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_SHAPES_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_SHAPES_CUH
 
-#include "llm/kernel/cuda/experts/brought.cuh"
+#include "llm/kernel/cuda/experts/tma_kernel.cuh"
 
 template <class... KERNEL> struct tile_kernels {
     static fm_status init()

@@ -15,7 +15,7 @@
 #ifndef FM_LLM_KERNEL_CUDA_EXPERTS_WIDE_CUH
 #define FM_LLM_KERNEL_CUDA_EXPERTS_WIDE_CUH
 
-#include "llm/kernel/cuda/experts/bring.cuh"
+#include "llm/kernel/cuda/experts/tma_producer.cuh"
 #include "llm/kernel/cuda/experts/tile.cuh"
 
 /* What a warpgroup has of a task: up to 64 pairs, none if n_pair is not positive, and rows of

@@ -102,8 +102,8 @@ FM_DEVICE void fm_tile_map_prefetch(const fm_tile_map *map)
 
 /* --- registers of a warpgroup ----------------------------------------------- */
 
-/* All of a warpgroup; N a multiple of 8.  The kernel is bounded to one block of a
- * multiprocessor, and what one gives up another may take. */
+/* setmaxnreg, by all threads of a warpgroup; N a multiple of 8.  Registers that one warpgroup
+ * releases another can acquire: the kernel has one thread block per multiprocessor. */
 template <int N> FM_DEVICE void fm_registers_down()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));

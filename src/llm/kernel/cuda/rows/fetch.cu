@@ -5,7 +5,7 @@
 #include "llm/kernel/cuda/ptx/pinned.cuh"
 #include "llm/kernel/cuda/rows/block.cuh"
 
-/* What the predecessor may still read is written after it. */
+/* Write-after-read: dst is written only after the preceding kernel has ended. */
 FM_KERNEL(FM__ROW_THREADS) fetch_words(uint4 *dst, const uint4 *src, int n)
 {
     const int i = (int)blockIdx.x * FM__ROW_THREADS + (int)threadIdx.x;

@@ -75,7 +75,7 @@ FM_DEVICE int race_in_row(const fm__row &row, const race &r, fm__cut cut)
     return winner_of_block(best);
 }
 
-/* Among those whom the parts list; -1: they do not tell. */
+/* The winner among the candidates that the parts list; -1: the list is not conclusive. */
 FM_DEVICE int race_of_parts(const fm__sample_scratch &s, int row, const fm__row &x, const race &r)
 {
     const size_t first = (size_t)row * (size_t)s.n_part;

@@ -154,8 +154,8 @@ FM_DEVICE largest read_part(const fm_cuda_sample_args &a, reading *in, int begin
     return l;
 }
 
-/* One token of each thread shows how good a score must be; then all run.  Whose
- * the largest logit is does not matter here. */
+/* One token of each thread sets a threshold for the score; then all tokens are scanned.
+ * Which token has the largest logit does not matter here. */
 FM_DEVICE largest race_part(const fm_cuda_sample_args &a, reading *in, int begin, int end, racer *r)
 {
     __shared__ float part[FM__ROW_WARPS];

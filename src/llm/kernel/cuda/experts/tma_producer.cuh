@@ -7,8 +7,8 @@
  *     GROUPS warpgroups multiply, each at its own pace, and store
  *
  * This file is the producer.  The ring goes on from task to task. */
-#ifndef FM_LLM_KERNEL_CUDA_EXPERTS_BRING_CUH
-#define FM_LLM_KERNEL_CUDA_EXPERTS_BRING_CUH
+#ifndef FM_LLM_KERNEL_CUDA_EXPERTS_TMA_PRODUCER_CUH
+#define FM_LLM_KERNEL_CUDA_EXPERTS_TMA_PRODUCER_CUH
 
 #include "llm/kernel/cuda/ptx/cluster.cuh"
 #include "llm/kernel/cuda/experts/ring.cuh"

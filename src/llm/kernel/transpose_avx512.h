@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A 16 x 16 transpose of 32-bit lanes in registers. */
-#ifndef FM_LLM_KERNEL_TURN_AVX512_H
-#define FM_LLM_KERNEL_TURN_AVX512_H
+#ifndef FM_LLM_KERNEL_TRANSPOSE_AVX512_H
+#define FM_LLM_KERNEL_TRANSPOSE_AVX512_H
 
 #include <immintrin.h>
 
 /* r[i] lane p  <->  r[p] lane i.  Steps of 1, 2, 4 and 8: the first two
  * within 128 bits, the last two across. */
-static inline __attribute__((always_inline)) void fm__turn(__m512i r[16])
+static inline __attribute__((always_inline)) void fm__transpose(__m512i r[16])
 {
     __m512i t[16];
     for (int i = 0; i < 16; i += 2) {

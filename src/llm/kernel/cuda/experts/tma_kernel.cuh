@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel around producer and consumers of the ring. */
-#ifndef FM_LLM_KERNEL_CUDA_EXPERTS_BROUGHT_CUH
-#define FM_LLM_KERNEL_CUDA_EXPERTS_BROUGHT_CUH
+#ifndef FM_LLM_KERNEL_CUDA_EXPERTS_TMA_KERNEL_CUH
+#define FM_LLM_KERNEL_CUDA_EXPERTS_TMA_KERNEL_CUH
 
 #include "llm/kernel/cuda/experts/bytes.cuh"
 #include "llm/kernel/cuda/experts/wide.cuh"
