@@ -237,6 +237,15 @@ def test_policies(workers):
                 assert min(n) >= 2, (policy, n)
 
 
+def test_refused_prompts_leave_no_pages(workers):
+    """Pages of a prompt that its worker refused are not taken for cached."""
+    with Router(workers[:1]) as r:
+        r.post("/generate", ASK)
+        for i in range(3):
+            same(r.ask("POST", "/generate", dict(ASK, text=f"{i} word" + " word" * 5000))[0], 400)
+        same([w["expected_pages"] for w in r.table()], [0])
+
+
 def test_keys(workers):
     with Fake() as fake, Router([], "--api-key", "a", "--api-key", "b", "--worker-api-key", "w", "--worker", fake.url()) as r:
         def ask(key, path="/v1/models"):

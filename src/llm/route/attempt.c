@@ -72,6 +72,7 @@ void fm__attempt_fail(fm__rcall *c, int status, const char *why)
     char       words[256];
     snprintf(words, sizeof words, "worker %d: %s", w->id, why);
     w->counts.n_error++;
+    fm__prompt_unexpect(c, w);
     if (status != 429) fm_breaker_fail(&w->breaker, &r->breaker, fm_now()); /* full is not ill */
     avoid(c, w);
     fm__attempt_end(c);
@@ -195,6 +196,7 @@ static void on_head(void *ctx, int status, const fm_http_head *h)
     const char *type = fm_http_head_get(h, "Content-Type");
     c->status        = status;
     c->framed        = framed;
+    if (status >= 400) fm__prompt_unexpect(c, c->worker);
     if (c->streaming) return;
     fm_str_clear(&c->type);
     fm_str_clear(&c->headers);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "llm/route/route_internal.h"
 
-enum { WAIT_MS = 1000 };
+enum { WAIT_MS = 1000, EXPIRE_ENTRIES = 1024 }; /* entries looked at per worker and tick */
 static const double patience = 5, pause_seconds = 0.02, pause_after_failure = 0.5;
 static const size_t most_bytes = (size_t)512 << 20;
 
@@ -76,12 +76,11 @@ static void on_data(void *ctx, const char *bytes, size_t n)
 
 static void on_done(void *ctx, const char *why)
 {
-    fm_worker      *w  = ctx;
-    fm_worker_feed *f  = &w->feed;
-    const int       ok = !why && f->status == 200 &&
-                   fm__feed_read(f, f->reply.text ? f->reply.text : "");
-    f->fetch           = NULL;
-    f->next            = fm_now() + (ok ? pause_seconds : pause_after_failure);
+    fm_worker      *w = ctx;
+    fm_worker_feed *f = &w->feed;
+    const int ok = !why && f->status == 200 && fm__feed_read(f, f->reply.text ? f->reply.text : "");
+    f->fetch     = NULL;
+    f->next      = fm_now() + (ok ? pause_seconds : pause_after_failure);
     if (!why && f->status != 200) f->is_none = 1;
     if (!ok) fm__feed_forget(w);
     fm_str_fini(&f->reply);
@@ -119,6 +118,8 @@ void fm__feed_tick(fm_route *r)
 {
     const double now = fm_now();
     if (r->policy != FM_ROUTE_CACHE_AWARE) return;
-    for (fm_worker *w = r->workers; w; w = w->next)
+    for (fm_worker *w = r->workers; w; w = w->next) {
+        fm_cache_index_expire(&w->feed.pages, now, EXPIRE_ENTRIES);
         if (w->n_good && !w->feed.fetch && !w->feed.is_none && now >= w->feed.next) ask(w);
+    }
 }

@@ -36,14 +36,15 @@ void fm__put_worker(fm_str *out, const fm_worker *w)
                   ",\"health\":\"%s\",\"is_healthy\":%s,\"breaker\":\"%s\",\"draining\":%s,"
                   "\"load\":%d,\"requests\":%lld,\"errors\":%lld,\"retries\":%lld,\"resumed\":%lld,"
                   "\"prompt_tokens\":%lld,\"hit_tokens\":%lld,\"cached_pages\":%zu,"
+                  "\"expected_pages\":%zu,"
                   "\"prefill_rate\":%.6g,\"row_seconds\":%.6g,\"first_byte_p50\":%g,"
                   "\"first_byte_p99\":%g",
                   fm_worker_health_name(w->health), w->health == FM_WORKER_UP ? "true" : "false",
                   fm_breaker_name(w->breaker.state), w->draining ? "true" : "false", w->n_active,
                   (long long)n->n_request, (long long)n->n_error, (long long)n->n_retry,
                   (long long)n->n_resume, (long long)n->n_prompt_token, (long long)n->n_hit_token,
-                  w->feed.pages.n_held, w->feed.prefill_rate, w->feed.row_seconds,
-                  fm_histogram_quantile(&n->first_byte, 0.5),
+                  w->feed.pages.n_held, w->feed.pages.n_expected, w->feed.prefill_rate,
+                  w->feed.row_seconds, fm_histogram_quantile(&n->first_byte, 0.5),
                   fm_histogram_quantile(&n->first_byte, 0.99));
     fm_str_puts(out, ",\"why\":");
     fm__put_word(out, w->why);

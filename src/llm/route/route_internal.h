@@ -65,6 +65,7 @@ struct fm__rcall {
     int64_t   counted;  /* in the worker's pending_tokens */
     uint64_t *page;     /* [n_page] identities of the prompt's pages of page_size tokens; owned */
     int       n_page, page_size;
+    double    expected; /* until then the pages count as cached at the worker */
 
     fm__rcall *prev, *next; /* all calls */
     fm__rcall *queue_prev, *queue_next;
@@ -179,8 +180,9 @@ void      fm__prompts_close(fm__prompts *p); /* NULL is fine */
 int       fm__prompt_read(fm__rcall *c);
 fm_status fm__prompts_start(fm_route *r); /* the thread, once there is a tokenizer */
 void      fm__prompts_stop(fm_route *r);
-int32_t   fm__prompt_cached(fm__rcall *c, const fm_worker *w); /* tokens of it that w has */
-void      fm__prompt_expect(fm__rcall *c, fm_worker *w);       /* w will have all of it */
+int32_t   fm__prompt_cached(fm__rcall *c, const fm_worker *w);   /* tokens of it that w has */
+void      fm__prompt_expect(fm__rcall *c, fm_worker *w);         /* w will have all of it */
+void      fm__prompt_unexpect(const fm__rcall *c, fm_worker *w); /* it will not: it failed there */
 
 /* find_model.c: asks a worker for its tokenizer, where none is known. */
 void fm__find_model(fm_route *r, fm_worker *w);
@@ -188,7 +190,7 @@ void fm__find_model(fm_route *r, fm_worker *w);
 /* feed.c */
 void fm__feed_tick(fm_route *r);
 int  fm__feed_read(fm_worker_feed *f, const char *text); /* a reply; 0: it is none */
-void fm__feed_forget(fm_worker *w); /* what was known of its cache */
+void fm__feed_forget(fm_worker *w);                      /* what was known of its cache */
 
 /* admin.c: /workers */
 int  fm__is_admin_path(const char *path);
