@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "llm/route/route_internal.h"
 
+static const size_t most_bytes = (size_t)1 << 20; /* of a check's reply */
 enum { FEED_PATIENCE = 10 }; /* checks more that a worker's feed is waited for */
 
 /* Requests that are placed before its cache is known would be placed wrongly. */
@@ -24,7 +25,7 @@ static void take_result(fm_route *r, fm_worker *w, int good)
     if (w->health == FM_WORKER_DOWN) {
         fm__feed_forget(w);
         w->feed.is_none = w->feed.page_size = 0;
-        w->model_status                     = 0;
+        w->model.status                     = 0;
         fm__rcalls_leave(r, w);
     } else {
         w->breaker = (fm_breaker){0}; /* what it did before it was down says nothing now */
@@ -32,46 +33,27 @@ static void take_result(fm_route *r, fm_worker *w, int good)
     }
 }
 
-static void on_head(void *ctx, int status, const fm_http_head *h)
-{
-    (void)h;
-    ((fm_worker *)ctx)->probe_status = status;
-}
-
-static void on_data(void *ctx, const char *bytes, size_t n)
-{
-    (void)ctx;
-    (void)bytes;
-    (void)n;
-}
-
 static void on_done(void *ctx, const char *why)
 {
     fm_worker *w = ctx;
-    w->probe     = NULL;
     w->why[0]    = 0;
     if (why)
         snprintf(w->why, sizeof w->why, "%s", why);
-    else if (w->probe_status != 200)
-        snprintf(w->why, sizeof w->why, "status %d", w->probe_status);
+    else if (w->probe.status != 200)
+        snprintf(w->why, sizeof w->why, "status %d", w->probe.status);
     take_result(w->route, w, !w->why[0]);
 }
 
 static void send_probe(fm_route *r, fm_worker *w, double now)
 {
+    const fm_query_ask ask = {.method     = "GET",
+                              .target     = r->opt->health_endpoint,
+                              .seconds    = r->opt->health_seconds,
+                              .most_bytes = most_bytes,
+                              .done       = on_done,
+                              .ctx        = w};
     w->probed              = now;
-    w->probe_status        = 0;
-    const double       all = r->opt->health_seconds;
-    const fm_fetch_ask ask = {.method          = "GET",
-                              .target          = r->opt->health_endpoint,
-                              .connect_seconds = all,
-                              .head_seconds    = all,
-                              .idle_seconds    = all,
-                              .head            = on_head,
-                              .data            = on_data,
-                              .done            = on_done,
-                              .ctx             = w};
-    w->probe               = fm_upstream_send(w->upstream, &ask);
+    fm_query_send(&w->probe, w, &ask);
 }
 
 void fm__health_tick(fm_route *r)

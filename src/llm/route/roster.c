@@ -65,7 +65,7 @@ void fm__roster_sweep(fm_route *r)
 {
     for (fm_worker **at = &r->workers; *at;) {
         fm_worker *w = *at;
-        if (!w->leaving || w->n_active) {
+        if (!w->leaving || w->n_active || w->n_gather) {
             at = &w->next;
             continue;
         }

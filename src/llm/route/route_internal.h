@@ -13,8 +13,8 @@
 #include "llm/serve/loop/cors.h"
 #include "net/http.h"
 
-typedef struct fm__metrics_wait fm__metrics_wait; /* somebody waits for everybody's metrics */
-typedef struct fm__prompts      fm__prompts;      /* a tokenizer and how requests are read */
+typedef struct fm__gather  fm__gather;  /* a request that all workers are asked about (gather.h) */
+typedef struct fm__prompts fm__prompts; /* a tokenizer and how requests are read */
 
 typedef enum {
     FM__CALL_READING, /* a thread tokenises it */
@@ -105,10 +105,10 @@ struct fm_route {
     double              scanned; /* when calls were last looked at for their time */
     fm__bucket          bucket;
     fm_affinity         responses; /* who keeps which */
-    fm__metrics_wait   *metrics_waits;
-    fm__prompts        *prompts; /* NULL: prompts are not read */
-    struct fm__workers *readers; /* the thread for long prompts, or NULL */
-    fm_loop_event      *read;    /* it has read one */
+    fm__gather         *gathers;   /* under way */
+    fm__prompts        *prompts;   /* NULL: prompts are not read */
+    struct fm__workers *readers;   /* the thread for long prompts, or NULL */
+    fm_loop_event      *read;      /* it has read one */
     uint64_t            next_call_id;
     fm__route_counts    counts;
     uint64_t            random_key, n_named, n_keyed;
@@ -199,11 +199,13 @@ void fm__admin_handle(fm_route *r, fm_exchange *x);
 /* broadcast.c: requests that concern every worker. */
 void fm__broadcast(fm_route *r, fm_exchange *x);
 
+/* gather.c */
+void fm__gathers_gone(fm_route *r, const fm_exchange *x); /* the client has left */
+void fm__gathers_tick(fm_route *r);                       /* ends those whose time is over */
+void fm__gathers_fini(fm_route *r);
+
 /* engine_metrics.c */
 void fm__engine_metrics(fm_route *r, fm_exchange *x);
-void fm__engine_metrics_gone(fm_route *r, const fm_exchange *x); /* the client has left */
-void fm__engine_metrics_tick(fm_route *r);
-void fm__engine_metrics_fini(fm_route *r);
 
 /* report.c */
 void fm__reply_route_metrics(fm_route *r, fm_exchange *x);

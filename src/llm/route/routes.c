@@ -123,7 +123,7 @@ void fm__route_gone(void *ctx, fm_exchange *x)
     if (c)
         fm__rcall_drop(c);
     else
-        fm__engine_metrics_gone(r, x);
+        fm__gathers_gone(r, x);
 }
 
 void fm__route_ended(void *ctx, const fm_exchange *x)
