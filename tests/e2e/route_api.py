@@ -209,6 +209,27 @@ def test_responses_stay(workers):
             same(r.ask("DELETE", f"/v1/responses/{one['id']}")[0], 200)
 
 
+def test_responses_of_another_router(workers):
+    """An id that this router did not give is found at the worker that keeps it."""
+    plain = ("--policy", "round_robin")
+    with Router(workers, *plain) as first, Router(workers, *plain) as second:
+        for _ in range(2):  # one at each worker
+            one = first.post("/v1/responses", {"input": "Hello", "max_output_tokens": 4})
+            for _ in range(3):
+                same(second.ask("GET", f"/v1/responses/{one['id']}")[0], 200)
+            more = {"input": "More", "max_output_tokens": 4, "previous_response_id": one["id"]}
+            with Router(workers, *plain) as third:
+                two = third.post("/v1/responses", more)
+                same(third.ask("POST", f"/v1/responses/{one['id']}/cancel")[0], 400)  # it has ended
+            with Router(workers, *plain) as third:
+                same(third.ask("DELETE", f"/v1/responses/{two['id']}")[0], 200)
+            same(second.ask("GET", f"/v1/responses/{two['id']}")[0], 404)
+        same(second.ask("GET", "/v1/responses/none%20such")[0], 404)
+        same(second.ask("POST", "/v1/responses", {"input": "x", "previous_response_id": "none"})[0] in (400, 404), True)
+        both = [w["requests"] for w in second.table()]
+        assert min(both) >= 2, both
+
+
 def test_owner_of_a_response_is_lost(workers):
     """Nobody else has it: the client is told at once, not when the queue's time is over."""
     own = Worker()

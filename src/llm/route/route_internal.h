@@ -164,13 +164,15 @@ void fm__attempt_end(fm__rcall *c);                               /* lets go of 
 void fm__attempt_fail(fm__rcall *c, int status, const char *why); /* tries again, or gives up */
 
 /* headers.c */
+void fm__put_encoded(fm_str *out, const char *path); /* percent-encoded */
 void fm__target_of(fm_str *out, const fm_exchange *x);
 void fm__headers_for_worker(fm_str *out, const fm__rcall *c, const fm_worker *w);
 void fm__headers_for_client(fm_str *out, const fm_http_head *h);
 
 /* responses.c: what refers to a response that some worker keeps. */
-int  fm__responses_owner(const fm_route *r, const fm_exchange *x); /* a worker's id; 0: any */
-void fm__responses_note(const fm__rcall *c);                       /* its worker will keep it */
+void fm__responses_begin(fm_route *r, fm_exchange *x,
+                         const fm__dialect *d); /* there, or anywhere */
+void fm__responses_note(const fm__rcall *c);    /* its worker will keep it */
 
 /* prompt.c: the tokens of requests. */
 fm_status fm__prompts_open(fm__prompts **out, const char *path, const fm_route_options *o);

@@ -111,7 +111,7 @@ void fm__route_handle(void *ctx, fm_exchange *x)
                                  "Allow: GET, HEAD\r\n");
     } else {
         const int is_post = !strcmp(x->method, "POST") || !strcmp(x->method, "PUT");
-        fm__rcall_begin(r, x, is_post ? dialect_of(x->path) : NULL, fm__responses_owner(r, x));
+        fm__responses_begin(r, x, is_post ? dialect_of(x->path) : NULL);
     }
 }
 
