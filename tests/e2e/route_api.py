@@ -230,6 +230,35 @@ def test_responses_of_another_router(workers):
         assert min(both) >= 2, both
 
 
+def test_profiles_of_all_workers(workers):
+    with tempfile.TemporaryDirectory() as d, Worker("--profile-dir", d) as a, Worker("--profile-dir", d) as b, Router([a, b]) as r:
+        text = r.ask("POST", "/start_profile")
+        same(text[0], 200)
+        lines = dict(line.split(": ", 1) for line in text[2].decode().splitlines())
+        same(set(lines), {a.url(), b.url()})
+        files = [line.split()[-1] for line in lines.values()]
+        same(len(set(files)), 2)
+        r.post("/generate", ASK)
+        status, _, text = r.ask("POST", "/start_profile")
+        same((status, "already" in text.decode()), (400, True))
+        same(a.ask("POST", "/stop_profile")[0], 200)
+        status, _, text = r.ask("POST", "/stop_profile")  # one has none: its refusal is told, the other's ends
+        message = json.loads(text)["error"]["message"]
+        same((status, [x in message for x in (a.url() + ": no trace", b.url() + ": Stop")]), (400, [True, True]))
+        for f in files:
+            assert os.path.getsize(f) > 0, f
+
+
+def test_flush_reaches_all(workers):
+    with Fake() as odd, Router(workers) as r:
+        same(r.ask("POST", "/flush_cache")[::2], (200, b"Cache flushed."))
+        odd.replies["/flush_cache"] = (503, b"busy")
+        add(r, odd.url())
+        r.wait_up(3)
+        status, _, text = r.ask("POST", "/flush_cache")
+        same((status, f"{odd.url()}: busy" in json.loads(text)["error"]["message"]), (503, True))
+
+
 def test_owner_of_a_response_is_lost(workers):
     """Nobody else has it: the client is told at once, not when the queue's time is over."""
     own = Worker()

@@ -61,6 +61,8 @@ static const struct {
     {"/engine_metrics", 1, fm__engine_metrics},
     {"/flush_cache",   0, fm__broadcast},
     {"/abort_request", 0, fm__broadcast},
+    {"/start_profile", 0, fm__broadcast},
+    {"/stop_profile",  0, fm__broadcast},
 };
 /* clang-format on */
 enum { N_OWN = sizeof own / sizeof own[0] };
