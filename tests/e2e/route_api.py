@@ -159,6 +159,27 @@ def test_state_outlives_the_router(workers):
         same((got.returncode, "leave" in got.stderr), (2, True))
 
 
+def test_wrong_files_are_refused(workers):
+    """In one sentence that says where."""
+    def refusal(*args):
+        got = subprocess.run([FATHOM, "route", "--port", "0", *args], capture_output=True, text=True, check=False, timeout=20)
+        assert got.returncode, got.stderr
+        return got.stderr.splitlines()[-1]
+    with tempfile.TemporaryDirectory() as d:
+        listed, state = os.path.join(d, "workers"), os.path.join(d, "state")
+        for line in ("ftp://a:1", "http://b:1 key more"):
+            with open(listed, "w", encoding="ascii") as f:
+                f.write(f"# workers\nhttp://a:1\n\n{line}\n")
+            assert f"{listed}, line 4: " in refusal("--worker-file", listed), line
+        with open(state, "w", encoding="ascii") as f:
+            f.write("join http://a:1\nleave http://a:1\n")
+        assert f"{state}, line 2: " in refusal("--state-file", state)
+        for path in (os.path.join(d, "none", "state"), d):
+            assert f"--state-file {path} " in refusal("--state-file", path)
+        with Router([], "--state-file", os.path.join(d, "new")):
+            same(sorted(os.listdir(d)), ["state", "workers"])
+
+
 def test_unknown_names_are_waited_for(workers):
     """A host that has no address now may have one later; it holds up neither the start nor the others."""
     with Router([], "--worker", "http://no-such-host.invalid:30000", "--worker", workers[0].url()) as r:

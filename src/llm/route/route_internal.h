@@ -136,6 +136,8 @@ fm_status  fm__roster_read_file(fm_route *r); /* workers that are no longer list
 void       fm__roster_sweep(fm_route *r);     /* frees those that have left */
 int        fm__roster_n_up(const fm_route *r);
 int        fm__split_words(char *line, char **word, int most); /* up to a comment; how many */
+/* What just failed is in that line of that file: fm_why() says so, too.  Returns rc. */
+fm_status fm__fail_at(fm_status rc, const char *path, int n_line);
 
 /* state.c: what requests changed in the table, kept over a restart. */
 fm_status fm__state_read(fm_route *r);
