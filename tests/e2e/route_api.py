@@ -25,7 +25,16 @@ class Fake(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self):
-        self.replies, self.seen = {}, []
+        self.replies, self.seen, self.n_step = {}, [], 7
+
+        def feed(handler):
+            time.sleep(0.1)
+            body = b"fathom-cache 1 epoch=1 version=1 page_size=16 pages=9 all=1 prefill_rate=1e7 row_seconds=1e-4 load=0\n"
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+        self.feed = feed
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -36,7 +45,7 @@ class Fake(http.server.ThreadingHTTPServer):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 self.server.seen.append((self.path, dict(self.headers), body))
-                reply = self.server.replies.get(self.path, (200, b"{}"))
+                reply = self.server.replies.get(self.path.split("?epoch")[0], (200, b"{}"))
                 if callable(reply):
                     reply(self)
                     return
@@ -494,6 +503,54 @@ def test_timeouts(workers):
         except http.client.IncompleteRead as e:
             same(e.partial, b"a")
         assert time.time() - began < 2
+
+
+def test_engine_hangs(workers):
+    """Health checks are good, but no step is made: its requests move, and it stays down until it generates."""
+    def answer(h):
+        if not hung:
+            hung.append(h.server)
+            go.wait(30)
+        h.send_response(200)
+        h.send_header("Content-Length", "2")
+        h.end_headers()
+        h.wfile.write(b"{}")
+
+    def metrics(h):
+        h.server.n_step += h.server in steps
+        body = b'# TYPE a:num_steps_total counter\na:num_steps_total{model_name="}"} %d\n' % h.server.n_step
+        h.send_response(200)
+        h.send_header("Content-Length", str(len(body)))
+        h.end_headers()
+        h.wfile.write(body)
+
+    hung, steps, go = [], [], threading.Event()
+    with Fake() as a, Fake() as b, Router([], "--engine-hang-secs", "1") as r:
+        for f in (a, b):
+            f.replies = {"/generate": answer, "/metrics": metrics, "/cache_feed": f.feed, "/health_generate": (503, b"")}
+            add(r, f.url())
+        r.wait_up(2)
+        began = time.time()
+        same(r.ask("POST", "/generate", ASK)[0], 200)
+        assert 1 < time.time() - began < 8
+        state = {w["url"]: (w["health"], w["why"]) for w in r.table()}
+        same((state[hung[0].url()][0], state[(b if hung[0] is a else a).url()][0]), ("down", "up"), state)
+        time.sleep(1)
+        same(sum(w["is_healthy"] for w in r.table()), 1)
+        hung[0].replies["/health_generate"] = (200, b"")
+        r.wait_up(2)
+        go.set()
+        hung.clear()
+        go.clear()
+        steps += [a, b]  # a long prompt: no byte for long, but steps
+        got = []
+        t = threading.Thread(target=lambda: got.append(r.ask("POST", "/generate", ASK)[0]))
+        t.start()
+        time.sleep(4)
+        same((got, len(hung), [w["health"] for w in r.table()]), ([], 1, ["up", "up"]))
+        go.set()
+        t.join()
+        same(got, [200])
 
 
 def test_client_leaves(workers):

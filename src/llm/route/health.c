@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Health checks: several good ones in a row make a worker up, several bad ones
  * down, and then what it was doing is done by others. */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -16,10 +17,10 @@ static int checks_to_be_up(const fm_route *r, const fm_worker *w)
     return (int)r->opt->health_up + (is_known ? 0 : FEED_PATIENCE);
 }
 
-static void take_result(fm_route *r, fm_worker *w, int good)
+static void take_result(fm_route *r, fm_worker *w, int good, int n_down)
 {
     if (good) fm__find_model(r, w);
-    if (!fm_worker_take_probe(w, good, checks_to_be_up(r, w), (int)r->opt->health_down)) return;
+    if (!fm_worker_take_probe(w, good, checks_to_be_up(r, w), n_down)) return;
     fm__say(r, "worker %d %s is %s%s%s", w->id, w->url, fm_worker_health_name(w->health),
             w->why[0] ? ": " : "", w->why);
     if (w->health == FM_WORKER_DOWN) {
@@ -33,6 +34,16 @@ static void take_result(fm_route *r, fm_worker *w, int good)
     }
 }
 
+void fm__health_fail(fm_worker *w, const char *fmt, ...)
+{
+    va_list more;
+    va_start(more, fmt);
+    vsnprintf(w->why, sizeof w->why, fmt, more);
+    va_end(more);
+    fm_query_fini(&w->probe); /* a check under way asks for less than what failed */
+    take_result(w->route, w, 0, 1);
+}
+
 static void on_done(void *ctx, const char *why)
 {
     fm_worker *w = ctx;
@@ -41,13 +52,16 @@ static void on_done(void *ctx, const char *why)
         snprintf(w->why, sizeof w->why, "%s", why);
     else if (w->probe.status != 200)
         snprintf(w->why, sizeof w->why, "status %d", w->probe.status);
-    take_result(w->route, w, !w->why[0]);
+    if (!w->why[0]) w->progress.is_hung = 0;
+    take_result(w->route, w, !w->why[0], (int)w->route->opt->health_down);
 }
 
+/* An engine that has hung must show that it generates again. */
 static void send_probe(fm_route *r, fm_worker *w, double now)
 {
     const fm_query_ask ask = {.method     = "GET",
-                              .target     = r->opt->health_endpoint,
+                              .target     = w->progress.is_hung ? "/health_generate"
+                                                                : r->opt->health_endpoint,
                               .seconds    = r->opt->health_seconds,
                               .most_bytes = most_bytes,
                               .done       = on_done,

@@ -148,6 +148,7 @@ static void on_tick(void *ctx)
 {
     fm_route *r = ctx;
     fm__health_tick(r);
+    fm__progress_tick(r);
     fm__feed_tick(r);
     fm__gathers_tick(r);
     fm__rcalls_tick(r);

@@ -145,6 +145,11 @@ void      fm__state_write(const fm_route *r); /* a failure is said, no more */
 
 /* health.c */
 void fm__health_tick(fm_route *r);
+void fm__health_fail(fm_worker *w, const char *fmt, ...) /* it is down from now on */
+    __attribute__((format(printf, 2, 3)));
+
+/* progress.c: engines that hang behind an HTTP loop that answers. */
+void fm__progress_tick(fm_route *r);
 
 /* calls.c: the life of a call. */
 void fm__rcall_begin(fm_route *r, fm_exchange *x, const fm__dialect *d, int pinned);

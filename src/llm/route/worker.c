@@ -28,6 +28,7 @@ void fm_worker_destroy(fm_worker *w)
     if (!w) return;
     fm_query_fini(&w->probe);
     fm_query_fini(&w->feed.query);
+    fm_query_fini(&w->progress.query);
     fm_query_fini(&w->model);
     fm_upstream_destroy(w->upstream);
     fm_cache_index_fini(&w->feed.pages);

@@ -42,6 +42,15 @@ typedef struct {
     double         next;    /* when it is asked again */
 } fm_worker_feed;
 
+/* Whether its engine makes progress (progress.c). */
+typedef struct {
+    fm_query query; /* /metrics */
+    double   asked; /* when it was sent */
+    double   heard; /* the last byte of a reply; or the first request after a time without */
+    double   n_step, moved; /* steps of its engine; when they were seen to have become more */
+    int      is_hung;       /* down until it has generated a token on request */
+} fm_worker_progress;
+
 typedef struct fm_worker fm_worker;
 struct fm_worker {
     char            *url;       /* as given: its name */
@@ -63,10 +72,11 @@ struct fm_worker {
     int n_active;          /* requests under way */
     int64_t
         pending_tokens; /* prompt tokens sent that are not cached there, before the first byte */
-    fm_worker_counts counts;
-    fm_worker_feed   feed;
-    fm_query         model;    /* /get_model_info (find_model.c) */
-    int              n_gather; /* replies that are waited for (gather.h) */
+    fm_worker_counts   counts;
+    fm_worker_feed     feed;
+    fm_worker_progress progress;
+    fm_query           model;    /* /get_model_info (find_model.c) */
+    int                n_gather; /* replies that are waited for (gather.h) */
 
     fm_worker *next;
 };
