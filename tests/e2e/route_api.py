@@ -616,7 +616,7 @@ def test_engine_metrics(workers):
 def test_graceful_end(workers):
     r = Router(workers)
     c = r.connect()
-    c.request("POST", "/generate", json.dumps(LONG))
+    c.request("POST", "/generate", json.dumps(dict(LONG, sampling_params=dict(LONG["sampling_params"], max_new_tokens=1000))))
     reply = c.getresponse()
     reply.read1(100)
     r.process.send_signal(signal.SIGTERM)
