@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the router says of itself: Prometheus text, JSON about workers, access log. */
-#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "llm/route/route_internal.h"
+#include "llm/serve/reply/access.h"
 #include "llm/serve/reply/error.h"
 #include "llm/serve/reply/write.h"
 
@@ -185,19 +184,7 @@ void fm__log_access(const fm_route *r, const fm_exchange *x)
 {
     const fm__rcall *c    = x->user;
     fm_str           line = {0};
-    struct timespec  now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    fm_str_printf(&line, "{\"time\":%lld.%03ld,\"peer\":", (long long)now.tv_sec,
-                  now.tv_nsec / 1000000);
-    fm__put_word(&line, x->peer);
-    fm_str_puts(&line, ",\"method\":");
-    fm__put_word(&line, x->method);
-    fm_str_puts(&line, ",\"path\":");
-    fm__put_word(&line, x->path);
-    fm_str_puts(&line, ",\"request_id\":");
-    fm__put_word(&line, x->request_id);
-    fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu",
-                  x->status, fm_now() - x->began, x->body_len, x->sent_bytes);
+    fm__put_access(&line, x);
     if (c) {
         fm_str_printf(&line,
                       ",\"tries\":%d,\"resumed\":%d,\"output_tokens\":%zu,\"worker\":", c->n_tries,
