@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that is tested, on an existing build:  tests/run.sh BUILD
 #     1  all tests of the build
-#     2  unit, kernel and bad-input tests under AddressSanitizer and UBSan, and each
+#     2  unit, kernel, bad-input and router tests under AddressSanitizer and UBSan, and each
 #        fuzz target for a few seconds on its corpus, where clang is
 # A test that fails beside others runs once more by itself: some have time limits that a busy machine misses.  Those that
 # pass then are named and count as passed.  The last line counts them all; FM_FUZZ_SECONDS=60 fuzzes longer.
@@ -62,7 +62,7 @@ sanitize()
         { tail -30 "$log"; failed=$((failed + 1)); return; }
     export LSAN_OPTIONS="suppressions=$root/tests/leaks.supp:print_suppressions=0"
     test_build "$tree" \
-        -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|tune|verify_tokenizer|identity/dummy)$|^fuzz/' \
+        -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|tune|verify_tokenizer|identity/dummy|route/api|route/stream)$|^fuzz/' \
         -E '^unit/(chem_fock@|tune_bars)' # the same code once more; minutes, unit/tune_search covers it
 }
 

@@ -25,6 +25,7 @@ struct fm_threads {
 /* Teams belong to the thread that opens the parallel regions: which one this
  * thread's is pinned for, 0: none. */
 static _Thread_local uint64_t pinned_for;
+static _Thread_local int      is_dismissed; /* no team since fm_threads_dismiss */
 
 static fm_status load_topology(fm_threads *t)
 {
@@ -208,7 +209,8 @@ int fm_threads_pin(fm_threads *t)
     if (pinned_for == t->id) return t->n;
 #pragma omp parallel num_threads(t->n) reduction(+ : in_place)
     in_place += go_to(t, fm_threads_cpu(t, omp_get_thread_num()));
-    t->pinned = 1;
+    t->pinned    = 1;
+    is_dismissed = 0;
     if (in_place == t->n) pinned_for = t->id;
     return in_place;
 }
@@ -222,7 +224,8 @@ void fm_threads_roam(const fm_threads *t)
 
 void fm_threads_dismiss(void)
 {
-    pinned_for = 0;
+    pinned_for   = 0;
+    is_dismissed = 1;
     omp_pause_resource_all(omp_pause_hard); /* a soft pause keeps the threads of LLVM's runtime */
 }
 
@@ -233,10 +236,14 @@ void fm_threads_spread(const fm_threads *t, void *p, size_t bytes)
                            HWLOC_MEMBIND_BYNODESET);
 }
 
+/* A team that was dismissed has no threads to unbind.  Making one for it is not only vain: LLVM's
+ * runtime crashes when another thread has used and left it since the hard pause. */
 void fm_threads_destroy(fm_threads *t)
 {
     if (!t) return;
-    if (t->pinned) {
+    if (t->pinned && is_dismissed) {
+        fm_threads_roam(t);
+    } else if (t->pinned) {
 #pragma omp parallel num_threads(t->n)
         fm_threads_roam(t);
     }

@@ -25,7 +25,16 @@ class Fake(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self):
-        self.replies, self.seen = {}, []
+        self.replies, self.seen, self.n_step = {}, [], 7
+
+        def feed(handler):
+            time.sleep(0.1)
+            body = b"fathom-cache 1 epoch=1 version=1 page_size=16 pages=9 all=1 prefill_rate=1e7 row_seconds=1e-4 load=0\n"
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+        self.feed = feed
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -36,7 +45,7 @@ class Fake(http.server.ThreadingHTTPServer):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 self.server.seen.append((self.path, dict(self.headers), body))
-                reply = self.server.replies.get(self.path, (200, b"{}"))
+                reply = self.server.replies.get(self.path.split("?epoch")[0], (200, b"{}"))
                 if callable(reply):
                     reply(self)
                     return
@@ -159,6 +168,27 @@ def test_state_outlives_the_router(workers):
         same((got.returncode, "leave" in got.stderr), (2, True))
 
 
+def test_wrong_files_are_refused(workers):
+    """In one sentence that says where."""
+    def refusal(*args):
+        got = subprocess.run([FATHOM, "route", "--port", "0", *args], capture_output=True, text=True, check=False, timeout=20)
+        assert got.returncode, got.stderr
+        return got.stderr.splitlines()[-1]
+    with tempfile.TemporaryDirectory() as d:
+        listed, state = os.path.join(d, "workers"), os.path.join(d, "state")
+        for line in ("ftp://a:1", "http://b:1 key more"):
+            with open(listed, "w", encoding="ascii") as f:
+                f.write(f"# workers\nhttp://a:1\n\n{line}\n")
+            assert f"{listed}, line 4: " in refusal("--worker-file", listed), line
+        with open(state, "w", encoding="ascii") as f:
+            f.write("join http://a:1\nleave http://a:1\n")
+        assert f"{state}, line 2: " in refusal("--state-file", state)
+        for path in (os.path.join(d, "none", "state"), d):
+            assert f"--state-file {path} " in refusal("--state-file", path)
+        with Router([], "--state-file", os.path.join(d, "new")):
+            same(sorted(os.listdir(d)), ["state", "workers"])
+
+
 def test_unknown_names_are_waited_for(workers):
     """A host that has no address now may have one later; it holds up neither the start nor the others."""
     with Router([], "--worker", "http://no-such-host.invalid:30000", "--worker", workers[0].url()) as r:
@@ -209,6 +239,56 @@ def test_responses_stay(workers):
             same(r.ask("DELETE", f"/v1/responses/{one['id']}")[0], 200)
 
 
+def test_responses_of_another_router(workers):
+    """An id that this router did not give is found at the worker that keeps it."""
+    plain = ("--policy", "round_robin")
+    with Router(workers, *plain) as first, Router(workers, *plain) as second:
+        for _ in range(2):  # one at each worker
+            one = first.post("/v1/responses", {"input": "Hello", "max_output_tokens": 4})
+            for _ in range(3):
+                same(second.ask("GET", f"/v1/responses/{one['id']}")[0], 200)
+            more = {"input": "More", "max_output_tokens": 4, "previous_response_id": one["id"]}
+            with Router(workers, *plain) as third:
+                two = third.post("/v1/responses", more)
+                same(third.ask("POST", f"/v1/responses/{one['id']}/cancel")[0], 400)  # it has ended
+            with Router(workers, *plain) as third:
+                same(third.ask("DELETE", f"/v1/responses/{two['id']}")[0], 200)
+            same(second.ask("GET", f"/v1/responses/{two['id']}")[0], 404)
+        same(second.ask("GET", "/v1/responses/none%20such")[0], 404)
+        same(second.ask("POST", "/v1/responses", {"input": "x", "previous_response_id": "none"})[0] in (400, 404), True)
+        both = [w["requests"] for w in second.table()]
+        assert min(both) >= 2, both
+
+
+def test_profiles_of_all_workers(workers):
+    with tempfile.TemporaryDirectory() as d, Worker("--profile-dir", d) as a, Worker("--profile-dir", d) as b, Router([a, b]) as r:
+        text = r.ask("POST", "/start_profile")
+        same(text[0], 200)
+        lines = dict(line.split(": ", 1) for line in text[2].decode().splitlines())
+        same(set(lines), {a.url(), b.url()})
+        files = [line.split()[-1] for line in lines.values()]
+        same(len(set(files)), 2)
+        r.post("/generate", ASK)
+        status, _, text = r.ask("POST", "/start_profile")
+        same((status, "already" in text.decode()), (400, True))
+        same(a.ask("POST", "/stop_profile")[0], 200)
+        status, _, text = r.ask("POST", "/stop_profile")  # one has none: its refusal is told, the other's ends
+        message = json.loads(text)["error"]["message"]
+        same((status, [x in message for x in (a.url() + ": no trace", b.url() + ": Stop")]), (400, [True, True]))
+        for f in files:
+            assert os.path.getsize(f) > 0, f
+
+
+def test_flush_reaches_all(workers):
+    with Fake() as odd, Router(workers) as r:
+        same(r.ask("POST", "/flush_cache")[::2], (200, b"Cache flushed."))
+        odd.replies["/flush_cache"] = (503, b"busy")
+        add(r, odd.url())
+        r.wait_up(3)
+        status, _, text = r.ask("POST", "/flush_cache")
+        same((status, f"{odd.url()}: busy" in json.loads(text)["error"]["message"]), (503, True))
+
+
 def test_owner_of_a_response_is_lost(workers):
     """Nobody else has it: the client is told at once, not when the queue's time is over."""
     own = Worker()
@@ -235,6 +315,15 @@ def test_policies(workers):
                 same(n, [12, 12])
             elif policy != "cache_aware":
                 assert min(n) >= 2, (policy, n)
+
+
+def test_refused_prompts_leave_no_pages(workers):
+    """Pages of a prompt that its worker refused are not taken for cached."""
+    with Router(workers[:1]) as r:
+        r.post("/generate", ASK)
+        for i in range(3):
+            same(r.ask("POST", "/generate", dict(ASK, text=f"{i} word" + " word" * 5000))[0], 400)
+        same([w["expected_pages"] for w in r.table()], [0])
 
 
 def test_keys(workers):
@@ -416,6 +505,54 @@ def test_timeouts(workers):
         assert time.time() - began < 2
 
 
+def test_engine_hangs(workers):
+    """Health checks are good, but no step is made: its requests move, and it stays down until it generates."""
+    def answer(h):
+        if not hung:
+            hung.append(h.server)
+            go.wait(30)
+        h.send_response(200)
+        h.send_header("Content-Length", "2")
+        h.end_headers()
+        h.wfile.write(b"{}")
+
+    def metrics(h):
+        h.server.n_step += h.server in steps
+        body = b'# TYPE a:num_steps_total counter\na:num_steps_total{model_name="}"} %d\n' % h.server.n_step
+        h.send_response(200)
+        h.send_header("Content-Length", str(len(body)))
+        h.end_headers()
+        h.wfile.write(body)
+
+    hung, steps, go = [], [], threading.Event()
+    with Fake() as a, Fake() as b, Router([], "--engine-hang-secs", "1") as r:
+        for f in (a, b):
+            f.replies = {"/generate": answer, "/metrics": metrics, "/cache_feed": f.feed, "/health_generate": (503, b"")}
+            add(r, f.url())
+        r.wait_up(2)
+        began = time.time()
+        same(r.ask("POST", "/generate", ASK)[0], 200)
+        assert 1 < time.time() - began < 8
+        state = {w["url"]: (w["health"], w["why"]) for w in r.table()}
+        same((state[hung[0].url()][0], state[(b if hung[0] is a else a).url()][0]), ("down", "up"), state)
+        time.sleep(1)
+        same(sum(w["is_healthy"] for w in r.table()), 1)
+        hung[0].replies["/health_generate"] = (200, b"")
+        r.wait_up(2)
+        go.set()
+        hung.clear()
+        go.clear()
+        steps += [a, b]  # a long prompt: no byte for long, but steps
+        got = []
+        t = threading.Thread(target=lambda: got.append(r.ask("POST", "/generate", ASK)[0]))
+        t.start()
+        time.sleep(4)
+        same((got, len(hung), [w["health"] for w in r.table()]), ([], 1, ["up", "up"]))
+        go.set()
+        t.join()
+        same(got, [200])
+
+
 def test_client_leaves(workers):
     """What nobody reads any more is not generated."""
     with Router(workers) as r:
@@ -479,7 +616,7 @@ def test_engine_metrics(workers):
 def test_graceful_end(workers):
     r = Router(workers)
     c = r.connect()
-    c.request("POST", "/generate", json.dumps(LONG))
+    c.request("POST", "/generate", json.dumps(dict(LONG, sampling_params=dict(LONG["sampling_params"], max_new_tokens=1000))))
     reply = c.getresponse()
     reply.read1(100)
     r.process.send_signal(signal.SIGTERM)

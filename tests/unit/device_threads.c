@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -253,6 +254,30 @@ static void a_dismissed_team_is_gone_and_a_new_one_works(void **state)
     assert_int_equal(team_size(3), 3);
 }
 
+static void *run_team(void *arg)
+{
+    (void)arg;
+    assert_int_equal(team_size(2), 2);
+    return NULL;
+}
+
+/* As a server does: load, dismiss, steps in a thread of their own, the end. */
+static void a_dismissed_team_is_let_go_after_another_thread_had_one(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    pthread_t thread;
+    sched_getaffinity(0, sizeof before, &before);
+    fm_threads *t = made("auto", 0);
+    assert_int_equal(fm_threads_pin(t), fm_threads_count(t));
+    fm_threads_dismiss();
+    assert_int_equal(pthread_create(&thread, NULL, run_team, NULL), 0);
+    pthread_join(thread, NULL);
+    fm_threads_destroy(t);
+    sched_getaffinity(0, sizeof after, &after);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +291,7 @@ int main(void)
         cmocka_unit_test(processes_divide_the_cores),
         cmocka_unit_test(spread_memory_can_be_used),
         cmocka_unit_test(a_dismissed_team_is_gone_and_a_new_one_works),
+        cmocka_unit_test(a_dismissed_team_is_let_go_after_another_thread_had_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,6 +227,44 @@ static void expected_pages_count_for_a_while(void **state)
     fm_cache_index_fini(&c);
 }
 
+/* Pages of prompts that a worker refused are never in its feed: they must not stay. */
+static void expected_pages_that_never_come_are_dropped(void **state)
+{
+    (void)state;
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    fm_cache_index c   = {0};
+    fm_cache_index_insert(&c, 7);
+    for (uint64_t round = 0; round < 20; round++) {
+        const double now = 100.0 * (double)round;
+        for (uint64_t i = 1; i <= 10000; i++)
+            fm_cache_index_expect(&c, (round * 10000 + i) * odd, now + 20);
+        fm_cache_index_expire(&c, now + 10, 1 << 20);
+        assert_int_equal(c.n_expected, 10000);
+        while (c.n_expected) fm_cache_index_expire(&c, now + 30, 64);
+    }
+    assert_true(c.n_entry <= 1024);
+    assert_int_equal(c.n_held, 1);
+    assert_true(fm_cache_index_has(&c, 7, 1e6));
+    fm_cache_index_fini(&c);
+}
+
+static void a_failed_request_takes_back_what_it_expected(void **state)
+{
+    (void)state;
+    fm_cache_index c = {0};
+    fm_cache_index_expect(&c, 1, 20);
+    fm_cache_index_expect(&c, 2, 20);
+    fm_cache_index_expect(&c, 3, 20);
+    fm_cache_index_expect(&c, 2, 30); /* a later request has this page, too */
+    fm_cache_index_insert(&c, 3);
+    for (uint64_t i = 1; i <= 4; i++) fm_cache_index_unexpect(&c, i, 20);
+    for (uint64_t i = 1; i <= 4; i++)
+        assert_int_equal(fm_cache_index_has(&c, i, 10), i == 2 || i == 3);
+    assert_int_equal(c.n_expected, 1);
+    assert_int_equal(c.n_held, 1);
+    fm_cache_index_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +273,8 @@ int main(void)
         cmocka_unit_test(partitions_are_counted),
         cmocka_unit_test(tiers_are_not_listed),
         cmocka_unit_test(expected_pages_count_for_a_while),
+        cmocka_unit_test(expected_pages_that_never_come_are_dropped),
+        cmocka_unit_test(a_failed_request_takes_back_what_it_expected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,7 @@ void fm__attempt_fail(fm__rcall *c, int status, const char *why)
     char       words[256];
     snprintf(words, sizeof words, "worker %d: %s", w->id, why);
     w->counts.n_error++;
+    fm__prompt_unexpect(c, w);
     if (status != 429) fm_breaker_fail(&w->breaker, &r->breaker, fm_now()); /* full is not ill */
     avoid(c, w);
     fm__attempt_end(c);
@@ -144,7 +145,8 @@ static int on_frame(void *ctx, const fm_relay_frame *f)
 
 static void on_data(void *ctx, const char *bytes, size_t n)
 {
-    fm__rcall *c = ctx;
+    fm__rcall *c              = ctx;
+    c->worker->progress.heard = fm_now();
     if (c->framed) {
         if (fm_relay_reader_push(&c->reader, bytes, n, &c->tokens, on_frame, c) != FM_OK)
             fm__attempt_fail(c, 502, fm_why());
@@ -175,7 +177,8 @@ static void begin_stream(fm__rcall *c)
 static void note_first_byte(fm__rcall *c)
 {
     stop_counting(c);
-    c->heard = 1;
+    c->heard                  = 1;
+    c->worker->progress.heard = fm_now();
     fm_histogram_add(&c->worker->counts.first_byte, fm_now() - c->sent);
 }
 
@@ -195,6 +198,7 @@ static void on_head(void *ctx, int status, const fm_http_head *h)
     const char *type = fm_http_head_get(h, "Content-Type");
     c->status        = status;
     c->framed        = framed;
+    if (status >= 400) fm__prompt_unexpect(c, c->worker);
     if (c->streaming) return;
     fm_str_clear(&c->type);
     fm_str_clear(&c->headers);
@@ -228,6 +232,7 @@ static void count(fm__rcall *c, fm_worker *w, int32_t n_cached)
     w->counts.n_hit_token += n_cached;
     w->counts.n_request++;
     w->counts.n_retry += c->n_tries > 0;
+    if (!w->n_active) w->progress.heard = c->sent;
     w->n_active++;
     c->route->n_active++;
     c->n_try++;

@@ -79,12 +79,42 @@ void fm_cache_index_evict(fm_cache_index *c, uint64_t key)
     c->n_held--;
 }
 
+static void drop_expected(fm_cache_index *c, fm_cache_entry *e)
+{
+    e->expected = 0;
+    e->n_held   = DELETED;
+    c->n_expected--;
+}
+
 void fm_cache_index_expect(fm_cache_index *c, uint64_t key, double until)
 {
     fm_cache_entry *e = find_or_add(c, key);
     if (e->n_held) return;
     c->n_expected += e->expected <= 0;
     e->expected = (float)until;
+}
+
+void fm_cache_index_unexpect(fm_cache_index *c, uint64_t key, double until)
+{
+    fm_cache_entry *e = find(c, key ? key : 1);
+    if (e && e->expected > 0 && e->expected <= (float)until) drop_expected(c, e);
+}
+
+/* Memory follows what is held now, not the most there ever was. */
+static void shrink(fm_cache_index *c)
+{
+    if (c->n_entry > MIN_ENTRIES && 16 * (c->n_held + c->n_expected) < c->n_entry) rebuild(c);
+}
+
+void fm_cache_index_expire(fm_cache_index *c, double now, size_t most)
+{
+    if (!c->n_expected) return;
+    for (size_t n = most < c->n_entry ? most : c->n_entry; n; n--) {
+        fm_cache_entry *e = &c->entry[c->at];
+        c->at             = (c->at + 1) & (c->n_entry - 1);
+        if (is_live(e) && e->expected > 0 && (double)e->expected <= now) drop_expected(c, e);
+    }
+    shrink(c);
 }
 
 int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now)

@@ -12,16 +12,17 @@
 
 typedef struct {
     uint64_t key;      /* 0: empty */
-    float    expected; /* until then it counts although nobody told of it */
+    float    expected; /* assumed cached until then; not yet in the feed.  0: not assumed */
     int32_t  n_held;   /* -1: deleted */
 } fm_cache_entry;
 
 typedef struct {
     fm_cache_entry *entry;           /* [n_entry] owned; open addressing */
     size_t          n_entry, n_used; /* n_entry is 0 or a power of two */
-    size_t          n_held,
-        n_expected; /* keys that were told of; others that are awaited, or were in vain */
-} fm_cache_index;   /* {0} is empty */
+    size_t          n_held;          /* keys in the feed */
+    size_t          n_expected;      /* keys assumed cached */
+    size_t          at;              /* where the next fm_cache_index_expire() goes on */
+} fm_cache_index;                    /* {0} is empty */
 
 void fm_cache_index_fini(fm_cache_index *c);
 void fm_cache_index_clear(fm_cache_index *c);
@@ -29,6 +30,12 @@ void fm_cache_index_clear(fm_cache_index *c);
 void fm_cache_index_insert(fm_cache_index *c, uint64_t key);
 void fm_cache_index_evict(fm_cache_index *c, uint64_t key);
 void fm_cache_index_expect(fm_cache_index *c, uint64_t key, double until);
+/* The request that expected the key until then has failed.  A later request's expectation
+ * stands. */
+void fm_cache_index_unexpect(fm_cache_index *c, uint64_t key, double until);
+/* Drops expectations that have passed: looks at the next `most` entries, round and round, and
+ * shrinks the table when few of them are left. */
+void fm_cache_index_expire(fm_cache_index *c, double now, size_t most);
 
 int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now);
 

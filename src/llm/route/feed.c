@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "llm/route/route_internal.h"
 
-enum { WAIT_MS = 1000 };
+enum { WAIT_MS = 1000, EXPIRE_ENTRIES = 1024 }; /* entries looked at per worker and tick */
 static const double patience = 5, pause_seconds = 0.02, pause_after_failure = 0.5;
 static const size_t most_bytes = (size_t)512 << 20;
 
@@ -62,29 +62,16 @@ int fm__feed_read(fm_worker_feed *f, const char *text)
     return 1;
 }
 
-static void on_head(void *ctx, int status, const fm_http_head *h)
-{
-    (void)h;
-    ((fm_worker *)ctx)->feed.status = status;
-}
-
-static void on_data(void *ctx, const char *bytes, size_t n)
-{
-    fm_worker_feed *f = &((fm_worker *)ctx)->feed;
-    if (f->reply.len + n <= most_bytes) fm_str_add(&f->reply, bytes, n);
-}
-
 static void on_done(void *ctx, const char *why)
 {
-    fm_worker      *w  = ctx;
-    fm_worker_feed *f  = &w->feed;
-    const int       ok = !why && f->status == 200 &&
-                   fm__feed_read(f, f->reply.text ? f->reply.text : "");
-    f->fetch           = NULL;
-    f->next            = fm_now() + (ok ? pause_seconds : pause_after_failure);
-    if (!why && f->status != 200) f->is_none = 1;
+    fm_worker      *w = ctx;
+    fm_worker_feed *f = &w->feed;
+    const fm_query *q = &f->query;
+    const int ok = !why && q->status == 200 && fm__feed_read(f, q->reply.text ? q->reply.text : "");
+    f->next      = fm_now() + (ok ? pause_seconds : pause_after_failure);
+    if (!why && q->status != 200) f->is_none = 1;
     if (!ok) fm__feed_forget(w);
-    fm_str_fini(&f->reply);
+    fm_str_fini(&f->query.reply);
 }
 
 void fm__feed_forget(fm_worker *w)
@@ -95,30 +82,24 @@ void fm__feed_forget(fm_worker *w)
 
 static void ask(fm_worker *w)
 {
-    fm_str headers = {0};
-    char   target[128];
-    if (w->api_key) fm_str_printf(&headers, "Authorization: Bearer %s\r\n", w->api_key);
+    char target[128];
     snprintf(target, sizeof target, "/cache_feed?epoch=%016" PRIx64 "&since=%" PRIu64 "&wait=%d",
              w->feed.epoch, w->feed.version, WAIT_MS);
-    w->feed.status       = 0;
-    const fm_fetch_ask a = {.method          = "GET",
-                            .target          = target,
-                            .headers         = headers.text,
-                            .connect_seconds = patience,
-                            .head_seconds    = patience,
-                            .idle_seconds    = patience,
-                            .head            = on_head,
-                            .data            = on_data,
-                            .done            = on_done,
-                            .ctx             = w};
-    w->feed.fetch        = fm_upstream_send(w->upstream, &a);
-    fm_str_fini(&headers);
+    const fm_query_ask ask = {.method     = "GET",
+                              .target     = target,
+                              .seconds    = patience,
+                              .most_bytes = most_bytes,
+                              .done       = on_done,
+                              .ctx        = w};
+    fm_query_send(&w->feed.query, w, &ask);
 }
 
 void fm__feed_tick(fm_route *r)
 {
     const double now = fm_now();
     if (r->policy != FM_ROUTE_CACHE_AWARE) return;
-    for (fm_worker *w = r->workers; w; w = w->next)
-        if (w->n_good && !w->feed.fetch && !w->feed.is_none && now >= w->feed.next) ask(w);
+    for (fm_worker *w = r->workers; w; w = w->next) {
+        fm_cache_index_expire(&w->feed.pages, now, EXPIRE_ENTRIES);
+        if (w->n_good && !w->feed.query.fetch && !w->feed.is_none && now >= w->feed.next) ask(w);
+    }
 }

@@ -14,13 +14,18 @@ static int is_plain(char c)
            (c && strchr("/-._~!$&'()*+,;=:@", c));
 }
 
-void fm__target_of(fm_str *out, const fm_exchange *x)
+void fm__put_encoded(fm_str *out, const char *path)
 {
-    for (const char *c = x->path; *c; c++)
+    for (const char *c = path; *c; c++)
         if (is_plain(*c))
             fm_str_add(out, c, 1);
         else
             fm_str_printf(out, "%%%02X", (unsigned char)*c);
+}
+
+void fm__target_of(fm_str *out, const fm_exchange *x)
+{
+    fm__put_encoded(out, x->path);
     if (*x->query) fm_str_printf(out, "?%s", x->query);
 }
 

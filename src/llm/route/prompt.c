@@ -176,6 +176,14 @@ void fm__prompt_expect(fm__rcall *c, fm_worker *w)
 {
     if (!c->prompt.n || !w->feed.page_size) return;
     hash_pages(c, w->feed.page_size);
-    const double until = fm_now() + expected_seconds;
-    for (int i = 0; i < c->n_page; i++) fm_cache_index_expect(&w->feed.pages, c->page[i], until);
+    c->expected = fm_now() + expected_seconds;
+    for (int i = 0; i < c->n_page; i++)
+        fm_cache_index_expect(&w->feed.pages, c->page[i], c->expected);
+}
+
+void fm__prompt_unexpect(const fm__rcall *c, fm_worker *w)
+{
+    if (!c->page || c->page_size != w->feed.page_size) return;
+    for (int i = 0; i < c->n_page; i++)
+        fm_cache_index_unexpect(&w->feed.pages, c->page[i], c->expected);
 }

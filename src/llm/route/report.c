@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the router says of itself: Prometheus text, JSON about workers, access log. */
-#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "llm/route/route_internal.h"
+#include "llm/serve/reply/access.h"
 #include "llm/serve/reply/error.h"
 #include "llm/serve/reply/write.h"
 
@@ -36,14 +35,15 @@ void fm__put_worker(fm_str *out, const fm_worker *w)
                   ",\"health\":\"%s\",\"is_healthy\":%s,\"breaker\":\"%s\",\"draining\":%s,"
                   "\"load\":%d,\"requests\":%lld,\"errors\":%lld,\"retries\":%lld,\"resumed\":%lld,"
                   "\"prompt_tokens\":%lld,\"hit_tokens\":%lld,\"cached_pages\":%zu,"
+                  "\"expected_pages\":%zu,"
                   "\"prefill_rate\":%.6g,\"row_seconds\":%.6g,\"first_byte_p50\":%g,"
                   "\"first_byte_p99\":%g",
                   fm_worker_health_name(w->health), w->health == FM_WORKER_UP ? "true" : "false",
                   fm_breaker_name(w->breaker.state), w->draining ? "true" : "false", w->n_active,
                   (long long)n->n_request, (long long)n->n_error, (long long)n->n_retry,
                   (long long)n->n_resume, (long long)n->n_prompt_token, (long long)n->n_hit_token,
-                  w->feed.pages.n_held, w->feed.prefill_rate, w->feed.row_seconds,
-                  fm_histogram_quantile(&n->first_byte, 0.5),
+                  w->feed.pages.n_held, w->feed.pages.n_expected, w->feed.prefill_rate,
+                  w->feed.row_seconds, fm_histogram_quantile(&n->first_byte, 0.5),
                   fm_histogram_quantile(&n->first_byte, 0.99));
     fm_str_puts(out, ",\"why\":");
     fm__put_word(out, w->why);
@@ -184,19 +184,7 @@ void fm__log_access(const fm_route *r, const fm_exchange *x)
 {
     const fm__rcall *c    = x->user;
     fm_str           line = {0};
-    struct timespec  now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    fm_str_printf(&line, "{\"time\":%lld.%03ld,\"peer\":", (long long)now.tv_sec,
-                  now.tv_nsec / 1000000);
-    fm__put_word(&line, x->peer);
-    fm_str_puts(&line, ",\"method\":");
-    fm__put_word(&line, x->method);
-    fm_str_puts(&line, ",\"path\":");
-    fm__put_word(&line, x->path);
-    fm_str_puts(&line, ",\"request_id\":");
-    fm__put_word(&line, x->request_id);
-    fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu",
-                  x->status, fm_now() - x->began, x->body_len, x->sent_bytes);
+    fm__put_access(&line, x);
     if (c) {
         fm_str_printf(&line,
                       ",\"tries\":%d,\"resumed\":%d,\"output_tokens\":%zu,\"worker\":", c->n_tries,

@@ -65,7 +65,7 @@ void fm__roster_sweep(fm_route *r)
 {
     for (fm_worker **at = &r->workers; *at;) {
         fm_worker *w = *at;
-        if (!w->leaving || w->n_active) {
+        if (!w->leaving || w->n_active || w->n_gather) {
             at = &w->next;
             continue;
         }
@@ -112,17 +112,28 @@ static fm_status take_line(fm_route *r, char *url, const char *key)
     return FM_OK;
 }
 
+fm_status fm__fail_at(fm_status rc, const char *path, int n_line)
+{
+    char why[400];
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "%s, line %d: %s", path, n_line, why);
+}
+
 static fm_status read_lines(fm_route *r, FILE *f)
 {
-    char     *line = NULL, *word[2];
+    char     *line = NULL, *word[3];
     size_t    room = 0;
+    int       i    = 0;
     fm_status rc   = FM_OK;
-    while (rc == FM_OK && getline(&line, &room, f) >= 0) {
-        const int n = fm__split_words(line, word, 2);
-        if (n) rc = take_line(r, word[0], n > 1 ? word[1] : NULL);
+    for (; rc == FM_OK && getline(&line, &room, f) >= 0; i++) {
+        const int n = fm__split_words(line, word, 3);
+        if (n > 2)
+            rc = fm_fail(FM_E_FORMAT, "\"%.40s\" stands behind a URL and its API key", word[2]);
+        else if (n)
+            rc = take_line(r, word[0], n > 1 ? word[1] : NULL);
     }
     free(line);
-    return rc;
+    return rc == FM_OK ? rc : fm__fail_at(rc, r->opt->worker_file, i);
 }
 
 fm_status fm__roster_read_file(fm_route *r)

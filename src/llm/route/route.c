@@ -148,8 +148,9 @@ static void on_tick(void *ctx)
 {
     fm_route *r = ctx;
     fm__health_tick(r);
+    fm__progress_tick(r);
     fm__feed_tick(r);
-    fm__engine_metrics_tick(r);
+    fm__gathers_tick(r);
     fm__rcalls_tick(r);
     fm__roster_sweep(r);
     if (r->draining && has_drained(r)) fm_loop_stop(r->loop);
@@ -194,7 +195,7 @@ void fm_route_destroy(fm_route *r)
         fm__rcall_drop(r->calls);
     }
     fm_http_destroy(r->http);
-    fm__engine_metrics_fini(r);
+    fm__gathers_fini(r);
     for (fm_worker *w = r->workers, *next; w; w = next) {
         next = w->next;
         fm_worker_destroy(w);

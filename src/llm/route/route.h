@@ -31,7 +31,7 @@ typedef struct {
     int64_t breaker_failures, breaker_successes;
     double  breaker_seconds;
     int64_t health_up, health_down;
-    double  health_seconds, health_interval;
+    double  health_seconds, health_interval, hang_seconds;
     double  connect_seconds, first_byte_seconds, idle_seconds, request_seconds, grace_seconds;
     int     log_requests;
     fm_str  keys, urls; /* every --api-key and --worker, a NUL behind each */

@@ -13,8 +13,8 @@
 #include "llm/serve/loop/cors.h"
 #include "net/http.h"
 
-typedef struct fm__metrics_wait fm__metrics_wait; /* somebody waits for everybody's metrics */
-typedef struct fm__prompts      fm__prompts;      /* a tokenizer and how requests are read */
+typedef struct fm__gather  fm__gather;  /* a request that all workers are asked about (gather.h) */
+typedef struct fm__prompts fm__prompts; /* a tokenizer and how requests are read */
 
 typedef enum {
     FM__CALL_READING, /* a thread tokenises it */
@@ -65,6 +65,7 @@ struct fm__rcall {
     int64_t   counted;  /* in the worker's pending_tokens */
     uint64_t *page;     /* [n_page] identities of the prompt's pages of page_size tokens; owned */
     int       n_page, page_size;
+    double    expected; /* until then the pages count as cached at the worker */
 
     fm__rcall *prev, *next; /* all calls */
     fm__rcall *queue_prev, *queue_next;
@@ -104,10 +105,10 @@ struct fm_route {
     double              scanned; /* when calls were last looked at for their time */
     fm__bucket          bucket;
     fm_affinity         responses; /* who keeps which */
-    fm__metrics_wait   *metrics_waits;
-    fm__prompts        *prompts; /* NULL: prompts are not read */
-    struct fm__workers *readers; /* the thread for long prompts, or NULL */
-    fm_loop_event      *read;    /* it has read one */
+    fm__gather         *gathers;   /* under way */
+    fm__prompts        *prompts;   /* NULL: prompts are not read */
+    struct fm__workers *readers;   /* the thread for long prompts, or NULL */
+    fm_loop_event      *read;      /* it has read one */
     uint64_t            next_call_id;
     fm__route_counts    counts;
     uint64_t            random_key, n_named, n_keyed;
@@ -135,6 +136,8 @@ fm_status  fm__roster_read_file(fm_route *r); /* workers that are no longer list
 void       fm__roster_sweep(fm_route *r);     /* frees those that have left */
 int        fm__roster_n_up(const fm_route *r);
 int        fm__split_words(char *line, char **word, int most); /* up to a comment; how many */
+/* What just failed is in that line of that file: fm_why() says so, too.  Returns rc. */
+fm_status fm__fail_at(fm_status rc, const char *path, int n_line);
 
 /* state.c: what requests changed in the table, kept over a restart. */
 fm_status fm__state_read(fm_route *r);
@@ -142,6 +145,11 @@ void      fm__state_write(const fm_route *r); /* a failure is said, no more */
 
 /* health.c */
 void fm__health_tick(fm_route *r);
+void fm__health_fail(fm_worker *w, const char *fmt, ...) /* it is down from now on */
+    __attribute__((format(printf, 2, 3)));
+
+/* progress.c: engines that hang behind an HTTP loop that answers. */
+void fm__progress_tick(fm_route *r);
 
 /* calls.c: the life of a call. */
 void fm__rcall_begin(fm_route *r, fm_exchange *x, const fm__dialect *d, int pinned);
@@ -163,13 +171,15 @@ void fm__attempt_end(fm__rcall *c);                               /* lets go of 
 void fm__attempt_fail(fm__rcall *c, int status, const char *why); /* tries again, or gives up */
 
 /* headers.c */
+void fm__put_encoded(fm_str *out, const char *path); /* percent-encoded */
 void fm__target_of(fm_str *out, const fm_exchange *x);
 void fm__headers_for_worker(fm_str *out, const fm__rcall *c, const fm_worker *w);
 void fm__headers_for_client(fm_str *out, const fm_http_head *h);
 
 /* responses.c: what refers to a response that some worker keeps. */
-int  fm__responses_owner(const fm_route *r, const fm_exchange *x); /* a worker's id; 0: any */
-void fm__responses_note(const fm__rcall *c);                       /* its worker will keep it */
+void fm__responses_begin(fm_route *r, fm_exchange *x,
+                         const fm__dialect *d); /* there, or anywhere */
+void fm__responses_note(const fm__rcall *c);    /* its worker will keep it */
 
 /* prompt.c: the tokens of requests. */
 fm_status fm__prompts_open(fm__prompts **out, const char *path, const fm_route_options *o);
@@ -179,8 +189,9 @@ void      fm__prompts_close(fm__prompts *p); /* NULL is fine */
 int       fm__prompt_read(fm__rcall *c);
 fm_status fm__prompts_start(fm_route *r); /* the thread, once there is a tokenizer */
 void      fm__prompts_stop(fm_route *r);
-int32_t   fm__prompt_cached(fm__rcall *c, const fm_worker *w); /* tokens of it that w has */
-void      fm__prompt_expect(fm__rcall *c, fm_worker *w);       /* w will have all of it */
+int32_t   fm__prompt_cached(fm__rcall *c, const fm_worker *w);   /* tokens of it that w has */
+void      fm__prompt_expect(fm__rcall *c, fm_worker *w);         /* w will have all of it */
+void      fm__prompt_unexpect(const fm__rcall *c, fm_worker *w); /* it will not: it failed there */
 
 /* find_model.c: asks a worker for its tokenizer, where none is known. */
 void fm__find_model(fm_route *r, fm_worker *w);
@@ -188,7 +199,7 @@ void fm__find_model(fm_route *r, fm_worker *w);
 /* feed.c */
 void fm__feed_tick(fm_route *r);
 int  fm__feed_read(fm_worker_feed *f, const char *text); /* a reply; 0: it is none */
-void fm__feed_forget(fm_worker *w); /* what was known of its cache */
+void fm__feed_forget(fm_worker *w);                      /* what was known of its cache */
 
 /* admin.c: /workers */
 int  fm__is_admin_path(const char *path);
@@ -197,11 +208,13 @@ void fm__admin_handle(fm_route *r, fm_exchange *x);
 /* broadcast.c: requests that concern every worker. */
 void fm__broadcast(fm_route *r, fm_exchange *x);
 
+/* gather.c */
+void fm__gathers_gone(fm_route *r, const fm_exchange *x); /* the client has left */
+void fm__gathers_tick(fm_route *r);                       /* ends those whose time is over */
+void fm__gathers_fini(fm_route *r);
+
 /* engine_metrics.c */
 void fm__engine_metrics(fm_route *r, fm_exchange *x);
-void fm__engine_metrics_gone(fm_route *r, const fm_exchange *x); /* the client has left */
-void fm__engine_metrics_tick(fm_route *r);
-void fm__engine_metrics_fini(fm_route *r);
 
 /* report.c */
 void fm__reply_route_metrics(fm_route *r, fm_exchange *x);

@@ -41,6 +41,7 @@ const fm_knob fm_route_knobs[] = {
     K(REAL, health_seconds, "health-check-timeout-secs", "2", 0.01, 1e6, "S", "for one check"),
     K(REAL, health_interval, "health-check-interval-secs", "1", 0.01, 1e6, "S", "between checks of a worker that is well"),
     K(WORD, health_endpoint, "health-check-endpoint", "/health", 0, 0, "PATH", "asked by the checks"),
+    K(REAL, hang_seconds, "engine-hang-secs", "20", 0, 1e6, "S", "without a byte of a reply and without a step of its engine after which a worker with requests is down; the time of a step over 131,072 prompt tokens is added; 0: never"),
     K(REAL, connect_seconds, "connect-timeout-secs", "5", 0, 1e6, "S", "to connect to a worker; 0: no limit"),
     K(REAL, first_byte_seconds, "first-byte-timeout-secs", "0", 0, 1e6, "S", "until a worker begins its reply; 0: no limit"),
     K(REAL, idle_seconds, "stream-idle-timeout-secs", "0", 0, 1e6, "S", "without a byte inside a reply; 0: no limit"),

@@ -61,6 +61,8 @@ static const struct {
     {"/engine_metrics", 1, fm__engine_metrics},
     {"/flush_cache",   0, fm__broadcast},
     {"/abort_request", 0, fm__broadcast},
+    {"/start_profile", 0, fm__broadcast},
+    {"/stop_profile",  0, fm__broadcast},
 };
 /* clang-format on */
 enum { N_OWN = sizeof own / sizeof own[0] };
@@ -111,7 +113,7 @@ void fm__route_handle(void *ctx, fm_exchange *x)
                                  "Allow: GET, HEAD\r\n");
     } else {
         const int is_post = !strcmp(x->method, "POST") || !strcmp(x->method, "PUT");
-        fm__rcall_begin(r, x, is_post ? dialect_of(x->path) : NULL, fm__responses_owner(r, x));
+        fm__responses_begin(r, x, is_post ? dialect_of(x->path) : NULL);
     }
 }
 
@@ -123,7 +125,7 @@ void fm__route_gone(void *ctx, fm_exchange *x)
     if (c)
         fm__rcall_drop(c);
     else
-        fm__engine_metrics_gone(r, x);
+        fm__gathers_gone(r, x);
 }
 
 void fm__route_ended(void *ctx, const fm_exchange *x)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "llm/route/route_internal.h"
@@ -30,28 +31,55 @@ static fm_status take_line(fm_route *r, char **word, int n)
 {
     if (n >= 2 && !strcmp(word[0], "join")) return join(r, word[1], n > 2 ? word[2] : NULL);
     if (n != 2 || strcmp(word[0], "drain"))
-        return fm_fail(FM_E_FORMAT,
-                       "%s: a line begins with \"%.40s\", not with join URL or drain URL",
-                       r->opt->state_file, word[0]);
+        return fm_fail(FM_E_FORMAT, "it begins with \"%.40s\", not with join URL or drain URL",
+                       word[0]);
     fm_worker *w = fm__roster_find(r, word[1]);
     if (w) w->draining = 1;
     return FM_OK;
 }
 
-fm_status fm__state_read(fm_route *r)
+static fm_status read_lines(fm_route *r, FILE *f)
 {
-    const char *path = r->opt->state_file;
-    char       *line = NULL, *word[3];
-    size_t      room = 0;
-    fm_status   rc   = FM_OK;
-    FILE       *f    = path ? fopen(path, "re") : NULL;
-    if (!path || (!f && errno == ENOENT)) return FM_OK;
-    if (!f) return fm_fail(FM_E_IO, "%s: %s", path, strerror(errno));
-    while (rc == FM_OK && getline(&line, &room, f) >= 0) {
+    char     *line = NULL, *word[3];
+    size_t    room = 0;
+    int       i    = 0;
+    fm_status rc   = FM_OK;
+    for (; rc == FM_OK && getline(&line, &room, f) >= 0; i++) {
         const int n = fm__split_words(line, word, 3);
         if (n) rc = take_line(r, word, n);
     }
     free(line);
+    return rc == FM_OK ? rc : fm__fail_at(rc, r->opt->state_file, i);
+}
+
+/* Whether a later change can be kept is found out now, not when there is one. */
+static fm_status check_writable(const char *path)
+{
+    struct stat s;
+    char       *temporary;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+        return fm_fail(FM_E_ARG, "--state-file %s is not a regular file", path);
+    if (asprintf(&temporary, "%s.tmp", path) < 0) return fm_fail(FM_E_OOM, "state file");
+    const int fd  = open(temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const int bad = errno;
+    if (fd >= 0) {
+        close(fd);
+        unlink(temporary);
+    }
+    free(temporary);
+    return fd >= 0 ? FM_OK
+                   : fm_fail(FM_E_IO, "--state-file %s cannot be written: %s", path, strerror(bad));
+}
+
+fm_status fm__state_read(fm_route *r)
+{
+    const char *path = r->opt->state_file;
+    if (!path) return FM_OK;
+    FM_TRY(check_writable(path));
+    FILE *f = fopen(path, "re");
+    if (!f && errno == ENOENT) return FM_OK;
+    if (!f) return fm_fail(FM_E_IO, "%s: %s", path, strerror(errno));
+    const fm_status rc = read_lines(r, f);
     fclose(f);
     return rc;
 }

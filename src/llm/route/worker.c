@@ -26,12 +26,12 @@ fm_status fm_worker_create(fm_worker **out, fm_loop *l, const char *url, const c
 void fm_worker_destroy(fm_worker *w)
 {
     if (!w) return;
+    fm_query_fini(&w->probe);
+    fm_query_fini(&w->feed.query);
+    fm_query_fini(&w->progress.query);
+    fm_query_fini(&w->model);
     fm_upstream_destroy(w->upstream);
     fm_cache_index_fini(&w->feed.pages);
-    fm_str_fini(&w->feed.reply);
-    fm_str_fini(&w->model_info);
-    fm_str_fini(&w->metrics.reply);
-    fm_str_fini(&w->metrics.text);
     free(w->url);
     free(w->api_key);
     free(w);
@@ -47,7 +47,7 @@ int fm_worker_probe_is_due(const fm_worker *w, double interval, double now)
 {
     const int    is_sure = w->health == FM_WORKER_UP && !w->n_bad;
     const double after   = is_sure || interval < fast_interval ? interval : fast_interval;
-    return !w->probe && now - w->probed >= after;
+    return !w->probe.fetch && now - w->probed >= after;
 }
 
 int fm_worker_take_probe(fm_worker *w, int good, int n_up, int n_down)
@@ -63,5 +63,5 @@ int fm_worker_take_probe(fm_worker *w, int good, int n_up, int n_down)
 
 int fm_worker_is_suspect(const fm_worker *w, double now)
 {
-    return w->n_bad || (w->probe && now - w->probed > suspect_seconds);
+    return w->n_bad || (w->probe.fetch && now - w->probed > suspect_seconds);
 }

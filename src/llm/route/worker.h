@@ -12,6 +12,7 @@
 #include "llm/route/breaker.h"
 #include "llm/route/cache_index.h"
 #include "llm/route/histogram.h"
+#include "llm/route/query.h"
 #include "net/upstream.h"
 
 /* In the file of workers; and in the reading of it that is under way. */
@@ -36,20 +37,19 @@ typedef struct {
     int            n_page;         /* that its cache has room for */
     double         prefill_rate, row_seconds;
     int            load; /* answers that ran or waited there */
-    fm_fetch      *fetch;
-    fm_str         reply;
-    int            status, is_none; /* none: it has no feed */
-    double         next;            /* when it is asked again */
+    fm_query       query;
+    int            is_none; /* it has no feed */
+    double         next;    /* when it is asked again */
 } fm_worker_feed;
 
-/* Its /metrics, when somebody asked for everybody's (engine_metrics.c). */
+/* Whether its engine makes progress (progress.c). */
 typedef struct {
-    fm_fetch   *fetch;
-    int         status;
-    fm_str      reply, text; /* under way; the last one, empty if there is none */
-    double      when;        /* it came */
-    const char *at;          /* in text, while texts are put together */
-} fm_worker_metrics;
+    fm_query query; /* /metrics */
+    double   asked; /* when it was sent */
+    double   heard; /* the last byte of a reply; or the first request after a time without */
+    double   n_step, moved; /* steps of its engine; when they were seen to have become more */
+    int      is_hung;       /* down until it has generated a token on request */
+} fm_worker_progress;
 
 typedef struct fm_worker fm_worker;
 struct fm_worker {
@@ -63,9 +63,8 @@ struct fm_worker {
 
     fm_worker_health health;
     int              n_good, n_bad; /* checks in a row */
-    fm_fetch        *probe;         /* under way, or NULL */
-    double           probed;        /* when the last one began */
-    int              probe_status;
+    fm_query         probe;
+    double           probed;  /* when the last one began */
     char             why[96]; /* what was wrong with the last check; empty: nothing */
     fm_breaker       breaker;
 
@@ -73,13 +72,11 @@ struct fm_worker {
     int n_active;          /* requests under way */
     int64_t
         pending_tokens; /* prompt tokens sent that are not cached there, before the first byte */
-    fm_worker_counts  counts;
-    fm_worker_feed    feed;
-    fm_worker_metrics metrics;
-
-    fm_fetch *model_fetch; /* find_model.c */
-    int       model_status;
-    fm_str    model_info;
+    fm_worker_counts   counts;
+    fm_worker_feed     feed;
+    fm_worker_progress progress;
+    fm_query           model;    /* /get_model_info (find_model.c) */
+    int                n_gather; /* replies that are waited for (gather.h) */
 
     fm_worker *next;
 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "llm/serve/loop/routes.h"
 
@@ -28,7 +29,8 @@ static fm_status check_dir(const wish *w, const char *dir)
     return fm_fail(FM_E_ARG, "output_dir: traces are written to %s, as --profile-dir says", dir);
 }
 
-/* The second and a counter: two profiles of one second have two names. */
+/* The second, the process and a counter: servers that share a directory are told to start in the
+ * same second by a router. */
 static void name_file(char *out, size_t size, const char *dir)
 {
     static unsigned n;
@@ -37,7 +39,7 @@ static void name_file(char *out, size_t size, const char *dir)
     char            when[32];
     gmtime_r(&now, &t);
     strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &t);
-    snprintf(out, size, "%s/fathom-%s-%u.trace", dir, when, n++);
+    snprintf(out, size, "%s/fathom-%s-%ld-%u.trace", dir, when, (long)getpid(), n++);
 }
 
 void fm__profile_start(fm_serve *s, fm_exchange *x)

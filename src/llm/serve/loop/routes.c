@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "llm/serve/loop/gate.h"
 #include "llm/serve/loop/routes.h"
+#include "llm/serve/reply/access.h"
 #include "llm/serve/reply/write.h"
 
 static int method_of(const char *name)
@@ -105,19 +104,7 @@ static void write_access_line(fm_serve *s, const fm_exchange *x)
 {
     const fm__call *c    = x->user;
     fm_str          line = {0};
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    fm_str_printf(&line, "{\"time\":%lld.%03ld,\"peer\":", (long long)now.tv_sec,
-                  now.tv_nsec / 1000000);
-    fm__put_word(&line, x->peer);
-    fm_str_puts(&line, ",\"method\":");
-    fm__put_word(&line, x->method);
-    fm_str_puts(&line, ",\"path\":");
-    fm__put_word(&line, x->path);
-    fm_str_puts(&line, ",\"request_id\":");
-    fm__put_word(&line, x->request_id);
-    fm_str_printf(&line, ",\"status\":%d,\"seconds\":%.6f,\"bytes_in\":%zu,\"bytes_out\":%zu",
-                  x->status, fm_now() - x->began, x->body_len, x->sent_bytes);
+    fm__put_access(&line, x);
     if (c && c->ask) {
         const fm__usage u = fm__call_usage(c);
         fm_str_puts(&line, ",\"id\":");
