@@ -82,6 +82,42 @@ static void names_the_slow_rank(void **state)
     fm_str_fini(&v);
 }
 
+/* A rank that is stopped between its arrival and its sending looks like slow communication: all
+ * ranks stay in the call.  It needs no more than other calls of its size. */
+static void a_rank_stopped_in_a_collective_moves_no_bytes(void **state)
+{
+    written_job w = usual;
+    fm_str      v = {0};
+    (void)state;
+    w.slow_rank   = 2;
+    w.slow_attend = 1.1;
+    w.held_every  = 3;
+    w.held_us     = 9000;
+    w.one_host    = 1;
+    judge(&v, &w, 0);
+    /* 3000 us of a step of 7340 us, and the others wait 100 us for the rank's attend */
+    expect(&v, "42 % of the time ranks wait for rank 2 (nodea)");
+    expect(&v, "3 % of the time ranks move bytes");
+    expect(&v, "The largest single win: make rank 2 (nodea) as fast as the others");
+    fm_str_fini(&v);
+}
+
+static void no_layout_is_advised_on_one_host(void **state)
+{
+    written_job w = usual;
+    fm_str      v = {0};
+    (void)state;
+    w.move_us = 4000;
+    judge(&v, &w, 0);
+    expect(&v, "move fewer bytes between ranks, 50 % of the time (a layout that keeps groups on "
+               "one host)");
+    fm_str_clear(&v);
+    w.one_host = 1;
+    judge(&v, &w, 0);
+    expect(&v, "move fewer bytes between ranks, 50 % of the time.\n");
+    fm_str_fini(&v);
+}
+
 static void accuses_nobody_of_equals(void **state)
 {
     fm_str v = {0};
@@ -260,9 +296,14 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_slow_rank),        cmocka_unit_test(accuses_nobody_of_equals),
-        cmocka_unit_test(sees_the_long_prompt_stall), cmocka_unit_test(sees_gaps_on_the_host),
-        cmocka_unit_test(counts_what_a_device_does),  cmocka_unit_test(prints_a_page),
+        cmocka_unit_test(names_the_slow_rank),
+        cmocka_unit_test(accuses_nobody_of_equals),
+        cmocka_unit_test(a_rank_stopped_in_a_collective_moves_no_bytes),
+        cmocka_unit_test(no_layout_is_advised_on_one_host),
+        cmocka_unit_test(sees_the_long_prompt_stall),
+        cmocka_unit_test(sees_gaps_on_the_host),
+        cmocka_unit_test(counts_what_a_device_does),
+        cmocka_unit_test(prints_a_page),
         cmocka_unit_test(refuses_files_of_two_jobs),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -44,7 +44,7 @@ static void begin(writer *r, const written_job *w, int rank)
                                 .task       = "request",
                                 .row        = "token"};
     written_path(path, sizeof path, w, rank);
-    snprintf(host, sizeof host, "node%c", 'a' + rank / 2);
+    snprintf(host, sizeof host, "node%c", 'a' + (w->one_host ? 0 : rank / 2));
     const fm_status rc = fm_trace_open(&r->trace, &o);
     FM_BUG_UNLESS(rc == FM_OK);
     fm_trace *t = r->trace;
@@ -88,9 +88,12 @@ static void step(writer *all, const written_job *w, int s)
         compute(r, r->experts, prompt ? w->prompt_us : w->experts_us, s);
         if (r->at > arrived) arrived = r->at;
     }
-    const uint64_t end = arrived + (uint64_t)(1e3 * w->move_us);
+    const int      held     = w->held_every && s % w->held_every == 0;
+    const uint64_t all_have = arrived + (uint64_t)(1e3 * (w->move_us + (held ? w->held_us : 0)));
     for (int i = 0; i < w->n_rank; i++) {
+        enum { LEAVES_LATER = 5000 }; /* ns: who was stopped sends first, then reads */
         writer        *r    = &all[i];
+        const uint64_t end  = all_have + (held && i == w->slow_rank ? LEAVES_LATER : 0);
         const uint64_t busy = end - r->at;
         if (w->n_rank > 1)
             fm_trace_add(r->trace, r->gather,
