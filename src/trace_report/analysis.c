@@ -6,6 +6,16 @@
 #include "trace/histogram.h"
 #include "trace_report/analysis_internal.h"
 
+const char *fm__class_text(const fm_trace_key *k)
+{
+    static const char *const cls[] = {
+#define NAME(id, text) text,
+        FM_TRACE_CLASS_MAP(NAME)
+#undef NAME
+    };
+    return cls[k->cls];
+}
+
 static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
