@@ -145,6 +145,13 @@ static double quantile(const uint64_t *bucket, double q, double least, double mo
     return x < least ? least : x > most ? most : x;
 }
 
+/* A quantile that is below the mean only because a bucket has a width. */
+static double not_rounded_below(double mean, double quantile)
+{
+    const double half_bucket = 1.0 / 32;
+    return quantile < mean && mean <= quantile * (1 + half_bucket) ? mean : quantile;
+}
+
 static fm_key_total total_of(const fm_trace_job *j, int row, const fm_rates *rates)
 {
     fm_key_total t                        = {.row = row, .late = -1};
@@ -160,7 +167,7 @@ static fm_key_total total_of(const fm_trace_job *j, int row, const fm_rates *rat
     }
     t.mean = fm__part(t.total, (double)t.count);
     t.p50  = quantile(bucket, 0.5, least, t.max);
-    t.p99  = quantile(bucket, 0.99, least, t.max);
+    t.p99  = not_rounded_below(t.mean, quantile(bucket, 0.99, least, t.max));
     return t;
 }
 
