@@ -43,7 +43,7 @@ typedef struct {
 
 typedef struct {
     int    rank;       /* index; -1: no single rank */
-    double caused;     /* seconds that ranks waited for it, or it was held up in collectives */
+    double caused;     /* seconds that ranks waited for it in collectives, all together */
     double share;      /* of all waiting */
     double slower;     /* by how much its work takes longer than the median of the others: 0.09 */
     int    row;        /* where it loses most; -1: in no op */
@@ -67,7 +67,7 @@ typedef struct {
     double              active;  /* all.wall - all.idle */
     fm_key_total       *total;   /* [n_row], by class, then the longest first */
     int                 n_total;
-    double             *caused;  /* [n] seconds that each rank cost, as in fm_late, */
+    double             *caused;  /* [n] seconds that ranks waited for each rank, */
     double             *in_row;  /* [n_row][n] and in each collective */
     double              matched; /* share of busy time in collectives that the ring still shows */
     fm_late             late;

@@ -5,11 +5,13 @@
  *
  *     rank 0  [--waits--|--moves--|...held up...]
  *     rank 1         [--|--moves--|...held up...]
- *     rank 2            [--moves--|...stopped.....]   arrived last, left last
+ *     rank 2            [--moves--|...stopped...]   arrived last
  *
  * After the last arrival a call moves bytes, for as long as the quick calls of its size take on the
- * same rank.  What is longer is no moving: a rank was stopped or slow inside the call.  It cannot
- * leave while it is stopped, so the rank that leaves last counts as the one that held it up. */
+ * same rank.  What is longer is no moving: a rank was stopped or slow inside the call, and the
+ * others waited for it.  The call does not show which one: who is stopped before it sends leaves
+ * with the others.  But a rank that is stopped or slow is so outside of calls, too, so this waiting
+ * is divided as that for late arrivals is. */
 #include <stdlib.h>
 
 #include "trace_report/analysis_internal.h"
@@ -73,13 +75,10 @@ static fm_key_total *total_of(fm_trace_analysis *a, int row)
     return NULL;
 }
 
-/* Rank `of` lost seconds in a collective because of rank `by`. */
-static void blame(fm_trace_analysis *a, const call *by, const call *of, double seconds)
+static void add_wait(fm_trace_analysis *a, const call *c, double seconds)
 {
-    fm_key_total *t = total_of(a, of->row);
-    a->caused[by->rank] += seconds;
-    a->in_row[of->row * a->job->n + by->rank] += seconds;
-    a->account[of->rank].wait += seconds;
+    fm_key_total *t = total_of(a, c->row);
+    a->account[c->rank].wait += seconds;
     if (t) t->wait += seconds;
 }
 
@@ -92,7 +91,8 @@ static void judge_arrival(fm_trace_analysis *a, call *c, size_t n)
     for (size_t i = 0; i < n; i++) {
         const double after = 1e-9 * (double)(c[i].end - c[last].begin);
         c[i].after         = after < 0 ? 0 : after < c[i].busy ? after : c[i].busy;
-        blame(a, &c[last], &c[i], c[i].busy - c[i].after);
+        add_wait(a, &c[i], c[i].busy - c[i].after);
+        a->in_row[c->row * a->job->n + c[last].rank] += c[i].busy - c[i].after;
         a->matched += c[i].busy;
     }
 }
@@ -106,16 +106,13 @@ static double moving(const call *c, double least)
     return c->size == FM_TRACE_NO_LAYER && least > c->quick ? least : c->quick;
 }
 
-/* One collective on all its ranks: who left last, if it took longer than bytes need. */
-static void judge_leaving(fm_trace_analysis *a, const call *c, size_t n)
+/* One collective on all its ranks: whether it took longer than bytes need. */
+static void judge_length(fm_trace_analysis *a, const call *c, size_t n)
 {
-    size_t last = 0, first = 0;
-    for (size_t i = 1; i < n; i++) {
-        if (c[i].after > c[last].after) last = i;
-        if (c[i].after < c[first].after) first = i;
-    }
-    for (size_t i = 0; i < n; i++)
-        blame(a, &c[last], &c[i], c[i].after - moving(&c[i], c[first].after));
+    double least = c->after;
+    for (size_t i = 1; i < n; i++)
+        if (c[i].after < least) least = c[i].after;
+    for (size_t i = 0; i < n; i++) add_wait(a, &c[i], c[i].after - moving(&c[i], least));
 }
 
 static size_t length(const calls *c, size_t at)
@@ -150,11 +147,11 @@ static void judge_arrivals(fm_trace_analysis *a, calls *c)
     }
 }
 
-static void judge_leavings(fm_trace_analysis *a, const calls *c)
+static void judge_lengths(fm_trace_analysis *a, const calls *c)
 {
     for (size_t at = 0; at < c->n;) {
         const size_t n = length(c, at);
-        if (c->at[at].after >= 0) judge_leaving(a, c->at + at, n);
+        if (c->at[at].after >= 0) judge_length(a, c->at + at, n);
         at += n;
     }
 }
@@ -248,6 +245,21 @@ static void accuse(fm_trace_analysis *a)
     compare_work(a, &a->late);
 }
 
+/* Divides the waiting inside the calls of a collective as that for late arrivals. */
+static void divide_waiting(fm_trace_analysis *a)
+{
+    const int n = a->job->n;
+    for (int i = 0; i < a->n_total; i++) {
+        double *by       = a->in_row + a->total[i].row * n;
+        double  arrivals = 0;
+        for (int k = 0; k < n; k++) arrivals += by[k];
+        for (int k = 0; k < n && arrivals > 0; k++) {
+            by[k] *= a->total[i].wait / arrivals;
+            a->caused[k] += by[k];
+        }
+    }
+}
+
 /* Of each collective: whom others waited for most. */
 static void find_late_rows(fm_trace_analysis *a)
 {
@@ -294,7 +306,8 @@ fm_status fm__find_late(fm_trace_analysis *a)
     judge_arrivals(a, &c);
     find_quick(&c);
     qsort(c.at, c.n, sizeof *c.at, by_tag);
-    judge_leavings(a, &c);
+    judge_lengths(a, &c);
+    divide_waiting(a);
     find_late_rows(a);
     scale(a, busy);
     accuse(a);
