@@ -22,6 +22,7 @@ static json_t *rank_json(const fm_trace_analysis *a, int i)
     json_t              *o = account_json(&a->account[i]);
     json_object_set_new(o, "rank", json_integer(f->head.rank));
     json_object_set_new(o, "host", json_string(f->head.host));
+    json_object_set_new(o, "began_unix_ms", json_integer((json_int_t)(f->head.wall_ns / 1000000)));
     json_object_set_new(o, "others_waited_s", json_real(a->caused[i]));
     json_object_set_new(o, "spans", json_integer((json_int_t)f->n_span));
     json_object_set_new(o, "spans_overwritten", json_integer((json_int_t)f->n_lost));
