@@ -163,7 +163,7 @@ static void put_moving(fm_str *out, const fm_trace_analysis *a)
 
 /* --- the host ---------------------------------------------------------------- */
 
-/* What the host did while its device had nothing to do is not known; what it does most is. */
+/* GPU idle time: the cause is unknown, so list the largest host phases. */
 static void put_starved(fm_str *out, const fm_trace_analysis *a)
 {
     const fm_key_total *t;
@@ -301,11 +301,13 @@ static void offer_ranks(win *w, const fm_trace_analysis *a)
 
 static void offer_host(win *w, const fm_trace_analysis *a)
 {
+    const char         *task = a->job->file[0].head.task;
     const fm_key_total *t;
     fm_str              what = {0};
     if (a->all.has_device) {
         fm_str_puts(&what, "keep the GPU busy while the host prepares the next step");
-        offer(w, a->all.rest, &what, "more requests at once; --html shows when it waits");
+        if (task[0]) fm_str_printf(&what, ", with more %ss at once", task);
+        offer(w, a->all.rest, &what, "--html shows when it waits");
         return;
     }
     for (int at = 0; (t = next_of(a, FM_TRACE_PHASE, &at));) {

@@ -208,7 +208,7 @@ static void counts_what_a_device_does(void **state)
     fm_rates               rates = {0};
     fm_str                 v     = {0};
     const char            *path  = stem;
-    const fm_trace_options o     = {.path = stem, .ring_bytes = 1 << 16, .n_rank = 1};
+    const fm_trace_options o = {.path = stem, .ring_bytes = 1 << 16, .n_rank = 1, .task = "sample"};
     (void)state;
     assert_int_equal(fm_trace_open(&t, &o), FM_OK);
     write_device(t);
@@ -226,6 +226,13 @@ static void counts_what_a_device_does(void **state)
     expect(&v, "20.0 % of the time the GPU has nothing to do and waits for the host, whose own "
                "time is launch 100 %.\n");
     assert_true(a.account[0].work > 0.399 && a.account[0].work < 0.401);
+    fm_trace_analysis_fini(&a);
+    fm_str_clear(&v);
+    assert_int_equal(fm_trace_analyse(&a, &job, NULL), FM_OK);
+    fm_trace_verdict(&v, &a);
+    expect(&v,
+           "keep the GPU busy while the host prepares the next step, with more samples at once, "
+           "20 % of the time (--html shows when it waits).\n");
     fm_str_fini(&v);
     fm_trace_analysis_fini(&a);
     fm_trace_job_close(&job);
