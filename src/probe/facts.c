@@ -186,7 +186,7 @@ void fm_facts_since(fm_facts *now, const fm_facts *before)
 {
     now->throttled   = difference(now->throttled, before->throttled);
     now->quota_stops = difference(now->quota_stops, before->quota_stops);
-    now->load        = before->load; /* what measured is no news */
+    now->load        = before->load; /* keep the earlier load: measuring raised it */
     if (now->cpu_s < 0 || before->cpu_s < 0) return;
     now->steal_s -= before->steal_s;
     now->cpu_s -= before->cpu_s;
