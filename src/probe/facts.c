@@ -11,6 +11,7 @@
 #include "base/environment.h"
 #include "base/str.h"
 #include "device/host_group.h"
+#include "probe/libraries.h"
 
 /* --- files ------------------------------------------------------------------ */
 
@@ -174,6 +175,7 @@ void fm_facts_read(fm_facts *out, const char *root)
     out->corrected   = sum_of(root, "/sys/devices/system/edac/mc/mc[0-9]*/ce_count");
     out->uncorrected = sum_of(root, "/sys/devices/system/edac/mc/mc[0-9]*/ue_count");
     out->n_cpu       = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    fm_libraries_list(out->libraries, sizeof out->libraries);
     read_variables(out);
 }
 

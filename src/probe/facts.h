@@ -28,6 +28,7 @@ typedef struct {
     double  steal_s, cpu_s;      /* CPU seconds the hypervisor took, and all there were */
     int64_t corrected, uncorrected; /* memory errors (EDAC); never a difference */
 
+    char libraries[128];  /* "NCCL=2.21.5\n": versions of those that carry data (libraries.h) */
     char variables[1024]; /* "NAME=value\n" of those that change how ranks run, cut at the end */
 } fm_facts;
 
