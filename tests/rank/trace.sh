@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trace.sh PROGRAM: four ranks record themselves while one of them is stopped half of the time:
-# the verdict names that rank.  Then the job is killed: its traces can still be read.
+# trace.sh PROGRAM: four ranks record themselves while one of them is stopped most of the time:
+# the verdict names that rank.  Then the job is killed: its traces can be read up to the last second.
 set -eu
 . "$(dirname "$0")/job.sh"
 export FM_COMM_SILENCE=20 FM_COMM_TIMEOUT=60
