@@ -31,7 +31,7 @@ static const fm_knob knobs[] = {
       "write a page with timeline, roofline, ranks and requests"),
     K(WORD, perfetto, "perfetto", NULL, 0, 0, "FILE",
       "write the spans for ui.perfetto.dev and chrome://tracing"),
-    K(FLAG, json, "json", NULL, 0, 0, NULL, "print the analysis as JSON"),
+    K(FLAG, json, "json", NULL, 0, 0, NULL, "print the analysis, or the comparison, as JSON"),
     K(FLAG, compare, "compare", NULL, 0, 0, NULL,
       "two traces, before and after: what changed, and whether that is more than chance"),
 };
@@ -112,10 +112,12 @@ static void forget(judged *x)
     fm_trace_job_close(&x->job);
 }
 
+static int is_given(const char *word) { return word && *word; }
+
 static fm_status write_html(const command *c, const fm_trace_analysis *a)
 {
     fm_output_file o;
-    if (!c->opt.html || !*c->opt.html) return FM_OK;
+    if (!is_given(c->opt.html)) return FM_OK;
     FM_TRY(fm_output_create(&o, "html", c->opt.html));
     const fm_status rc = fm_trace_html(o.to, a), closed = fm_output_close(&o);
     return rc != FM_OK ? rc : closed;
@@ -124,7 +126,7 @@ static fm_status write_html(const command *c, const fm_trace_analysis *a)
 static fm_status write_perfetto(const command *c, const fm_trace_job *j)
 {
     fm_output_file o;
-    if (!c->opt.perfetto || !*c->opt.perfetto) return FM_OK;
+    if (!is_given(c->opt.perfetto)) return FM_OK;
     FM_TRY(fm_output_create(&o, "perfetto", c->opt.perfetto));
     fm_trace_perfetto(o.to, j);
     return fm_output_close(&o);
@@ -156,17 +158,23 @@ out:
 
 static fm_status compare(const command *c)
 {
-    judged    before = {0}, after = {0};
-    fm_str    text = {0};
-    fm_status rc   = FM_OK;
+    judged              before = {0}, after = {0};
+    fm_trace_comparison changes = {0};
+    fm_str              text    = {0};
+    fm_status           rc      = FM_OK;
+    if (is_given(c->opt.html) || is_given(c->opt.perfetto))
+        return fm_fail(FM_E_ARG, "--compare prints a table or --json; --%s shows one trace alone",
+                       is_given(c->opt.html) ? "html" : "perfetto");
     if (c->n_path != 2)
         return fm_fail(FM_E_ARG, "--compare takes two traces, before and after; %d given",
                        c->n_path);
     FM_GO(judge(&before, c->path, 1, c->opt.rates));
     FM_GO(judge(&after, c->path + 1, 1, c->opt.rates));
-    fm_trace_compare(&text, &before.analysis, &after.analysis);
+    FM_GO(fm_trace_compare(&changes, &before.analysis, &after.analysis));
+    (c->opt.json ? fm_trace_compare_json : fm_trace_compare_text)(&text, &changes);
     print(&text);
 out:
+    fm_trace_comparison_fini(&changes);
     forget(&before);
     forget(&after);
     return rc;

@@ -68,7 +68,7 @@ const fm_knob fm_engine_knobs[] = {
     K(FLAG, shadow, "shadow", NULL, 0, 0, NULL, "compute on the CPU and a GPU, compare every op, stop at the first difference"),
     K(FLAG, disable_overlap_schedule, "disable-overlap-schedule", NULL, 0, 0, NULL, "GPU: plan a step only when the tokens of the last are known"),
     K(WORD, trace, "trace", NULL, 0, 0, "FILE", "record where time goes; fathom trace FILE explains it; of several ranks, FILE.rankN"),
-    K(INT, trace_size, "trace-size", "0", 0, 65536, "MIB", "spans kept of a rank; 0: 64 MiB, and at most 96 MiB for all ranks"),
+    K(INT, trace_size, "trace-size", "0", 0, 65536, "MIB", "spans kept of a rank; 0: 64 MiB, and at most 100 MB of files for all ranks"),
     K(FLAG, skip_tokenizer_init, "skip-tokenizer-init", NULL, 0, 0, NULL, "work on token ids alone"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "no plan table, no progress bars"),
 };

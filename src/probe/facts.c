@@ -11,6 +11,7 @@
 #include "base/environment.h"
 #include "base/str.h"
 #include "device/host_group.h"
+#include "probe/libraries.h"
 
 /* --- files ------------------------------------------------------------------ */
 
@@ -174,6 +175,7 @@ void fm_facts_read(fm_facts *out, const char *root)
     out->corrected   = sum_of(root, "/sys/devices/system/edac/mc/mc[0-9]*/ce_count");
     out->uncorrected = sum_of(root, "/sys/devices/system/edac/mc/mc[0-9]*/ue_count");
     out->n_cpu       = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    fm_libraries_list(out->libraries, sizeof out->libraries);
     read_variables(out);
 }
 
@@ -186,7 +188,7 @@ void fm_facts_since(fm_facts *now, const fm_facts *before)
 {
     now->throttled   = difference(now->throttled, before->throttled);
     now->quota_stops = difference(now->quota_stops, before->quota_stops);
-    now->load        = before->load; /* what measured is no news */
+    now->load        = before->load; /* keep the earlier load: measuring raised it */
     if (now->cpu_s < 0 || before->cpu_s < 0) return;
     now->steal_s -= before->steal_s;
     now->cpu_s -= before->cpu_s;

@@ -111,9 +111,10 @@ static void name_others(fm_findings *f, const fm_checkup *c, const char *name, c
     }
 }
 
-/* --- variables ---------------------------------------------------------------------- */
+/* --- libraries and variables
+ * ---------------------------------------------------------------------- */
 
-/* The value of a variable in "NAME=value\n..." lists; "" if it has none. */
+/* The value of a name in "NAME=value\n..." lists; "" if it has none. */
 static void value_of(word *out, const char *list, const char *name, size_t len)
 {
     out->text[0] = 0;
@@ -132,19 +133,24 @@ static int is_in_list(const char *list, const char *name, size_t len)
     return w.text[0] != 0;
 }
 
-/* Variables of rank `of` that no lower rank has. */
-static void compare_variables_of(fm_findings *f, const fm_checkup *c, word *all, int of)
+typedef const char *list_of(const fm_checkup_rank *r);
+
+static const char *variables_of(const fm_checkup_rank *r) { return r->facts.variables; }
+
+static const char *libraries_of(const fm_checkup_rank *r) { return r->facts.libraries; }
+
+/* What rank `of` has in its list and no lower rank has. */
+static void compare_lists_of(fm_findings *f, const fm_checkup *c, word *all, int of, list_of *list)
 {
-    const char *line = c->rank[of].facts.variables;
+    const char *line = list(&c->rank[of]);
     for (; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t len = strcspn(line, "=");
         char         name[64];
         int          is_known = 0;
         for (int i = 0; i < of && !is_known; i++)
-            is_known = is_in_list(c->rank[i].facts.variables, line, len);
+            is_known = is_in_list(list(&c->rank[i]), line, len);
         if (is_known) continue;
-        for (int i = 0; i < c->n_rank; i++)
-            value_of(&all[i], c->rank[i].facts.variables, line, len);
+        for (int i = 0; i < c->n_rank; i++) value_of(&all[i], list(&c->rank[i]), line, len);
         snprintf(name, sizeof name, "%.*s", (int)len, line);
         name_others(f, c, name, all);
     }
@@ -174,7 +180,8 @@ void fm__findings_differ(fm_findings *f, const fm_checkup *c)
                      settings[s].get(&c->rank[i], room, sizeof room));
         name_others(f, c, settings[s].name, all);
     }
-    for (int i = 0; i < c->n_rank; i++) compare_variables_of(f, c, all, i);
+    for (int i = 0; i < c->n_rank; i++) compare_lists_of(f, c, all, i, libraries_of);
+    for (int i = 0; i < c->n_rank; i++) compare_lists_of(f, c, all, i, variables_of);
     look_at_nccl(f, c);
     free(all);
 }

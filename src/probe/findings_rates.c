@@ -111,8 +111,9 @@ static void advise(fm_finding *f, const fm_checkup *c, const comparison *x, int 
     if (x->of == OF_GPU)
         fm__advise_gpu(f->todo, sizeof f->todo, c, rank);
     else if (x->of == OF_FILES)
-        snprintf(f->todo, sizeof f->todo,
-                 "check its mount and the network of its file system; models load slower there");
+        snprintf(
+            f->todo, sizeof f->todo,
+            "check its mount and the network of its file system; what is read there takes longer");
     else
         fm__advise_host(f->todo, sizeof f->todo, c, rank, x->of == OF_MEMORY);
 }

@@ -29,6 +29,7 @@ typedef struct {
     double      read[ROUNDS], product[FM_N_FACTOR][ROUNDS];
     double      level[FM_RATES_LEVELS][SIDE_ROUNDS];
     double      node_read[FM_RATES_MAX_NODE][SIDE_ROUNDS];
+    double      node_product[FM_RATES_MAX_NODE][SIDE_ROUNDS];
     double      on_cpu; /* sum over the windows */
     int         n_window;
     fm_status   rc;
@@ -64,7 +65,7 @@ static void count(work *w, fm_sustained s)
 
 /* --- a turn ------------------------------------------------------------------- */
 
-static void read_node(work *w, int node)
+static void measure_node(work *w, int node)
 {
     const int n = fm_numa_cores(w->numa, node);
     char     *p = NULL;
@@ -73,6 +74,8 @@ static void read_node(work *w, int node)
     fm_numa_gather(w->numa, node);
     touch(p, w->bytes, n);
     w->node_read[node][w->round] = fm_read_sustained(p, w->bytes, n, w->window / SIDE_PART).rate;
+    w->node_product[node][w->round] =
+        fm_peak_sustained(w->isa, w->main_factor, n, w->window / SIDE_PART).rate;
     fm_numa_release(w->numa);
     fm_host_free(p, w->bytes);
 }
@@ -89,7 +92,7 @@ static void measure_side(work *w)
             fm_peak_sustained((fm_isa)l, l > FM_ISA_REF ? FM_FACTOR_BF16 : FM_FACTOR_F32,
                               w->n_thread, w->window / SIDE_PART)
                 .rate;
-    for (int i = 0; w->n_node > 1 && i < w->n_node; i++) read_node(w, i);
+    for (int i = 0; w->n_node > 1 && i < w->n_node; i++) measure_node(w, i);
 }
 
 static void take_turn(void *ctx)
@@ -150,8 +153,11 @@ static void describe(fm_rates_rank *out, work *w)
     out->level[w->isa] = out->product[w->main_factor];
     out->n_node        = w->n_node;
     for (int i = 0; i < w->n_node; i++) {
+        const int is_only = w->n_node == 1;
         out->node[i].id   = fm_numa_id(w->numa, i);
-        out->node[i].read = w->n_node > 1 ? rate_of(w->node_read[i], SIDE_ROUNDS) : out->read;
+        out->node[i].read = is_only ? out->read : rate_of(w->node_read[i], SIDE_ROUNDS);
+        out->node[i].product =
+            is_only ? out->product[w->main_factor] : rate_of(w->node_product[i], SIDE_ROUNDS);
     }
 }
 

@@ -7,7 +7,8 @@
  *
  *     fm_rates
  *     ├ rank[r]      host, CPU, cores, memory
- *     │  ├ read, node[i].read     bytes/s out of main memory, all threads; a NUMA node
+ *     │  ├ read                   bytes/s out of main memory, all threads
+ *     │  ├ node[i]                reading and the bf16 product (ref: f32) of a NUMA node's cores
  *     │  ├ product[type]          FLOP/s of all threads, by type of the factors
  *     │  ├ level[isa]             FLOP/s of the bf16 product, by instruction set
  *     │  ├ gpu                    the same of its GPU
@@ -68,7 +69,7 @@ const char *fm_factor_name(fm_factor f); /* "bf16" */
 
 typedef struct {
     int     id; /* the system's number of the NUMA node */
-    fm_rate read;
+    fm_rate read, product;
 } fm_rates_node;
 
 typedef struct {

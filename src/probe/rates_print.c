@@ -38,6 +38,7 @@ static json_t *nodes_of(const fm_rates_rank *r)
     for (int i = 0; i < r->n_node; i++) {
         json_t *node = json_pack("{s:i}", "id", r->node[i].id);
         put_rate(node, "read", r->node[i].read);
+        put_rate(node, "product", r->node[i].product);
         json_array_append_new(all, node);
     }
     return all;

@@ -104,6 +104,7 @@ static fm_status read_nodes(fm_rates_rank *r, const place *p)
         FM_TRY(enter_item(&in, p, "node", all, i));
         FM_TRY(fm_json_int(&id, in.o, "id", 0, INT32_MAX, at(&in)));
         FM_TRY(read_rate(&r->node[i].read, &in, "read"));
+        FM_TRY(read_rate(&r->node[i].product, &in, "product"));
         r->node[i].id = (int)id;
     }
     return FM_OK;

@@ -69,6 +69,7 @@ static void table_of_hosts(fm_str *out, const fm_checkup *c)
         for (int k = 0; r->rates.n_node > 1 && k < r->rates.n_node; k++) {
             fm_str_printf(out, "%5s %-16s %23d", "", "  NUMA node", r->rates.node[k].id);
             add_rate(out, r->rates.node[k].read, 1e-9);
+            add_rate(out, r->rates.node[k].product, 1e-12);
             fm_str_puts(out, "\n");
         }
     }
@@ -201,6 +202,11 @@ static void settings(fm_str *out, const fm_checkup *c)
         fm_str_printf(out, "%.3g", f->quota);
     else
         fm_str_puts(out, "none");
+    fm_str_puts(out, "; memory limit ");
+    if (f->memory_limit >= 0)
+        fm_str_printf(out, "%.3g GB", 1e-9 * (double)f->memory_limit);
+    else
+        fm_str_puts(out, "none");
     fm_str_puts(out, "; memory errors ");
     if (f->uncorrected < 0)
         fm_str_puts(out, "-");
@@ -211,6 +217,9 @@ static void settings(fm_str *out, const fm_checkup *c)
     levels(out, &c->rank[0].rates);
     if (*c->mpi) fm_str_printf(out, "MPI %s\n", c->mpi);
     if (*c->rank[0].gpu.driver) fm_str_printf(out, "GPU driver %s\n", c->rank[0].gpu.driver);
+    for (const char *line = f->libraries; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        fm_str_printf(out, "%.*s %.*s\n", (int)strcspn(line, "="), line,
+                      (int)strcspn(strchr(line, '=') + 1, "\n"), strchr(line, '=') + 1);
     for (const char *line = f->variables; *line; line += strcspn(line, "\n"), line += *line == '\n')
         fm_str_printf(out, "variable %.*s\n", (int)strcspn(line, "\n"), line);
 }

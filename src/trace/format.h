@@ -82,7 +82,8 @@ typedef struct {
 
 typedef struct {
     uint64_t begin_ns, dur_ns; /* since the head's epoch */
-    uint16_t key, layer;
+    uint16_t key;
+    uint16_t layer; /* COLLECTIVE: class of its bytes (fm_bucket_of); STEP: tasks that waited */
     uint32_t
         rows; /* STEP: rows; TASK: tokens or the like; COLLECTIVE: microseconds of waiting for it */
     uint64_t tag; /* WORK, PHASE, STEP: the step; TASK: its id; COLLECTIVE: group and call */

@@ -14,7 +14,7 @@
 
 #include "trace/histogram.h"
 
-enum { PAGE = 4096, MIB = 1 << 20, DEFAULT_MIB = 64, ALL_RANKS_MIB = 96 };
+enum { PAGE = 4096, MIB = 1 << 20, MOST_MIB = 64, LEAST_MIB = 1, ALL_RANKS_BYTES = 100000000 };
 
 struct fm_trace {
     int            fd;
@@ -26,14 +26,6 @@ struct fm_trace {
     fm_trace_span *span;
     uint64_t       n_span; /* the head's, not read back */
 };
-
-size_t fm_trace_ring_bytes(int64_t mib, int n_rank)
-{
-    if (mib > 0) return (size_t)mib * MIB;
-    const size_t share = (size_t)ALL_RANKS_MIB * MIB / (size_t)n_rank;
-    const size_t most  = (size_t)DEFAULT_MIB * MIB;
-    return share < PAGE ? PAGE : share < most ? share : most;
-}
 
 uint64_t fm_trace_now(void)
 {
@@ -51,6 +43,23 @@ static int64_t wall_ns(void)
 
 static uint64_t page_up(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
 
+static uint64_t keys_at(void) { return page_up(sizeof(fm_trace_head)); }
+
+static uint64_t sums_at(void) { return page_up(keys_at() + FM_TRACE_KEYS * sizeof(fm_trace_key)); }
+
+static uint64_t spans_at(void) { return page_up(sums_at() + FM_TRACE_KEYS * sizeof(fm_trace_sum)); }
+
+size_t fm_trace_table_bytes(void) { return spans_at(); }
+
+size_t fm_trace_ring_bytes(int64_t mib, int n_rank)
+{
+    const size_t most = (size_t)MOST_MIB * MIB, least = (size_t)LEAST_MIB * MIB;
+    const size_t share = (size_t)ALL_RANKS_BYTES / (size_t)n_rank, tables = fm_trace_table_bytes();
+    if (mib > 0) return (size_t)mib * MIB;
+    if (share < tables + least) return least;
+    return share - tables < most ? share - tables : most;
+}
+
 #define COPY(to, from) snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
 
 static fm_trace_head head_of(const fm_trace_options *o)
@@ -67,9 +76,9 @@ static fm_trace_head head_of(const fm_trace_options *o)
                        .rank       = o->rank,
                        .n_rank     = o->n_rank};
     memcpy(h.magic, FM_TRACE_MAGIC, sizeof h.magic);
-    h.key_at  = page_up(sizeof h);
-    h.sum_at  = page_up(h.key_at + FM_TRACE_KEYS * sizeof(fm_trace_key));
-    h.span_at = page_up(h.sum_at + FM_TRACE_KEYS * sizeof(fm_trace_sum));
+    h.key_at  = keys_at();
+    h.sum_at  = sums_at();
+    h.span_at = spans_at();
     COPY(h.host, o->host);
     COPY(h.program, o->program);
     COPY(h.command, o->command);

@@ -31,9 +31,10 @@ typedef struct {
 fm_status fm_trace_open(fm_trace **out, const fm_trace_options *o);
 void      fm_trace_close(fm_trace *t); /* NULL is fine */
 
-/* Bytes of a ring for each of n_rank ranks: `mib` MiB, or by default 64 MiB and at most 96 MiB for
- * all ranks together. */
+/* Bytes of a ring for each of n_rank ranks: `mib` MiB.  By default (0) 64 MiB, and less where the
+ * files of all ranks together, tables included, would exceed 100 MB; 1 MiB at least. */
 size_t fm_trace_ring_bytes(int64_t mib, int n_rank);
+size_t fm_trace_table_bytes(void); /* of a file in front of its ring */
 
 /* Of a key of the same class, name and part always the same number.  When the table is full, that
  * of a key named "other". */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/histogram.h"
+
 /* FILE of a single rank, FILE.rank3 of one among several. */
 static void path_of(fm_str *out, const char *file, int rank, int n_rank)
 {
@@ -116,7 +118,7 @@ static void record(void *ctx, const fm_comm_note *n)
                                   .tag     = alone ? 0 : (uint64_t)n->id << 32 | n->serial,
                                   .rows =
                                       (uint32_t)(busy / 1000 < UINT32_MAX ? busy / 1000 : UINT32_MAX),
-                                  .layer = FM_TRACE_NO_LAYER,
+                                  .layer = (uint16_t)fm_bucket_of(n->bytes),
                                   .bytes = (double)n->bytes};
     fm_trace_add(c->trace, *key, &e);
 }

@@ -6,6 +6,16 @@
 #include "trace/histogram.h"
 #include "trace_report/analysis_internal.h"
 
+const char *fm__class_text(const fm_trace_key *k)
+{
+    static const char *const cls[] = {
+#define NAME(id, text) text,
+        FM_TRACE_CLASS_MAP(NAME)
+#undef NAME
+    };
+    return cls[k->cls];
+}
+
 static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -135,6 +145,13 @@ static double quantile(const uint64_t *bucket, double q, double least, double mo
     return x < least ? least : x > most ? most : x;
 }
 
+/* A quantile that is below the mean only because a bucket has a width. */
+static double not_rounded_below(double mean, double quantile)
+{
+    const double half_bucket = 1.0 / 32;
+    return quantile < mean && mean <= quantile * (1 + half_bucket) ? mean : quantile;
+}
+
 static fm_key_total total_of(const fm_trace_job *j, int row, const fm_rates *rates)
 {
     fm_key_total t                        = {.row = row, .late = -1};
@@ -150,7 +167,7 @@ static fm_key_total total_of(const fm_trace_job *j, int row, const fm_rates *rat
     }
     t.mean = fm__part(t.total, (double)t.count);
     t.p50  = quantile(bucket, 0.5, least, t.max);
-    t.p99  = quantile(bucket, 0.99, least, t.max);
+    t.p99  = not_rounded_below(t.mean, quantile(bucket, 0.99, least, t.max));
     return t;
 }
 

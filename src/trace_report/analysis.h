@@ -3,7 +3,7 @@
  *
  *     account   every rank's time, divided so that the parts add up (from exact sums)
  *     works     each kind of computing: how long, how near the machine's limits (exact sums)
- *     calls     each collective: waiting for the last rank, moving bytes (spans in the ring)
+ *     calls     each collective: waiting for a rank, moving bytes (spans in the ring)
  *     late      whom the others waited for, and what that rank is slower in
  *     stalls    steps that kept tasks under way waiting (spans in the ring)
  *
@@ -22,7 +22,7 @@ typedef struct {
     double await; /* for another rank to say what is next */
     double work;  /* computing */
     double comm;  /* in collectives: wait + move */
-    double wait;  /* of it, for ranks that arrived later (estimated from the ring) */
+    double wait;  /* of it, for ranks that arrived later or held the call up (from the ring) */
     double rest;  /* between ops, inside phases that hold them; of a device: it had nothing to do */
     int has_device; /* work and comm are a device's; the host runs beside it, and is not counted */
 } fm_account;
@@ -36,14 +36,14 @@ typedef struct {
     double   bytes, flops;
     double   limit;        /* seconds it takes at the machine's limits; 0: unknown */
     double   memory_limit; /* of it, where memory is the limit */
-    double   busy, wait;   /* COLLECTIVE: the rank could do nothing else; waiting for the last */
+    double   busy, wait;   /* COLLECTIVE: the rank could do nothing else; waiting for a rank */
     int      late;         /* index of the rank that others waited for most; -1: none */
     double   late_share;   /* of that waiting */
 } fm_key_total;
 
 typedef struct {
     int    rank;       /* index; -1: no single rank */
-    double caused;     /* seconds that others waited for it, all ranks together */
+    double caused;     /* seconds that ranks waited for it in collectives, all together */
     double share;      /* of all waiting */
     double slower;     /* by how much its work takes longer than the median of the others: 0.09 */
     int    row;        /* where it loses most; -1: in no op */
@@ -67,7 +67,7 @@ typedef struct {
     double              active;  /* all.wall - all.idle */
     fm_key_total       *total;   /* [n_row], by class, then the longest first */
     int                 n_total;
-    double             *caused;  /* [n] seconds that others waited for each rank, */
+    double             *caused;  /* [n] seconds that ranks waited for each rank, */
     double             *in_row;  /* [n_row][n] and in each collective */
     double              matched; /* share of busy time in collectives that the ring still shows */
     fm_late             late;

@@ -9,6 +9,8 @@ static inline double fm__seconds(uint64_t ns) { return 1e-9 * (double)ns; }
 /* Part of a whole; 0 of nothing. */
 static inline double fm__part(double a, double b) { return b > 0 ? a / b : 0; }
 
+const char *fm__class_text(const fm_trace_key *k); /* "op" */
+
 double fm__median(double *x, int n); /* sorts x; 0 of none */
 
 /* limits.c: seconds that a key's calls on rank i take at the machine's limits, and of these where

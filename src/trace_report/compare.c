@@ -2,34 +2,70 @@
 #include "trace_report/compare.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/histogram.h"
 #include "trace_report/analysis_internal.h"
-#include "trace_report/verdict.h"
-#include "trace_report/welch.h"
 
+static const double chance = 1e-3;
+
+/* --- samples ----------------------------------------------------------------- */
+
+/* The sums of a key over ranks. */
 typedef struct {
-    const fm_trace_key *key;
-    fm_sample           a, b; /* seconds of a call, without collectives inside */
-    double              p;
-    double              gain; /* seconds of B that it costs more than at A's mean; below 0: less */
-} change;
+    double   n, seconds, square;
+    uint64_t bucket[FM_TRACE_BUCKETS];
+} sums;
 
-static fm_sample sample_of(const fm_trace_job *j, int row)
+/* What changed is the same op where the type of its factors did. */
+static int is_same(const fm_trace_key *a, const fm_trace_key *b)
 {
-    double n = 0, sum = 0, square = 0;
-    for (int i = 0; i < j->n; i++) {
-        const fm_trace_sum *s = fm_trace_sum_of(j, row, i);
-        if (!s) continue;
-        n += (double)s->count;
-        sum += fm__seconds(s->total_ns -
-                           (j->row[row].key.cls == FM_TRACE_COLLECTIVE ? 0 : s->comm_ns));
-        square += 1e-18 * s->square;
+    return a->cls == b->cls && !strcmp(a->name, b->name) && !strcmp(a->part, b->part);
+}
+
+static int is_collective(const fm_trace_key *k) { return k->cls == FM_TRACE_COLLECTIVE; }
+
+static void add_sum(sums *to, const fm_trace_key *k, const fm_trace_sum *s)
+{
+    to->n += (double)s->count;
+    to->seconds += fm__seconds(is_collective(k) ? s->comm_ns : s->total_ns - s->comm_ns);
+    to->square += 1e-18 * s->square;
+    for (int i = 0; i < FM_TRACE_BUCKETS; i++) to->bucket[i] += s->bucket[i];
+}
+
+static void add_key(sums *to, const fm_trace_job *j, const fm_trace_key *k)
+{
+    for (int r = 0; r < j->n_row; r++)
+        for (int i = 0; i < j->n && is_same(&j->row[r].key, k); i++) {
+            const fm_trace_sum *s = fm_trace_sum_of(j, r, i);
+            if (s) add_sum(to, k, s);
+        }
+}
+
+/* Squares are kept of the time outside collectives; in them the histogram tells the spread. */
+static double spread_of(const sums *s)
+{
+    double mean = 0, square = 0;
+    for (int i = 0; i < FM_TRACE_BUCKETS; i++)
+        mean += 1e-9 * fm_bucket_middle(i) * (double)s->bucket[i] / s->n;
+    for (int i = 0; i < FM_TRACE_BUCKETS; i++) {
+        const double off = 1e-9 * fm_bucket_middle(i) - mean;
+        square += (double)s->bucket[i] * off * off;
     }
-    const double mean     = fm__part(sum, n),
-                 variance = n > 1 ? (square - n * mean * mean) / (n - 1) : 0;
-    return (fm_sample){n, mean, variance > 0 ? variance : 0};
+    return square / (s->n - 1);
+}
+
+static fm_sample sample_of(const fm_trace_job *j, const fm_trace_key *k)
+{
+    sums s = {0};
+    add_key(&s, j, k);
+    const double mean = fm__part(s.seconds, s.n);
+    if (s.n < 2) return (fm_sample){s.n, mean, 0};
+    const double variance =
+        is_collective(k) ? spread_of(&s) : (s.square - s.n * mean * mean) / (s.n - 1);
+    return (fm_sample){s.n, mean, variance > 0 ? variance : 0};
 }
 
 /* Of a device's ops a part was measured and stands for the rest. */
@@ -39,103 +75,129 @@ static fm_sample measured(fm_sample s, const fm_trace_key *k)
     return s;
 }
 
-static int find(const fm_trace_job *j, const fm_trace_key *k)
+/* --- changes ----------------------------------------------------------------- */
+
+/* `scale`: rows of the second run for a row of the first. */
+typedef struct {
+    const fm_trace_analysis *a, *b;
+    double                   scale;
+} runs;
+
+/* Keys that divide a rank's time, as fm_account does; what the host does beside a device is none.
+ */
+static int is_part(const runs *r, const fm_trace_key *k)
 {
-    for (int r = 0; r < j->n_row; r++) {
-        const fm_trace_key *q = &j->row[r].key;
-        if (q->cls == k->cls && !strcmp(q->name, k->name) && !strcmp(q->part, k->part)) return r;
+    const int on_device = r->a->all.has_device || r->b->all.has_device;
+    switch (k->cls) {
+    case FM_TRACE_WORK:
+        return !(k->flags & FM_TRACE_BESIDE) && (!on_device || k->flags & FM_TRACE_IS_DEVICE);
+    case FM_TRACE_COLLECTIVE:
+        return !(k->flags & FM_TRACE_AWAITS) && (!on_device || k->flags & FM_TRACE_IS_DEVICE);
+    case FM_TRACE_PHASE: return !on_device && !(k->flags & (FM_TRACE_HOLDS_WORK | FM_TRACE_AWAITS));
+    default: return k->cls == FM_TRACE_GAP && !on_device;
     }
-    return -1;
 }
 
-/* Of collectives the spread is not kept: their time depends on other ranks anyway. */
-static int is_compared(const fm_trace_key *k)
+static fm_change_kind kind_of(const runs *r, const fm_trace_change *c)
 {
-    return k->cls == FM_TRACE_WORK || k->cls == FM_TRACE_PHASE || k->cls == FM_TRACE_STEP ||
-           k->cls == FM_TRACE_GAP || k->cls == FM_TRACE_TASK;
+    const double fewest = 0.95, most = 1.05; /* calls a row, over those before */
+    const double calls = fm__part(c->b.n, c->a.n * r->scale);
+    if (!(c->a.n > 0)) return FM_CHANGE_NEW;
+    if (!(c->b.n > 0)) return FM_CHANGE_GONE;
+    if (c->p < chance) return FM_CHANGE_SIGNIFICANT;
+    return calls < fewest || calls > most ? FM_CHANGE_CALLS : FM_CHANGE_CHANCE;
+}
+
+static void add_change(fm_trace_comparison *o, const runs *r, const fm_trace_key *k)
+{
+    for (int i = 0; i < o->n; i++)
+        if (is_same(&o->change[i].key, k)) return;
+    fm_trace_change c = {.key     = *k,
+                         .is_part = is_part(r, k),
+                         .a       = sample_of(r->a->job, k),
+                         .b       = sample_of(r->b->job, k)};
+    if (k->cls == FM_TRACE_IDLE || (!(c.a.n > 0) && !(c.b.n > 0))) return;
+    c.p               = fm_welch_p(measured(c.a, k), measured(c.b, k));
+    c.more            = c.b.n * c.b.mean - r->scale * c.a.n * c.a.mean;
+    c.kind            = kind_of(r, &c);
+    o->change[o->n++] = c;
+}
+
+/* What no key has: the rest of the account. */
+static void add_rest(fm_trace_comparison *o, const runs *r, const char *name, double a, double b)
+{
+    fm_trace_change c = {.key     = {.cls = FM_TRACE_GAP},
+                         .is_part = 1,
+                         .a       = {1, a, 0},
+                         .b       = {1, b, 0},
+                         .more    = b - r->scale * a,
+                         .kind    = FM_CHANGE_SUM};
+    snprintf(c.key.name, sizeof c.key.name, "%s", name);
+    if (a > 0 || b > 0) o->change[o->n++] = c;
 }
 
 static int by_weight(const void *x, const void *y)
 {
-    const double a = fabs(((const change *)x)->gain), b = fabs(((const change *)y)->gain);
+    const double a = fabs(((const fm_trace_change *)x)->more),
+                 b = fabs(((const fm_trace_change *)y)->more);
     return (a < b) - (a > b);
 }
 
-/* Rows of steps per second of active time on a rank. */
-static double rate_of(const fm_trace_analysis *a)
+/* The part that weighs most among those that changed as the whole did.  Where the whole hardly
+ * changed, in any direction. */
+static int cause_of(const fm_trace_comparison *o)
+{
+    const double hardly = 0.01, least = 0.002;
+    const int    any = fabs(o->more) < hardly * o->active_b;
+    for (int i = 0; i < o->n; i++) {
+        const fm_trace_change *c = &o->change[i];
+        if (fabs(c->more) < least * o->active_b) break;
+        if (c->is_part && c->kind != FM_CHANGE_CHANCE && (any || c->more * o->more > 0)) return i;
+    }
+    return -1;
+}
+
+static double rows_of(const fm_trace_analysis *a)
 {
     double rows = 0;
     for (int i = 0; i < a->n_total; i++)
         if (a->job->row[a->total[i].row].key.cls == FM_TRACE_STEP) rows += (double)a->total[i].rows;
-    return fm__part(rows, a->active);
+    return rows;
 }
 
-static void put_change(fm_str *out, const change *c)
+static void find_changes(fm_trace_comparison *o, const runs *r)
 {
-    fm_str name = {0};
-    fm_trace_key_text(&name, c->key);
-    fm_str_printf(out, "%-30.30s", name.text);
-    fm_str_fini(&name);
-    for (int i = 0; i < 2; i++) {
-        fm_str time = {0};
-        fm_trace_time_text(&time, i ? c->b.mean : c->a.mean);
-        fm_str_printf(out, " %10s", time.text);
-        fm_str_fini(&time);
-    }
-    fm_str_printf(out, " %+8.1f %% %+9.3f s  %s\n", 100 * (fm__part(c->b.mean, c->a.mean) - 1),
-                  c->gain, c->p < 1e-3 ? "significant" : "chance");
+    const int on_device = r->a->all.has_device || r->b->all.has_device;
+    for (int i = 0; i < r->a->job->n_row; i++) add_change(o, r, &r->a->job->row[i].key);
+    for (int i = 0; i < r->b->job->n_row; i++) add_change(o, r, &r->b->job->row[i].key);
+    add_rest(o, r, on_device ? "device has nothing to do" : "between ops", r->a->all.rest,
+             r->b->all.rest);
+    add_rest(o, r, "waiting for the next plan", r->a->all.await, r->b->all.await);
+    qsort(o->change, (size_t)o->n, sizeof *o->change, by_weight);
 }
 
-static int gather(change *c, const fm_trace_job *a, const fm_trace_job *b)
+fm_status fm_trace_compare(fm_trace_comparison *out, const fm_trace_analysis *a,
+                           const fm_trace_analysis *b)
 {
-    int n = 0;
-    for (int r = 0; r < a->n_row; r++) {
-        const int q = find(b, &a->row[r].key);
-        if (q < 0 || !is_compared(&a->row[r].key)) continue;
-        change x = {.key = &a->row[r].key, .a = sample_of(a, r), .b = sample_of(b, q)};
-        if (!(x.a.n > 0) || !(x.b.n > 0)) continue;
-        x.p    = fm_welch_p(measured(x.a, x.key), measured(x.b, x.key));
-        x.gain = x.b.n * (x.b.mean - x.a.mean);
-        c[n++] = x;
-    }
-    qsort(c, (size_t)n, sizeof *c, by_weight);
-    return n;
+    enum { RESTS = 2 };
+    const double        x = rows_of(a), y = rows_of(b);
+    const runs          r = {a, b, x > 0 && y > 0 ? y / x : 1};
+    fm_trace_comparison o = {.more     = b->active - r.scale * a->active,
+                             .rate_a   = fm__part(x, a->active),
+                             .rate_b   = fm__part(y, b->active),
+                             .active_b = b->active,
+                             .row      = a->job->file[0].head.row,
+                             .task     = a->job->file[0].head.task};
+    o.change = calloc((size_t)(a->job->n_row + b->job->n_row + RESTS), sizeof *o.change);
+    if (!o.change) return fm_fail(FM_E_OOM, "comparison of traces");
+    find_changes(&o, &r);
+    o.cause = cause_of(&o);
+    *out    = o;
+    return FM_OK;
 }
 
-static void put_rate(fm_str *out, const fm_trace_analysis *a, const fm_trace_analysis *b)
+void fm_trace_comparison_fini(fm_trace_comparison *c)
 {
-    const double x = rate_of(a), y = rate_of(b);
-    const char  *row = a->job->file[0].head.row;
-    if (!(x > 0) || !(y > 0)) return;
-    fm_str_printf(out, "%.1f %ss a second and rank before, %.1f after: %s by %.1f %%.\n", x, row, y,
-                  y >= x ? "faster" : "slower", 100 * fabs(y / x - 1));
-}
-
-static void put_cause(fm_str *out, const change *c, int n)
-{
-    for (int i = 0; i < n; i++) {
-        if (c[i].p >= 1e-3 || (c[i].key->cls != FM_TRACE_WORK && c[i].key->cls != FM_TRACE_GAP))
-            continue;
-        fm_str_puts(out, "What weighs most: ");
-        fm_trace_key_text(out, c[i].key);
-        fm_str_printf(out, ", %+.1f %% a call, %+.3f s in all.\n",
-                      100 * (fm__part(c[i].b.mean, c[i].a.mean) - 1), c[i].gain);
-        return;
-    }
-    fm_str_puts(out, "No op changed by more than chance.\n");
-}
-
-void fm_trace_compare(fm_str *out, const fm_trace_analysis *a, const fm_trace_analysis *b)
-{
-    enum { TOP = 30 };
-    change *c = calloc((size_t)a->job->n_row + 1, sizeof *c);
-    FM_BUG_UNLESS(c != NULL);
-    const int n = gather(c, a->job, b->job);
-    put_rate(out, a, b);
-    put_cause(out, c, n);
-    fm_str_printf(out, "\n%-30s %10s %10s %10s %11s\n", "mean of a call", "before", "after",
-                  "change", "in all");
-    for (int i = 0; i < n && i < TOP; i++) put_change(out, &c[i]);
-    if (n > TOP) fm_str_printf(out, "and %d that weigh less\n", n - TOP);
-    free(c);
+    free(c->change);
+    *c = (fm_trace_comparison){0};
 }

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rank the others wait for. Ranks of a group make the same collectives in the same order, so
+/* Which rank the others wait for.  Ranks of a group make the same collectives in the same order, so
  * calls with the same tag are one: the rank that began last was late, and the others waited from
- * their own begin until then. The rest of the time in a collective is moving bytes. */
+ * their own begin until then.
+ *
+ *     rank 0  [--waits--|--moves--|...held up...]
+ *     rank 1         [--|--moves--|...held up...]
+ *     rank 2            [--moves--|...stopped...]   arrived last
+ *
+ * After the last arrival a call moves bytes, for as long as the quick calls of its size take on the
+ * same rank.  What is longer is no moving: a rank was stopped or slow inside the call, and the
+ * others waited for it.  The call does not show which one: who is stopped before it sends leaves
+ * with the others.  But a rank that is stopped or slow is so outside of calls, too, so this waiting
+ * is divided as that for late arrivals is. */
 #include <stdlib.h>
 
 #include "trace_report/analysis_internal.h"
@@ -9,8 +19,11 @@
 typedef struct {
     uint64_t tag;
     int      rank, row;
-    int64_t  begin; /* ns of the job's axis */
-    double   busy;  /* seconds */
+    uint16_t size;       /* class of its bytes; FM_TRACE_NO_LAYER: unknown */
+    int64_t  begin, end; /* ns of the job's axis */
+    double   busy;       /* seconds at its end in which the rank did nothing else */
+    double   after;      /* of them, after the last rank arrived; -1: not known of all ranks */
+    double   quick;      /* what quick calls like this one take after that; 0: too few to say */
 } call;
 
 typedef struct {
@@ -39,7 +52,10 @@ static fm_status gather(calls *c, const fm_trace_job *j)
             c->at[c->n++] = (call){.tag   = s->tag,
                                    .rank  = i,
                                    .row   = j->row_of[i][s->key],
+                                   .size  = s->layer,
+                                   .after = -1,
                                    .begin = fm_trace_time(j, i, s->begin_ns),
+                                   .end   = fm_trace_time(j, i, s->begin_ns + s->dur_ns),
                                    .busy  = 1e-6 * s->rows};
         }
     return FM_OK;
@@ -59,22 +75,44 @@ static fm_key_total *total_of(fm_trace_analysis *a, int row)
     return NULL;
 }
 
-/* One collective on all its ranks. */
-static void judge(fm_trace_analysis *a, const call *c, size_t n)
+static void add_wait(fm_trace_analysis *a, const call *c, double seconds)
+{
+    fm_key_total *t = total_of(a, c->row);
+    a->account[c->rank].wait += seconds;
+    if (t) t->wait += seconds;
+}
+
+/* One collective on all its ranks: who arrived last. */
+static void judge_arrival(fm_trace_analysis *a, call *c, size_t n)
 {
     size_t last = 0;
     for (size_t i = 1; i < n; i++)
         if (c[i].begin > c[last].begin) last = i;
-    fm_key_total *t = total_of(a, c->row);
     for (size_t i = 0; i < n; i++) {
-        const double late = 1e-9 * (double)(c[last].begin - c[i].begin);
-        const double wait = late < c[i].busy ? late : c[i].busy;
-        a->caused[c[last].rank] += wait;
-        a->in_row[c->row * a->job->n + c[last].rank] += wait;
-        a->account[c[i].rank].wait += wait;
-        if (t) t->wait += wait;
+        const double after = 1e-9 * (double)(c[i].end - c[last].begin);
+        c[i].after         = after < 0 ? 0 : after < c[i].busy ? after : c[i].busy;
+        add_wait(a, &c[i], c[i].busy - c[i].after);
+        a->in_row[c->row * a->job->n + c[last].rank] += c[i].busy - c[i].after;
         a->matched += c[i].busy;
     }
+}
+
+/* What bytes can need at most.  Where the size is unknown a call may be longer because it is
+ * larger: as long as the first rank to leave, then. */
+static double moving(const call *c, double least)
+{
+    const double enough = 2; /* times the quick ones: calls vary */
+    if (!(c->quick > 0) || c->after <= enough * c->quick) return c->after;
+    return c->size == FM_TRACE_NO_LAYER && least > c->quick ? least : c->quick;
+}
+
+/* One collective on all its ranks: whether it took longer than bytes need. */
+static void judge_length(fm_trace_analysis *a, const call *c, size_t n)
+{
+    double least = c->after;
+    for (size_t i = 1; i < n; i++)
+        if (c[i].after < least) least = c[i].after;
+    for (size_t i = 0; i < n; i++) add_wait(a, &c[i], c[i].after - moving(&c[i], least));
 }
 
 static size_t length(const calls *c, size_t at)
@@ -98,14 +136,55 @@ static size_t members(const calls *c, size_t at)
 }
 
 /* Calls of which a rank's ring has lost its part say nothing. */
-static void judge_all(fm_trace_analysis *a, const calls *c)
+static void judge_arrivals(fm_trace_analysis *a, calls *c)
 {
     size_t n_member = 0;
     for (size_t at = 0; at < c->n;) {
         if (!at || c->at[at].tag >> 32 != c->at[at - 1].tag >> 32) n_member = members(c, at);
         const size_t n = length(c, at);
-        if (n == n_member && n > 1) judge(a, c->at + at, n);
+        if (n == n_member && n > 1) judge_arrival(a, c->at + at, n);
         at += n;
+    }
+}
+
+static void judge_lengths(fm_trace_analysis *a, const calls *c)
+{
+    for (size_t at = 0; at < c->n;) {
+        const size_t n = length(c, at);
+        if (c->at[at].after >= 0) judge_length(a, c->at + at, n);
+        at += n;
+    }
+}
+
+/* --- quick calls -------------------------------------------------------------- */
+
+static int compare_alike(const call *x, const call *y)
+{
+    if (x->row != y->row) return x->row - y->row;
+    if (x->rank != y->rank) return x->rank - y->rank;
+    return (int)x->size - (int)y->size;
+}
+
+static int by_likeness(const void *a, const void *b)
+{
+    const call *x = a, *y = b;
+    const int   order = compare_alike(x, y);
+    return order ? order : (x->after > y->after) - (x->after < y->after);
+}
+
+/* Of the calls of a kind, size and rank the lower quartile: a quarter of them met no stopped rank,
+ * and one of them alone may be the error of a clock. */
+static void find_quick(calls *c)
+{
+    enum { ENOUGH = 8 };
+    qsort(c->at, c->n, sizeof *c->at, by_likeness);
+    for (size_t at = 0, end; at < c->n; at = end) {
+        size_t known = at; /* those that are not come first */
+        for (end = at; end < c->n && !compare_alike(&c->at[at], &c->at[end]); end++)
+            known += c->at[end].after < 0;
+        if (end - known < ENOUGH) continue;
+        const double quick = c->at[known + (end - known) / 4].after;
+        for (size_t i = known; i < end; i++) c->at[i].quick = quick;
     }
 }
 
@@ -166,6 +245,21 @@ static void accuse(fm_trace_analysis *a)
     compare_work(a, &a->late);
 }
 
+/* Divides the waiting inside the calls of a collective as that for late arrivals. */
+static void divide_waiting(fm_trace_analysis *a)
+{
+    const int n = a->job->n;
+    for (int i = 0; i < a->n_total; i++) {
+        double *by       = a->in_row + a->total[i].row * n;
+        double  arrivals = 0;
+        for (int k = 0; k < n; k++) arrivals += by[k];
+        for (int k = 0; k < n && arrivals > 0; k++) {
+            by[k] *= a->total[i].wait / arrivals;
+            a->caused[k] += by[k];
+        }
+    }
+}
+
 /* Of each collective: whom others waited for most. */
 static void find_late_rows(fm_trace_analysis *a)
 {
@@ -203,13 +297,17 @@ fm_status fm__find_late(fm_trace_analysis *a)
     calls  c    = {0};
     double busy = 0;
     FM_TRY(gather(&c, a->job));
-    qsort(c.at, c.n, sizeof *c.at, by_tag);
     for (int i = 0; i < a->n_total; i++) {
         const fm_trace_key *k = &a->job->row[a->total[i].row].key;
         if (k->cls == FM_TRACE_COLLECTIVE && !(k->flags & FM_TRACE_AWAITS))
             busy += a->total[i].busy;
     }
-    judge_all(a, &c);
+    qsort(c.at, c.n, sizeof *c.at, by_tag);
+    judge_arrivals(a, &c);
+    find_quick(&c);
+    qsort(c.at, c.n, sizeof *c.at, by_tag);
+    judge_lengths(a, &c);
+    divide_waiting(a);
     find_late_rows(a);
     scale(a, busy);
     accuse(a);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace_report/analysis_internal.h"
 #include "trace_report/verdict.h"
 
 static json_t *account_json(const fm_account *r)
@@ -21,6 +22,7 @@ static json_t *rank_json(const fm_trace_analysis *a, int i)
     json_t              *o = account_json(&a->account[i]);
     json_object_set_new(o, "rank", json_integer(f->head.rank));
     json_object_set_new(o, "host", json_string(f->head.host));
+    json_object_set_new(o, "began_unix_ms", json_integer((json_int_t)(f->head.wall_ns / 1000000)));
     json_object_set_new(o, "others_waited_s", json_real(a->caused[i]));
     json_object_set_new(o, "spans", json_integer((json_int_t)f->n_span));
     json_object_set_new(o, "spans_overwritten", json_integer((json_int_t)f->n_lost));
@@ -31,17 +33,12 @@ static json_t *rank_json(const fm_trace_analysis *a, int i)
 
 static json_t *key_json(const fm_trace_analysis *a, const fm_key_total *t)
 {
-    static const char *const cls[] = {
-#define NAME(id, text) text,
-        FM_TRACE_CLASS_MAP(NAME)
-#undef NAME
-    };
     const fm_trace_key *k = &a->job->row[t->row].key;
     json_t             *o =
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "class", cls[k->cls],
-                  "name", k->name, "part", k->part, "count", (json_int_t)t->count, "rows",
-                  (json_int_t)t->rows, "total_s", t->total, "own_s", t->own, "mean_s", t->mean,
-                  "p50_s", t->p50, "p99_s", t->p99, "max_s", t->max);
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "class",
+                  fm__class_text(k), "name", k->name, "part", k->part, "count",
+                  (json_int_t)t->count, "rows", (json_int_t)t->rows, "total_s", t->total, "own_s",
+                  t->own, "mean_s", t->mean, "p50_s", t->p50, "p99_s", t->p99, "max_s", t->max);
     if (t->bytes > 0) json_object_set_new(o, "bytes", json_real(t->bytes));
     if (t->flops > 0) json_object_set_new(o, "flops", json_real(t->flops));
     if (t->limit > 0) {

@@ -90,23 +90,68 @@ static void put_line(fm_str *out, const columns *c, const char *name)
     fm_str_puts(out, "|\n");
 }
 
+/* A stage of a task, in columns of the timeline. */
+typedef struct {
+    int      rank;
+    uint64_t task;
+    int      first, last;
+} stage;
+
+static int by_task(const void *a, const void *b)
+{
+    const stage *x = a, *y = b;
+    if (x->rank != y->rank) return x->rank - y->rank;
+    if (x->task != y->task) return x->task < y->task ? -1 : 1;
+    return x->first - y->first;
+}
+
+static int column_of(const fm_trace_analysis *a, double seconds)
+{
+    const double at = WIDTH * (seconds - a->began) / (a->ended - a->began);
+    return at < 0 ? -1 : at < WIDTH ? (int)at : WIDTH;
+}
+
+/* `out` has room for all spans of tasks; returns how many lie in the timeline. */
+static size_t stages_of(stage *out, const fm_trace_analysis *a, int i)
+{
+    const fm_trace_file *f = &a->job->file[i];
+    size_t               n = 0;
+    for (size_t s = 0; s < f->n_span; s++) {
+        const fm_trace_span *p = &f->span[s];
+        if (f->key[p->key].cls != FM_TRACE_TASK) continue;
+        const double begin = 1e-9 * (double)fm_trace_time(a->job, i, p->begin_ns);
+        const int first = column_of(a, begin), last = column_of(a, begin + fm__seconds(p->dur_ns));
+        if (last >= 0 && first < WIDTH) out[n++] = (stage){i, p->tag, first, last};
+    }
+    return n;
+}
+
+/* A task counts once in a column, whatever stages it has there. */
+static double count_tasks(double n[WIDTH], stage *s, size_t n_stage)
+{
+    double most = 0;
+    int    next = 0;
+    qsort(s, n_stage, sizeof *s, by_task);
+    for (size_t i = 0; i < n_stage; i++) {
+        const int is_next = !i || s[i].rank != s[i - 1].rank || s[i].task != s[i - 1].task;
+        if (is_next) next = 0;
+        if (next < s[i].first) next = s[i].first;
+        for (; next <= s[i].last && next < WIDTH; next++)
+            if (++n[next] > most) most = n[next];
+    }
+    return most;
+}
+
 /* How many tasks were under way in each hundredth, 1 to 9 of the most there were. */
 static void put_tasks(fm_str *out, const fm_trace_analysis *a)
 {
-    double       n[WIDTH] = {0}, most = 0;
-    const double each = (a->ended - a->began) / WIDTH;
-    for (int i = 0; i < a->job->n; i++)
-        for (size_t s = 0; s < a->job->file[i].n_span; s++) {
-            const fm_trace_span *p = &a->job->file[i].span[s];
-            if (a->job->file[i].key[p->key].cls != FM_TRACE_TASK) continue;
-            const double begin = 1e-9 * (double)fm_trace_time(a->job, i, p->begin_ns);
-            const double end   = begin + fm__seconds(p->dur_ns);
-            for (int at = 0; at < WIDTH; at++) {
-                const double from = a->began + at * each;
-                if (begin < from + each && end > from) n[at]++;
-                if (n[at] > most) most = n[at];
-            }
-        }
+    double n[WIDTH] = {0};
+    size_t room = 0, n_stage = 0;
+    for (int i = 0; i < a->job->n; i++) room += a->job->file[i].n_span;
+    stage *s = malloc((room + 1) * sizeof *s);
+    for (int i = 0; s && i < a->job->n; i++) n_stage += stages_of(s + n_stage, a, i);
+    const double most = s ? count_tasks(n, s, n_stage) : 0;
+    free(s);
     if (most < 1) return;
     fm_str_printf(out, "%-9.8s|", a->job->file[0].head.task);
     for (int at = 0; at < WIDTH; at++)

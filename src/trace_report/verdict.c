@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace_report/verdict.h"
 
+#include <string.h>
+
 #include "trace_report/analysis_internal.h"
 
 enum { TOP_WORKS = 3 };
@@ -131,6 +133,12 @@ static void put_late(fm_str *out, const fm_trace_analysis *a)
     fm_str_puts(out, ".\n");
 }
 
+static void put_bytes(fm_str *out, double bytes)
+{
+    const int is_large = bytes >= 1e8;
+    fm_str_printf(out, "%.2f %s", (is_large ? 1e-9 : 1e-6) * bytes, is_large ? "GB" : "MB");
+}
+
 static void put_moving(fm_str *out, const fm_trace_analysis *a)
 {
     const double        move = a->all.comm - a->all.wait;
@@ -144,15 +152,18 @@ static void put_moving(fm_str *out, const fm_trace_analysis *a)
     if (most) {
         fm_str_puts(out, ", most in ");
         fm_trace_key_text(out, &a->job->row[most->row].key);
-        fm_str_printf(out, ": %.2f GB at %.2f GB/s a rank", 1e-9 * most->bytes,
-                      1e-9 * fm__part(most->bytes, most->busy - most->wait));
+        fm_str_puts(out, ": ");
+        put_bytes(out, most->bytes);
+        fm_str_puts(out, " at ");
+        put_bytes(out, fm__part(most->bytes, most->busy - most->wait));
+        fm_str_puts(out, "/s a rank");
     }
     fm_str_puts(out, ".\n");
 }
 
 /* --- the host ---------------------------------------------------------------- */
 
-/* What the host did while its device had nothing to do is not known; what it does most is. */
+/* GPU idle time: the cause is unknown, so list the largest host phases. */
 static void put_starved(fm_str *out, const fm_trace_analysis *a)
 {
     const fm_key_total *t;
@@ -264,6 +275,13 @@ static void offer_works(win *w, const fm_trace_analysis *a)
     }
 }
 
+static int is_one_host(const fm_trace_job *j)
+{
+    for (int i = 1; i < j->n; i++)
+        if (strcmp(j->file[i].head.host, j->file[0].head.host) != 0) return 0;
+    return 1;
+}
+
 static void offer_ranks(win *w, const fm_trace_analysis *a)
 {
     fm_str what = {0};
@@ -277,16 +295,19 @@ static void offer_ranks(win *w, const fm_trace_analysis *a)
         offer(w, a->all.wait, &what, "");
     }
     fm_str_puts(&what, "move fewer bytes between ranks");
-    offer(w, a->all.comm - a->all.wait, &what, "a layout that keeps groups on one host");
+    offer(w, a->all.comm - a->all.wait, &what,
+          is_one_host(a->job) ? "" : "a layout that keeps groups on one host");
 }
 
 static void offer_host(win *w, const fm_trace_analysis *a)
 {
+    const char         *task = a->job->file[0].head.task;
     const fm_key_total *t;
     fm_str              what = {0};
     if (a->all.has_device) {
         fm_str_puts(&what, "keep the GPU busy while the host prepares the next step");
-        offer(w, a->all.rest, &what, "more requests at once; --html shows when it waits");
+        if (task[0]) fm_str_printf(&what, ", with more %ss at once", task);
+        offer(w, a->all.rest, &what, "--html shows when it waits");
         return;
     }
     for (int at = 0; (t = next_of(a, FM_TRACE_PHASE, &at));) {

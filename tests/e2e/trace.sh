@@ -73,6 +73,14 @@ run 0 "$fathom" bench $small "$small_shape" --quiet --batch-size 2 --input-len 1
 grep -q "Where the time went (fathom trace profile.trace has more)" out || fail "nor with --batch-size"
 run 0 "$fathom" trace --compare first second.trace
 grep -q "a second and rank before" out || fail "nothing compared"
+grep -q "^step  *prefill  " out || fail "no step in the comparison"
+grep -q "^request  *prefill  " out || fail "no stage of requests in the comparison"
+run 0 "$fathom" trace --compare first second.trace --json
+grep -q '"changes": \[' out || fail "--compare --json prints no JSON"
+run 2 "$fathom" trace --compare first second.trace --html page2.html
+grep -q "fathom trace: --compare prints a table or --json; --html shows one trace alone" err || fail "--compare --html is not refused"
+run 2 "$fathom" trace --compare first second.trace --perfetto spans2.json
+[ ! -e page2.html ] && [ ! -e spans2.json ] || fail "--compare wrote a file it had refused"
 
 # what cannot be
 run 2 "$fathom" trace

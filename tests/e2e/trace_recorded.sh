@@ -13,4 +13,5 @@ for job in slow stall; do
     diff "$data/$job.verdict" said || fail "the verdict on $job has changed"
 done
 grep -q "ranks wait for rank 2 (vm), which is [0-9]* % slower" "$data/slow.verdict" || fail "the slowed rank is not named"
+grep -q "^The largest single win: make rank 2 (vm) as fast as the others" "$data/slow.verdict" || fail "the advice is not about the slowed rank"
 grep -q "^Stalls: .* requests waited" "$data/stall.verdict" || fail "the stall is not named"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trace.sh PROGRAM: four ranks record themselves while one of them is stopped half of the time:
-# the verdict names that rank.  Then the job is killed: its traces can still be read.
+# trace.sh PROGRAM: four ranks record themselves while one of them is stopped most of the time:
+# the verdict names that rank.  Then the job is killed: its traces can be read up to the last second.
 set -eu
 . "$(dirname "$0")/job.sh"
 export FM_COMM_SILENCE=20 FM_COMM_TIMEOUT=60
@@ -45,9 +45,18 @@ grep -q "^all_gather (" "$work/said" || fail "no collectives: $(cat "$work/said"
 start_job 4 bench $model $shape --num-prompts 4000 --tp 4 --quiet --trace "$work/killed"
 wait_until 30 all_wrote killed
 sleep 2
+killed=$(date +%s%3N)
 alive | xargs -r kill -9
 wait "$job_pid" 2>/dev/null || true
 job_pid=
 "$fathom" trace "$work/killed" >"$work/said" || fail "fathom trace after kill -9: $(cat "$work/said")"
 grep -q "4 of 4 ranks had not finished" "$work/said" || fail "$(cat "$work/said")"
 grep -q "^experts (moe)" "$work/said" || fail "$(cat "$work/said")"
+
+# of every rank up to the last second: its last span ended less than 1000 ms before the signal
+"$fathom" trace "$work/killed" --json >"$work/said" || fail "fathom trace --json after kill -9"
+sed -n '/"ranks": \[/,/^ \]/p' "$work/said" | tr -d ',' | awk -v killed="$killed" '
+    /"wall_s":/ { wall = $2 }
+    /"began_unix_ms":/ { began = $2 }
+    /"is_closed":/ { ranks++; if (killed - (began + 1000 * wall) > 1000) { print "rank", ranks - 1, killed - began - 1000 * wall, "ms short"; bad = 1 } }
+    END { exit bad || ranks != 4 }' >"$work/short" || fail "the trace does not reach the last second: $(cat "$work/short")"

@@ -42,7 +42,7 @@ static void fill_rank(fm_checkup_rank *r, int host, int seed)
     r->rates.memory                     = (uint64_t)256e9;
     r->rates.read                       = rate(204e9, s);
     r->rates.n_node                     = 1;
-    r->rates.node[0]                    = (fm_rates_node){0, r->rates.read};
+    r->rates.node[0]                    = (fm_rates_node){.read = r->rates.read};
     r->rates.product[FM_FACTOR_BF16]    = rate(42e12, s + 1);
     r->rates.product[FM_FACTOR_F32]     = rate(4.1e12, s + 2);
     r->rates.product[FM_FACTOR_F64]     = rate(2.05e12, s + 3);
@@ -219,7 +219,9 @@ static void a_numa_node_is_named(void **state)
         c.rank[i].rates.n_node = 2;
         for (int k = 0; k < 2; k++)
             c.rank[i].rates.node[k] =
-                (fm_rates_node){k, rate(102e9, 90 + 2 * (uint64_t)i + (uint64_t)k)};
+                (fm_rates_node){.id      = k,
+                                .read    = rate(102e9, 90 + 2 * (uint64_t)i + (uint64_t)k),
+                                .product = rate(21e12, 7)};
     }
     scale(&c.rank[3].rates.node[1].read, 0.75);
     assert_int_equal(n_fault(&c, &f), 1);
@@ -416,6 +418,34 @@ static void golden_text(void **state)
     fm_checkup_fini(&c);
 }
 
+static void limits_nodes_and_libraries_are_printed(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fm_str      out = {0};
+    fill(&c, 4, 1);
+    c.rank[0].facts.memory_limit = 64000000000;
+    c.rank[0].rates.n_node       = 2;
+    c.rank[0].rates.node[1] =
+        (fm_rates_node){.id = 1, .read = {100e9, 0, 100e9, 3}, .product = {21e12, 0, 21e12, 3}};
+    for (int i = 0; i < 4; i++)
+        strcpy(c.rank[i].facts.libraries, i == 2 ? "NCCL=2.19.3\n" : "NCCL=2.21.5\nUCX=1.13.1\n");
+    fm_findings_make(&f, &c);
+    fm_report_tables(&out, &c);
+    fm_report_verdict(&out, &c, &f);
+    assert_non_null(strstr(out.text, "; memory limit 64 GB; "));
+    assert_non_null(strstr(out.text, " 1       100 ±  0%        21 ±  0%\n"));
+    assert_non_null(strstr(out.text, "\nNCCL 2.21.5\nUCX 1.13.1\n"));
+    assert_non_null(strstr(out.text, "note  node-c: NCCL: 2.19.3, with the other 3: 2.21.5\n"));
+    fm_str_clear(&out);
+    fm_report_json(&out, &c, &f, NULL);
+    assert_non_null(strstr(out.text, "\"libraries\": \"NCCL=2.21.5\\nUCX=1.13.1\\n\""));
+    fm_str_fini(&out);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
 static void json_has_the_lists(void **state)
 {
     (void)state;
@@ -452,6 +482,7 @@ int main(void)
         cmocka_unit_test(a_host_alone_is_held_against_its_good_days),
         cmocka_unit_test(bad_gpus),
         cmocka_unit_test(golden_text),
+        cmocka_unit_test(limits_nodes_and_libraries_are_printed),
         cmocka_unit_test(json_has_the_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,12 +34,12 @@ static void fill(fm_rates *r)
         snprintf(k->host, sizeof k->host, "node-%d", i);
         strcpy(k->cpu, "A \"quoted\" CPU");
         strcpy(k->isa, "amx");
-        k->n_core                  = 8 + i;
-        k->n_thread                = 8;
-        k->memory                  = (uint64_t)1 << 41;
-        k->read                    = rate(2.1e11);
-        k->n_node                  = 2;
-        k->node[1]                 = (fm_rates_node){.id = 3, .read = rate(1e11)};
+        k->n_core   = 8 + i;
+        k->n_thread = 8;
+        k->memory   = (uint64_t)1 << 41;
+        k->read     = rate(2.1e11);
+        k->n_node   = 2;
+        k->node[1]  = (fm_rates_node){.id = 3, .read = rate(1e11), .product = rate(3e12)};
         k->product[FM_FACTOR_BF16] = rate(3e12);
         k->level[FM_ISA_AVX2]      = rate(4e11);
     }
@@ -69,6 +69,7 @@ static void what_is_written_is_read(void **state)
     assert_true(b.rank[1].memory == (uint64_t)1 << 41);
     assert_int_equal(b.rank[0].node[1].id, 3);
     same_rate(b.rank[0].node[1].read, a.rank[0].node[1].read);
+    same_rate(b.rank[0].node[1].product, a.rank[0].node[1].product);
     same_rate(b.rank[0].read, a.rank[0].read);
     same_rate(b.rank[1].product[FM_FACTOR_BF16], a.rank[1].product[FM_FACTOR_BF16]);
     assert_int_equal(b.rank[0].product[FM_FACTOR_F64].n, 0);

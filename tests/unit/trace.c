@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,8 +241,28 @@ static void rings_of_many_ranks_share_the_default(void **state)
 {
     (void)state;
     assert_int_equal(fm_trace_ring_bytes(0, 1), 64 << 20);
-    assert_true(fm_trace_ring_bytes(0, 16) * 16 <= 100 << 20);
+    for (int n = 1; n <= 38; n++) { /* 100 MB in all */
+        const size_t each = fm_trace_ring_bytes(0, n) + fm_trace_table_bytes();
+        if ((size_t)n * each > 100000000) fail_msg("%d ranks of %zu bytes", n, each);
+    }
+    assert_int_equal(fm_trace_ring_bytes(0, 39), 1 << 20);
+    assert_int_equal(fm_trace_ring_bytes(0, 4096), 1 << 20);
     assert_int_equal(fm_trace_ring_bytes(3, 16), 3 << 20);
+}
+
+/* The bytes that a full ring leaves are those of the arithmetic. */
+static void a_full_ring_leaves_ring_and_tables(void **state)
+{
+    enum { RING = 8192 };
+    fm_trace   *t    = open_trace(RING);
+    const int   work = key(t, "work");
+    struct stat st;
+    (void)state;
+    for (int i = 0; i < 2 * RING / 32; i++)
+        fm_trace_add(t, work, &(fm_trace_event){.begin = fm_trace_now(), .end = fm_trace_now()});
+    fm_trace_close(t);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, RING + fm_trace_table_bytes());
 }
 
 static int make_file(void **state)
@@ -270,6 +291,7 @@ int main(void)
         cmocka_unit_test(says_why_a_file_is_no_trace),
         cmocka_unit_test(says_why_a_trace_cannot_be_written),
         cmocka_unit_test(rings_of_many_ranks_share_the_default),
+        cmocka_unit_test(a_full_ring_leaves_ring_and_tables),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

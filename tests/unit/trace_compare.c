@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "trace_report/compare.h"
 #include "trace_report/welch.h"
@@ -42,45 +43,141 @@ static void probabilities_are_those_of_scipy(void **state)
     assert_true(fm_welch_p((fm_sample){9, 5, 0}, (fm_sample){9, 4, 0}) == 0);
 }
 
-static void write_and_open(fm_trace_job *j, fm_trace_analysis *a, const char *path,
-                           double attend_us)
+typedef struct {
+    fm_trace_job        job[2];
+    fm_trace_analysis   analysis[2];
+    fm_trace_comparison changes;
+    fm_str              text;
+} compared;
+
+static const written_job usual = {.n_rank     = 1,
+                                  .n_step     = 100,
+                                  .slow_rank  = -1,
+                                  .attend_us  = 1000,
+                                  .experts_us = 3000,
+                                  .plan_us    = 20};
+
+static void write_and_open(fm_trace_job *j, fm_trace_analysis *a, written_job w)
 {
-    const written_job w = {.stem       = path,
-                           .n_rank     = 1,
-                           .n_step     = 100,
-                           .slow_rank  = -1,
-                           .attend_us  = attend_us,
-                           .experts_us = 3000,
-                           .plan_us    = 20};
+    char        folder[] = "/tmp/fathom-compare-XXXXXX", stem[64], file[300];
+    const char *path     = stem;
+    assert_non_null(mkdtemp(folder));
+    snprintf(stem, sizeof stem, "%s/trace", folder);
+    w.stem = stem;
     write_job(&w);
     assert_int_equal(fm_trace_job_open(j, &path, 1), FM_OK);
     assert_int_equal(fm_trace_analyse(a, j, NULL), FM_OK);
-    unlink(path);
+    for (int i = 0; i < w.n_rank; i++) {
+        written_path(file, sizeof file, &w, i);
+        unlink(file);
+    }
+    rmdir(folder);
+}
+
+static void compare(compared *c, const written_job *before, const written_job *after)
+{
+    *c = (compared){0};
+    write_and_open(&c->job[0], &c->analysis[0], *before);
+    write_and_open(&c->job[1], &c->analysis[1], *after);
+    assert_int_equal(fm_trace_compare(&c->changes, &c->analysis[0], &c->analysis[1]), FM_OK);
+    fm_trace_compare_text(&c->text, &c->changes);
+}
+
+static void forget(compared *c)
+{
+    fm_str_fini(&c->text);
+    fm_trace_comparison_fini(&c->changes);
+    for (int i = 0; i < 2; i++) {
+        fm_trace_analysis_fini(&c->analysis[i]);
+        fm_trace_job_close(&c->job[i]);
+    }
+}
+
+static void expect(const compared *c, const char *want)
+{
+    if (!strstr(c->text.text, want)) fail_msg("no \"%s\" in:\n%s", want, c->text.text);
 }
 
 static void finds_the_op_that_changed(void **state)
 {
-    char              before[] = "/tmp/fathom-before-XXXXXX", after[] = "/tmp/fathom-after-XXXXXX";
-    fm_trace_job      job[2]      = {{0}};
-    fm_trace_analysis analysis[2] = {{0}};
-    fm_str            text        = {0};
+    written_job after = usual;
+    compared    c;
     (void)state;
-    close(mkstemp(before));
-    close(mkstemp(after));
-    write_and_open(&job[0], &analysis[0], before, 1000);
-    write_and_open(&job[1], &analysis[1], after, 1500);
-    fm_trace_compare(&text, &analysis[0], &analysis[1]);
-    assert_non_null(strstr(text.text, "slower by 11.")); /* 4020 us a step against 4520 */
-    assert_non_null(
-        strstr(text.text, "What weighs most: attend (moe), +50.0 % a call, +0.050 s in all.\n"));
-    assert_non_null(strstr(
-        text.text,
-        "experts (moe)                      3.0 ms     3.0 ms     +0.0 %    +0.000 s  chance\n"));
-    fm_str_fini(&text);
-    for (int i = 0; i < 2; i++) {
-        fm_trace_analysis_fini(&analysis[i]);
-        fm_trace_job_close(&job[i]);
-    }
+    after.attend_us = 1500;
+    compare(&c, &usual, &after);
+    expect(&c, "slower by 11."); /* 4020 us a step against 4520 */
+    expect(&c, "What weighs most: attend (moe), +50.0 % a call, +0.050 s in all of +");
+    expect(&c,
+           "experts (moe)                      3.0 ms     3.0 ms     +0.0 %    +0.000 s  chance\n");
+    forget(&c);
+}
+
+static void names_the_collective_that_changed(void **state)
+{
+    written_job before = usual, after;
+    compared    c;
+    (void)state;
+    before.n_rank  = 4;
+    before.move_us = 500;
+    after          = before;
+    after.move_us  = 2500;
+    compare(&c, &before, &after);
+    expect(&c, "What weighs most: all_gather (attn), +400.0 % a call, +0.800 s in all of +");
+    expect(&c,
+           "collective all_gather (attn)                500.0 us     2.5 ms   +400.0 %    +0.800 "
+           "s  significant\n");
+    forget(&c);
+}
+
+/* The collective is in the run of two ranks alone. */
+static void lists_what_only_one_run_has(void **state)
+{
+    written_job two = usual;
+    compared    c;
+    (void)state;
+    two.n_rank  = 2;
+    two.move_us = 4000;
+    compare(&c, &usual, &two);
+    expect(&c, "What weighs most: all_gather (attn), new, +0.800 s in all of +");
+    expect(&c,
+           "all_gather (attn)                       -     4.0 ms          -    +0.800 s  new\n");
+    forget(&c);
+    compare(&c, &two, &usual);
+    expect(&c, "What weighs most: all_gather (attn), gone, -0.400 s in all of -");
+    expect(&c,
+           "all_gather (attn)                  4.0 ms          -          -    -0.400 s  gone\n");
+    forget(&c);
+}
+
+static void tells_a_step_from_a_stage_of_its_name(void **state)
+{
+    compared c;
+    (void)state;
+    compare(&c, &usual, &usual);
+    expect(&c, "\nstep       decode  ");
+    expect(&c, "\nrequest    decode  ");
+    expect(&c, "No part changed by more than chance.\n");
+    forget(&c);
+}
+
+static void prints_changes_as_json(void **state)
+{
+    written_job after = usual;
+    compared    c;
+    (void)state;
+    after.experts_us = 6000;
+    compare(&c, &usual, &after);
+    fm_str_clear(&c.text);
+    fm_trace_compare_json(&c.text, &c.changes);
+    json_t *o = json_loads(c.text.text, 0, NULL);
+    assert_non_null(o);
+    const json_t *cause = json_object_get(o, "cause");
+    assert_string_equal(json_string_value(json_object_get(cause, "name")), "experts");
+    assert_string_equal(json_string_value(json_object_get(cause, "kind")), "significant");
+    assert_true(fabs(json_number_value(json_object_get(cause, "more_s")) - 0.3) < 1e-3);
+    assert_int_equal(json_array_size(json_object_get(o, "changes")), c.changes.n);
+    json_decref(o);
+    forget(&c);
 }
 
 int main(void)
@@ -88,6 +185,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probabilities_are_those_of_scipy),
         cmocka_unit_test(finds_the_op_that_changed),
+        cmocka_unit_test(names_the_collective_that_changed),
+        cmocka_unit_test(lists_what_only_one_run_has),
+        cmocka_unit_test(tells_a_step_from_a_stage_of_its_name),
+        cmocka_unit_test(prints_changes_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

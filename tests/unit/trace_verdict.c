@@ -82,6 +82,42 @@ static void names_the_slow_rank(void **state)
     fm_str_fini(&v);
 }
 
+/* A rank that is stopped between its arrival and its sending looks like slow communication: all
+ * ranks stay in the call.  It needs no more than other calls of its size. */
+static void a_rank_stopped_in_a_collective_moves_no_bytes(void **state)
+{
+    written_job w = usual;
+    fm_str      v = {0};
+    (void)state;
+    w.slow_rank   = 2;
+    w.slow_attend = 1.1;
+    w.held_every  = 3;
+    w.held_us     = 9000;
+    w.one_host    = 1;
+    judge(&v, &w, 0);
+    /* 3000 us of a step of 7340 us, and the others wait 100 us for the rank's attend */
+    expect(&v, "42 % of the time ranks wait for rank 2 (nodea)");
+    expect(&v, "3 % of the time ranks move bytes");
+    expect(&v, "The largest single win: make rank 2 (nodea) as fast as the others");
+    fm_str_fini(&v);
+}
+
+static void no_layout_is_advised_on_one_host(void **state)
+{
+    written_job w = usual;
+    fm_str      v = {0};
+    (void)state;
+    w.move_us = 4000;
+    judge(&v, &w, 0);
+    expect(&v, "move fewer bytes between ranks, 50 % of the time (a layout that keeps groups on "
+               "one host)");
+    fm_str_clear(&v);
+    w.one_host = 1;
+    judge(&v, &w, 0);
+    expect(&v, "move fewer bytes between ranks, 50 % of the time.\n");
+    fm_str_fini(&v);
+}
+
 static void accuses_nobody_of_equals(void **state)
 {
     fm_str v = {0};
@@ -172,7 +208,7 @@ static void counts_what_a_device_does(void **state)
     fm_rates               rates = {0};
     fm_str                 v     = {0};
     const char            *path  = stem;
-    const fm_trace_options o     = {.path = stem, .ring_bytes = 1 << 16, .n_rank = 1};
+    const fm_trace_options o = {.path = stem, .ring_bytes = 1 << 16, .n_rank = 1, .task = "sample"};
     (void)state;
     assert_int_equal(fm_trace_open(&t, &o), FM_OK);
     write_device(t);
@@ -190,6 +226,13 @@ static void counts_what_a_device_does(void **state)
     expect(&v, "20.0 % of the time the GPU has nothing to do and waits for the host, whose own "
                "time is launch 100 %.\n");
     assert_true(a.account[0].work > 0.399 && a.account[0].work < 0.401);
+    fm_trace_analysis_fini(&a);
+    fm_str_clear(&v);
+    assert_int_equal(fm_trace_analyse(&a, &job, NULL), FM_OK);
+    fm_trace_verdict(&v, &a);
+    expect(&v,
+           "keep the GPU busy while the host prepares the next step, with more samples at once, "
+           "20 % of the time (--html shows when it waits).\n");
     fm_str_fini(&v);
     fm_trace_analysis_fini(&a);
     fm_trace_job_close(&job);
@@ -213,11 +256,84 @@ static void prints_a_page(void **state)
     expect(&page, "\nexperts (moe)  ");
     expect(&page, "\nall_gather (attn)  ");
     expect(&page, "\nrank 3   |###");
+    expect(&page, "|  9: 10 waiting or under way\n");
     expect_not(&page, "nan");
     expect_not(&page, "inf");
     fm_str_fini(&page);
     fm_trace_analysis_fini(&a);
     fm_trace_job_close(&job);
+}
+
+/* 124.6 and 124.8 ms lie in one bucket of the histogram. */
+static void no_quantile_is_rounded_below_the_mean(void **state)
+{
+    fm_trace              *t    = NULL;
+    fm_trace_job           job  = {0};
+    fm_trace_analysis      a    = {0};
+    fm_str                 v    = {0};
+    const char            *path = stem;
+    const fm_trace_options o    = {
+           .path = stem, .ring_bytes = 4096, .n_rank = 1, .task = "request", .row = "token"};
+    (void)state;
+    assert_int_equal(fm_trace_open(&t, &o), FM_OK);
+    const int      k = fm_trace_key_of(t, &(fm_trace_key){.cls = FM_TRACE_TASK, .name = "decode"});
+    const uint64_t from = fm_trace_now();
+    fm_trace_add(t, k, &(fm_trace_event){.begin = from, .end = from + 124600000, .tag = 1});
+    fm_trace_add(t, k, &(fm_trace_event){.begin = from, .end = from + 124800000, .tag = 2});
+    fm_trace_close(t);
+    assert_int_equal(fm_trace_job_open(&job, &path, 1), FM_OK);
+    assert_int_equal(fm_trace_analyse(&a, &job, NULL), FM_OK);
+    fm_trace_verdict(&v, &a);
+    expect(&v, "A request is decode 124.7 ms (99 % below 124.7 ms) on average.\n");
+    fm_str_fini(&v);
+    fm_trace_analysis_fini(&a);
+    fm_trace_job_close(&job);
+    unlink(stem);
+}
+
+/* A clock 40 s behind that is fast by 200 millionths: uncorrected, its rank would be the late one.
+ */
+static void clocks_of_ranks_are_aligned(void **state)
+{
+    written_job w = usual;
+    fm_str      v = {0};
+    (void)state;
+    w.slow_rank      = 3;
+    w.slow_attend    = 1.5;
+    w.clock_rank     = 1;
+    w.clock_ahead_ns = -40000000000;
+    w.clock_fast     = 200e-6;
+    judge(&v, &w, 1);
+    expect(&v, "8 % of the time ranks wait for rank 3 (nodeb), which is 12 % slower in its ops");
+    expect(&v, "4 % of the time ranks move bytes, most in all_gather (attn): 8.00 GB at 5.00 GB/s");
+    fm_str_fini(&v);
+}
+
+static void times_are_of_the_first_ranks_clock(void **state)
+{
+    written_job  w    = usual;
+    fm_trace_job job  = {0};
+    const char  *path = stem;
+    (void)state;
+    w.n_rank         = 2;
+    w.clock_rank     = 1;
+    w.clock_ahead_ns = 7000000000;
+    w.clock_fast     = -500e-6;
+    write_job(&w);
+    assert_int_equal(fm_trace_job_open(&job, &path, 1), FM_OK);
+    const fm_trace_file *f[2] = {&job.file[0], &job.file[1]};
+    assert_true(f[1]->head.epoch_ns > f[0]->head.epoch_ns + 6000000000);
+    for (size_t i = 0; i < f[1]->n_span; i++) { /* the tasks of rank 0 come last */
+        const int64_t at0 = fm_trace_time(&job, 0, f[0]->span[i].begin_ns),
+                      at1 = fm_trace_time(&job, 1, f[1]->span[i].begin_ns);
+        if (llabs(at1 - at0) > 1000) fail_msg("span %zu: %lld ns off", i, (long long)(at1 - at0));
+    }
+    fm_trace_job_close(&job);
+    for (int i = 0; i < 2; i++) {
+        char file[300];
+        written_path(file, sizeof file, &w, i);
+        unlink(file);
+    }
 }
 
 static void refuses_files_of_two_jobs(void **state)
@@ -260,10 +376,18 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_slow_rank),        cmocka_unit_test(accuses_nobody_of_equals),
-        cmocka_unit_test(sees_the_long_prompt_stall), cmocka_unit_test(sees_gaps_on_the_host),
-        cmocka_unit_test(counts_what_a_device_does),  cmocka_unit_test(prints_a_page),
+        cmocka_unit_test(names_the_slow_rank),
+        cmocka_unit_test(accuses_nobody_of_equals),
+        cmocka_unit_test(a_rank_stopped_in_a_collective_moves_no_bytes),
+        cmocka_unit_test(no_layout_is_advised_on_one_host),
+        cmocka_unit_test(sees_the_long_prompt_stall),
+        cmocka_unit_test(sees_gaps_on_the_host),
+        cmocka_unit_test(counts_what_a_device_does),
+        cmocka_unit_test(prints_a_page),
         cmocka_unit_test(refuses_files_of_two_jobs),
+        cmocka_unit_test(no_quantile_is_rounded_below_the_mean),
+        cmocka_unit_test(clocks_of_ranks_are_aligned),
+        cmocka_unit_test(times_are_of_the_first_ranks_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -10,6 +10,8 @@ typedef struct {
     fm_trace *trace;
     int       attend, experts, gather, plan, run, gap, step, stalled, queued, decode;
     uint64_t  at;
+    uint64_t  from; /* when the job began */
+    double    fast; /* its clock */
 } writer;
 
 static int make_key(fm_trace *t, fm_trace_class cls, int flags, const char *name, const char *part)
@@ -44,7 +46,7 @@ static void begin(writer *r, const written_job *w, int rank)
                                 .task       = "request",
                                 .row        = "token"};
     written_path(path, sizeof path, w, rank);
-    snprintf(host, sizeof host, "node%c", 'a' + rank / 2);
+    snprintf(host, sizeof host, "node%c", 'a' + (w->one_host ? 0 : rank / 2));
     const fm_status rc = fm_trace_open(&r->trace, &o);
     FM_BUG_UNLESS(rc == FM_OK);
     fm_trace *t = r->trace;
@@ -60,11 +62,24 @@ static void begin(writer *r, const written_job *w, int rank)
     r->decode   = make_key(t, FM_TRACE_TASK, 0, "decode", "");
 }
 
+static uint64_t by_its_clock(const writer *r, uint64_t t)
+{
+    return t + (uint64_t)(int64_t)(r->fast * (double)(t - r->from));
+}
+
+static void add(writer *r, int key, const fm_trace_event *e)
+{
+    fm_trace_event c = *e;
+    c.begin          = by_its_clock(r, e->begin);
+    c.end            = by_its_clock(r, e->end);
+    fm_trace_add(r->trace, key, &c);
+}
+
 static void span(writer *r, int key, double us, fm_trace_event e)
 {
     e.begin = r->at;
     e.end   = r->at += (uint64_t)(1e3 * us);
-    fm_trace_add(r->trace, key, &e);
+    add(r, key, &e);
 }
 
 /* 100 MB and 100 MFLOP in every call of an op. */
@@ -88,28 +103,30 @@ static void step(writer *all, const written_job *w, int s)
         compute(r, r->experts, prompt ? w->prompt_us : w->experts_us, s);
         if (r->at > arrived) arrived = r->at;
     }
-    const uint64_t end = arrived + (uint64_t)(1e3 * w->move_us);
+    const int      held     = w->held_every && s % w->held_every == 0;
+    const uint64_t all_have = arrived + (uint64_t)(1e3 * (w->move_us + (held ? w->held_us : 0)));
     for (int i = 0; i < w->n_rank; i++) {
+        enum { LEAVES_LATER = 5000 }; /* ns: who was stopped sends first, then reads */
         writer        *r    = &all[i];
+        const uint64_t end  = all_have + (held && i == w->slow_rank ? LEAVES_LATER : 0);
         const uint64_t busy = end - r->at;
         if (w->n_rank > 1)
-            fm_trace_add(r->trace, r->gather,
-                         &(fm_trace_event){.begin   = r->at,
-                                           .end     = end,
-                                           .comm_ns = busy,
-                                           .rows    = (uint32_t)(busy / 1000),
-                                           .tag     = (uint64_t)7 << 32 | (uint64_t)s,
-                                           .bytes   = 1e6});
+            add(r, r->gather,
+                &(fm_trace_event){.begin   = r->at,
+                                  .end     = end,
+                                  .comm_ns = busy,
+                                  .rows    = (uint32_t)(busy / 1000),
+                                  .tag     = (uint64_t)7 << 32 | (uint64_t)s,
+                                  .bytes   = 1e6});
         r->at = end;
-        fm_trace_add(
-            r->trace, r->run,
+        add(r, r->run,
             &(fm_trace_event){.begin = began[i], .end = end, .comm_ns = w->n_rank > 1 ? busy : 0});
-        fm_trace_add(r->trace, prompt ? r->stalled : r->step,
-                     &(fm_trace_event){.begin = began[i],
-                                       .end   = end,
-                                       .tag   = (uint64_t)s,
-                                       .rows  = DECODES + (prompt ? PROMPT_ROWS : 0),
-                                       .layer = DECODES});
+        add(r, prompt ? r->stalled : r->step,
+            &(fm_trace_event){.begin = began[i],
+                              .end   = end,
+                              .tag   = (uint64_t)s,
+                              .rows  = DECODES + (prompt ? PROMPT_ROWS : 0),
+                              .layer = DECODES});
     }
 }
 
@@ -124,9 +141,29 @@ static void write_tasks(writer *r, const written_job *w, uint64_t from)
                                        .rows  = 100};
         const fm_trace_event decode = {
             .begin = queued.end, .end = r->at, .tag = (uint64_t)i, .rows = 50};
-        fm_trace_add(r->trace, r->queued, &queued);
-        fm_trace_add(r->trace, r->decode, &decode);
+        add(r, r->queued, &queued);
+        add(r, r->decode, &decode);
     }
+}
+
+/* What comparing clocks at `t` of rank 0 would have found. */
+static void set_clock(const writer *r, const written_job *w, int end, uint64_t t)
+{
+    const uint64_t at = by_its_clock(r, t) + (uint64_t)w->clock_ahead_ns;
+    fm_trace_set_clock(r->trace, end, (fm_trace_clock){at, (int64_t)(t - at), 0});
+}
+
+/* The recorder reads this machine's clock: a clock that is ahead has another epoch. */
+static void move_epoch(const written_job *w)
+{
+    char          path[300];
+    fm_trace_head h;
+    written_path(path, sizeof path, w, w->clock_rank);
+    FILE *f = fopen(path, "r+b");
+    FM_BUG_UNLESS(f && fread(&h, sizeof h, 1, f) == 1);
+    h.epoch_ns += (uint64_t)w->clock_ahead_ns;
+    rewind(f);
+    FM_BUG_UNLESS(fwrite(&h, sizeof h, 1, f) == 1 && fclose(f) == 0);
 }
 
 void write_job(const written_job *w)
@@ -135,8 +172,12 @@ void write_job(const written_job *w)
     uint64_t from;
     for (int i = 0; i < w->n_rank; i++) begin(&all[i], w, i);
     from = fm_trace_now();
-    for (int i = 0; i < w->n_rank; i++) all[i].at = from;
+    for (int i = 0; i < w->n_rank; i++) all[i].at = all[i].from = from;
+    all[w->clock_rank].fast = w->clock_fast;
     for (int s = 0; s < w->n_step; s++) step(all, w, s);
     write_tasks(&all[0], w, from);
+    if (w->clock_rank) set_clock(&all[w->clock_rank], w, 0, from);
+    if (w->clock_rank) set_clock(&all[w->clock_rank], w, 1, all[0].at);
     for (int i = 0; i < w->n_rank; i++) fm_trace_close(all[i].trace);
+    if (w->clock_rank) move_epoch(w);
 }
