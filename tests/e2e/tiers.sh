@@ -1,15 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tiers.sh PROGRAM: prefixes in a directory: a second process finds what the first computed, damaged
-# pages and a directory that is no directory change no answer, and fathom cache lists, checks and prunes.
+# pages, another checkpoint and a directory that is no directory change no answer, and fathom cache
+# lists, checks and prunes.
 . "$(dirname "$0")/lib.sh"
+model=r1-mini shape=$small_shape
 
 ask() # ask NAME OPTION...
 {
     name=$1
     shift
     rm -f "$work/result"
-    run 0 "$fathom" bench --quiet --skip-warmup --model-path r1-mini --json-model-override-args "$small_shape" \
+    run 0 "$fathom" bench --quiet --skip-warmup --model-path "$model" --json-model-override-args "$shape" \
         --dataset-name generated-shared-prefix --gsp-num-groups 2 --gsp-prompts-per-group 3 --gsp-system-prompt-len 200 \
         --gsp-question-len 20 --gsp-output-len 8 --num-prompts 6 --return-logprob --max-total-tokens 4096 \
         --deterministic --output-details "$work/$name.jsonl" --result-filename "$work/result" "$@"
@@ -57,4 +59,17 @@ run 2 "$fathom" bench --model-path r1-mini --hicache-storage-backend file
 run 2 "$fathom" bench --model-path r1-mini --hicache-storage-backend tape --hicache-storage-dir "$work/x"
 run 2 "$fathom" bench --model-path r1-mini $files --hicache-write-policy sometimes
 run 2 "$fathom" bench --model-path r1-mini $files --disable-radix-cache
+# A checkpoint of the same shapes, 64 KiB of 23 MB of it different, has no use for the other's pages.
+tiny=$here/../../models/fathom-tiny
+model=$work/like_tiny shape={}
+mkdir "$model"
+cp "$tiny"/* "$model"
+ask original $files
+dd if="$tiny/model.safetensors" of="$model/model.safetensors" bs=4096 count=16 skip=700 seek=2900 conv=notrunc 2>/dev/null
+ask want
+cmp -s "$work/want.jsonl" "$work/original.jsonl" && fail "the altered checkpoint answers as the original does"
+ask altered $files --hicache-debug-demote
+same altered
+grep -q '"storage_tokens": 0' "$work/result" || fail "pages of another checkpoint were used: $(cat "$work/result")"
+
 echo "prefixes outlive a process, damage and a missing directory change no answer"

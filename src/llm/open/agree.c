@@ -185,19 +185,6 @@ fm_status fm__agree_checkpoint(fm_world *w, const fm_model_path *path, uint64_t 
     return fm_world_agree(w, "the checkpoint", *print, text);
 }
 
-fm_status fm__model_print(const fm_model_path *path, int is_dummy, uint64_t *print)
-{
-    char    file[4200];
-    int64_t bytes = 0;
-    int     n     = 0;
-    size_t  size  = 0;
-    *print        = path->builtin ? hash_bytes(path->builtin, strlen(path->builtin), 0) : 0;
-    if (path->builtin) return FM_OK;
-    snprintf(file, sizeof file, "%s/config.json", path->dir);
-    FM_TRY(hash_file(file, SIZE_MAX, print, &size));
-    return is_dummy ? FM_OK : add_files(path->dir, print, &bytes, &n);
-}
-
 /* --- how it goes ----------------------------------------------------------- */
 
 typedef struct {

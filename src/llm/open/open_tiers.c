@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening an engine: tiers of the KV cache below the pool. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/mapped_file.h"
 #include "device/host.h"
-#include "llm/open/agree.h"
+#include "llm/load/checkpoint_print.h"
 #include "llm/open/open_internal.h"
 
 enum {
@@ -87,16 +89,49 @@ static void put_planes(fm_str *out, const fm_planes *planes)
     fm_str_puts(out, "\n");
 }
 
+static void put_hash(fm_str *out, const char *name, fm_hash128 h)
+{
+    fm_str_printf(out, "%s=%016llx%016llx\n", name, (unsigned long long)h.hi,
+                  (unsigned long long)h.lo);
+}
+
+static fm_status put_config(fm_str *out, const fm_model_path *path)
+{
+    char           name[4200];
+    fm_mapped_file f = {0};
+    if (path->builtin) {
+        put_hash(out, "config", fm_hash_bytes(path->builtin, strlen(path->builtin), 0));
+        return FM_OK;
+    }
+    snprintf(name, sizeof name, "%s/config.json", path->dir);
+    FM_TRY(fm_mapped_file_open(&f, name));
+    put_hash(out, "config", fm_hash_bytes(f.data, f.size, 0));
+    fm_mapped_file_close(&f);
+    return FM_OK;
+}
+
+/* What the weights follow from. */
+static fm_status put_weights(fm_str *out, const opening *p)
+{
+    fm_hash128 print = {0, 0};
+    if (p->dummy) {
+        fm_str_printf(out, "seed=%lld\n", (long long)p->o->seed);
+        return FM_OK;
+    }
+    FM_TRY(fm_checkpoint_print(&print, p->path.dir, FM_PRINT_WHOLE_BYTES));
+    put_hash(out, "checkpoint", print);
+    return FM_OK;
+}
+
 /* Everything but its tokens that decides the bits of a page, one fact a line: a page is read only
  * by an engine that would compute the same bits. */
 static fm_status describe(const opening *p, fm_str *out)
 {
-    const fm_engine *e     = p->e;
-    uint64_t         print = 0;
-    FM_TRY(fm__model_print(&p->path, p->dummy, &print));
-    fm_str_printf(out, "fathom=%s\nprint=%016llx\noverride=%s\n", FM_VERSION,
-                  (unsigned long long)print, p->o->json_model_override_args);
-    if (p->dummy) fm_str_printf(out, "seed=%lld\n", (long long)p->o->seed);
+    const fm_engine *e = p->e;
+    fm_str_printf(out, "fathom=%s\n", FM_VERSION);
+    FM_TRY(put_config(out, &p->path));
+    FM_TRY(put_weights(out, p));
+    fm_str_printf(out, "override=%s\n", p->o->json_model_override_args);
     fm_str_printf(out, "device=%s %s\n", e->backend->name,
                   e->backend->is_host ? fm_isa_name(fm_cpu_isa()) : "");
     fm_str_printf(out, "dtype=%d\nfp8_activations=%d\ncache=%s\npage_size=%d\n", (int)p->act,
