@@ -28,7 +28,7 @@ typedef struct {
 static const fm_knob knobs[] = {
     K(FLAG, check, "check", NULL, 0, 0, NULL, "read every page and compare its checksums"),
     K(FLAG, remove_bad, "remove-bad", NULL, 0, 0, NULL,
-      "with --check: remove pages that are damaged"),
+      "remove pages that are damaged (implies --check)"),
     K(REAL, prune_size, "prune-size", "-1", -1, 1e9, "GIB",
       "remove least recently used pages until no more is left"),
     K(REAL, prune_days, "prune-days", "0", 0, 1e6, "D",
@@ -130,13 +130,17 @@ static void print_age(const char *what, double when)
 
 static void print_holding(const char *dir, const holding *h, int checked)
 {
-    char text[4096], name[256], page[32], layers[64], cache[32];
+    char text[4096], name[256], page[32], layers[64], cache[32], planes[128], device[64], forms[16];
     read_about(dir, h->model, text, sizeof text);
     fact(text, "model", name, sizeof name);
     fact(text, "page_size", page, sizeof page);
     fact(text, "layers", layers, sizeof layers);
     fact(text, "cache", cache, sizeof cache);
-    printf("%s  %s, layers %s, %s: %lld pages, %lld tokens, %.3f GB", h->model, name, layers, cache,
+    fact(text, "planes", planes, sizeof planes);
+    fact(text, "device", device, sizeof device);
+    fact(text, "forms", forms, sizeof forms);
+    printf("%s  %s, layers %s, %s, planes %s, %s%s: %lld pages, %lld tokens, %.3f GB", h->model,
+           name, layers, cache, planes, device, strcmp(forms, "prompt") ? "" : ", deterministic",
            (long long)h->n_page, (long long)h->n_page * atoi(page), (double)h->bytes * 1e-9);
     print_age("used", h->newest);
     print_age("oldest", h->oldest);
@@ -198,6 +202,7 @@ static fm_status read_command_line(cache_options *o, int argc, char **argv)
     const fm_status rc = fm_args_parse(&a, argc, argv);
     fm_str_fini(&a.notes);
     FM_TRY(rc);
+    o->check |= o->remove_bad;
     return o->dir ? FM_OK : fm_fail(FM_E_ARG, "which directory? give DIR");
 }
 

@@ -29,16 +29,22 @@ grep -q '"storage_tokens": 0' "$work/result" || fail "the first process found pa
 ask second $files --hicache-debug-demote
 same second
 grep -q '"storage_tokens": [1-9]' "$work/result" || fail "the second process found none: $(cat "$work/result")"
+plain=$shape
+shape=" $(echo "$shape" | tr -d ' ' | sed 's/,/ ,  /g') " # the same overrides, written differently
+ask spelled $files --hicache-debug-demote
+same spelled
+grep -q '"storage_tokens": [1-9]' "$work/result" || fail "blanks in overrides count: $(cat "$work/result")"
+shape=$plain
 ask other $files --hicache-debug-demote --random-seed 7 # another model: nothing is of use to it
 grep -q '"storage_tokens": 0' "$work/result" || ! cmp -s "$work/want.jsonl" "$work/other.jsonl" ||
     fail "another model's pages were used"
 
 run 0 "$fathom" cache "$work/pages" --check
-grep -q "r1-mini, layers 0-3, bfloat16: [1-9][0-9]* pages, [1-9][0-9]* tokens" "$work/out" || fail "the list"
+grep -q "r1-mini, layers 0-3, bfloat16, planes latent 3x160x2, cpu .*, deterministic: [1-9][0-9]* pages, [1-9][0-9]* tokens" "$work/out" || fail "the list"
 grep -q " 0 damaged" "$work/out" || fail "pages are damaged"
 page=$(find "$work/pages" -name '*.page' | sort | head -1)
 printf x | dd of="$page" bs=1 seek=6000 conv=notrunc 2>/dev/null
-run 1 "$fathom" cache "$work/pages" --check --remove-bad
+run 1 "$fathom" cache "$work/pages" --remove-bad
 grep -q "^damaged: $page" "$work/out" || fail "the damaged page is not named"
 run 0 "$fathom" cache "$work/pages" --check
 for page in $(find "$work/pages" -name '*.page'); do printf x | dd of="$page" bs=1 seek=6000 conv=notrunc 2>/dev/null; done
@@ -71,5 +77,17 @@ cmp -s "$work/want.jsonl" "$work/original.jsonl" && fail "the altered checkpoint
 ask altered $files --hicache-debug-demote
 same altered
 grep -q '"storage_tokens": 0' "$work/result" || fail "pages of another checkpoint were used: $(cat "$work/result")"
+
+# Pages with and without the MTP layer's plane are different pages, and the list tells them apart.
+run 0 "$fathom" cache "$work/pages" --prune-size 0
+ask want
+for drafts in "" "--speculative-algorithm NEXTN"; do
+    ask drafts $files $drafts
+    same drafts
+done
+run 0 "$fathom" cache "$work/pages"
+[ "$(grep -c "like_tiny, .* planes latent [0-9x]*, cpu" "$work/out")" -eq 1 ] || fail "the list without drafts"
+[ "$(grep -c "like_tiny, .* planes latent [0-9x]* + draft [0-9x]*, cpu" "$work/out")" -eq 1 ] ||
+    fail "the list with drafts"
 
 echo "prefixes outlive a process, damage and a missing directory change no answer"

@@ -9,6 +9,7 @@
 #include "base/mapped_file.h"
 #include "device/host.h"
 #include "llm/load/checkpoint_print.h"
+#include "llm/load/config_read.h"
 #include "llm/open/open_internal.h"
 
 enum {
@@ -80,10 +81,14 @@ static fm_page_format format_of(const opening *p)
 
 static void put_planes(fm_str *out, const fm_planes *planes)
 {
+    static const char *const name[FM_N_PLANE_KIND] = {[FM_PLANE_LATENT]      = "latent",
+                                                      [FM_PLANE_DRAFT]       = "draft",
+                                                      [FM_PLANE_SCALE]       = "scale",
+                                                      [FM_PLANE_DRAFT_SCALE] = "draft_scale"};
     fm_str_puts(out, "planes=");
     for (int i = 0; i < planes->n; i++) {
         const fm_plane *q = &planes->plane[i];
-        fm_str_printf(out, "%s%d:%dx%dx%zu", i ? "," : "", (int)q->kind, q->n_layer, q->width,
+        fm_str_printf(out, "%s%s %dx%dx%zu", i ? " + " : "", name[q->kind], q->n_layer, q->width,
                       fm_dtype_bytes(q->dtype));
     }
     fm_str_puts(out, "\n");
@@ -131,8 +136,9 @@ static fm_status describe(const opening *p, fm_str *out)
     fm_str_printf(out, "fathom=%s\n", FM_VERSION);
     FM_TRY(put_config(out, &p->path));
     FM_TRY(put_weights(out, p));
-    fm_str_printf(out, "override=%s\n", p->o->json_model_override_args);
-    fm_str_printf(out, "device=%s %s\n", e->backend->name,
+    fm_str_puts(out, "override=");
+    FM_TRY(fm_config_put_overrides(out, p->o->json_model_override_args));
+    fm_str_printf(out, "\ndevice=%s %s\n", e->backend->name,
                   e->backend->is_host ? fm_isa_name(fm_cpu_isa()) : "");
     fm_str_printf(out, "dtype=%d\nfp8_activations=%d\ncache=%s\npage_size=%d\n", (int)p->act,
                   e->config.fp8_activations, fm_planes_type(&e->limits.planes),
