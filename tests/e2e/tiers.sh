@@ -20,7 +20,7 @@ same()
 {
     cmp -s "$work/want.jsonl" "$work/$1.jsonl" || fail "$1: other answers"
 }
-files="--hicache-storage-backend file --hicache-storage-dir $work/pages"
+files="--hicache-storage-dir $work/pages" # implies the back end
 
 ask want
 ask first $files
@@ -61,6 +61,9 @@ run 2 "$fathom" cache
 ask none --hicache-storage-backend file --hicache-storage-dir /dev/null/pages
 same none
 [ "$(grep -c "the file tier in /dev/null/pages is off" "$work/err")" -eq 1 ] || fail "one line says that it is off"
+ask foreign --hicache-storage-backend file $files --hicache-mem-layout page_first --hicache-io-backend kernel \
+    --hicache-storage-prefetch-policy timeout --hicache-storage-backend-extra-config '{}'
+same foreign
 run 2 "$fathom" bench --model-path r1-mini --hicache-storage-backend file
 run 2 "$fathom" bench --model-path r1-mini --hicache-storage-backend tape --hicache-storage-dir "$work/x"
 run 2 "$fathom" bench --model-path r1-mini $files --hicache-write-policy sometimes

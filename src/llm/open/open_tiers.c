@@ -42,9 +42,12 @@ static fm_status read_policy(fm_kv_saving *out, const char *word)
                    word);
 }
 
+static int is_given(const char *word) { return word && *word; }
+
+/* A directory is for files: it implies the one back end that has one. */
 static int wants_files(const fm_options *o)
 {
-    return o->hicache_storage_backend && *o->hicache_storage_backend;
+    return is_given(o->hicache_storage_backend) || is_given(o->hicache_storage_dir);
 }
 
 fm_status fm__open_check_tiers(opening *p)
@@ -56,10 +59,10 @@ fm_status fm__open_check_tiers(opening *p)
         return fm_fail(FM_E_ARG, "--disable-radix-cache: then there are no prefixes that "
                                  "--enable-hierarchical-cache could keep");
     if (!wants_files(o)) return FM_OK;
-    if (strcmp(o->hicache_storage_backend, "file"))
+    if (is_given(o->hicache_storage_backend) && strcmp(o->hicache_storage_backend, "file"))
         return fm_fail(FM_E_ARG, "--hicache-storage-backend %s is not file",
                        o->hicache_storage_backend);
-    if (!o->hicache_storage_dir || !*o->hicache_storage_dir)
+    if (!is_given(o->hicache_storage_dir))
         return fm_fail(FM_E_ARG, "--hicache-storage-backend file needs --hicache-storage-dir DIR");
     return FM_OK;
 }
