@@ -151,8 +151,9 @@ static void print_holding(const char *dir, const holding *h, int checked)
 static fm_status list(const cache_options *o, int *n_bad)
 {
     static listing l;
-    l             = (listing){.o = o};
-    const int bad = fm_page_dir_walk(o->dir, count_page, &l);
+    fm_disk        disk = {0};
+    l                   = (listing){.o = o};
+    const int bad       = fm_page_dir_walk(&disk, o->dir, count_page, &l);
     if (bad) return fm_fail(FM_E_IO, "%s: %s", o->dir, strerror(bad));
     for (int i = 0; i < l.n; i++) {
         print_holding(o->dir, &l.of[i], o->check);
@@ -168,10 +169,11 @@ static fm_status list(const cache_options *o, int *n_bad)
 static fm_status prune(const cache_options *o)
 {
     fm_pruned              sum;
+    fm_disk                disk = {0};
     const double           most = o->prune_size * 0x1p30;
     const fm_prune_options p    = {.limit = most, .down_to = most, .older = o->prune_days * 86400};
     if (o->prune_size < 0 && !(o->prune_days > 0)) return FM_OK;
-    const int bad = fm_prune(o->dir, &p, &sum);
+    const int bad = fm_prune(&disk, o->dir, &p, &sum);
     if (bad) return fm_fail(FM_E_IO, "%s: %s", o->dir, strerror(bad));
     printf("removed %lld pages, %.3f GB, and %lld temporary files\n", (long long)sum.n_removed,
            sum.removed_bytes * 1e-9, (long long)sum.n_temporary);

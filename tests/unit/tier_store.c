@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -402,6 +403,68 @@ static void faults_change_no_byte(void **state)
     assert_null(fm_store_take_buffer(r->store));
 }
 
+static int count_one(void *n, const fm_stored_page *p)
+{
+    *(int *)n += p->bytes > 0;
+    return 0;
+}
+
+/* Listing says that it failed, and pruning counts as removed what is gone, whichever calls fail. */
+static void faults_reach_listing_and_pruning(void **state)
+{
+    enum { N = 60, ROUNDS = 60 };
+    room     *r   = *state;
+    fm_disk   all = {.rate = 1, .seed = 1};
+    char      path[FM_PAGE_PATH];
+    int       n_bad = 0, n_whole = 0, n_left = N;
+    const int most = (int)fm_page_file_bytes(&format);
+    put_some(r, N);
+    path_of(r, 0, path);
+    assert_int_equal(fm_disk_remove(&all, path), EIO);
+    assert_int_equal(n_files(r->dir, ".page"), N);
+    for (int i = 0; i < ROUNDS; i++) {
+        fm_disk                d    = {.rate = 0.002, .seed = (uint64_t)i};
+        const double           left = (double)most * (N - i);
+        const fm_prune_options o    = {.limit = left, .down_to = left};
+        int                    seen = 0;
+        fm_pruned              sum;
+        const int              bad = fm_page_dir_walk(&d, r->dir, count_one, &seen);
+        assert_true(seen <= n_left && (bad == EIO || bad == 0));
+        if (!d.n_fault) assert_true(!bad && seen == n_left);
+        n_bad += bad != 0;
+        n_whole += !d.n_fault;
+        fm_prune(&d, r->dir, &o, &sum);
+        n_left -= (int)sum.n_removed;
+        assert_int_equal(n_files(r->dir, ".page"), n_left);
+    }
+    assert_true(n_bad > 5 && n_whole > 5 && n_left < N / 2);
+}
+
+/* A store that keeps a limit while calls fail: the same answers, and the limit is kept in the end.
+ */
+static void faults_change_no_byte_while_pruning(void **state)
+{
+    enum { LIMIT = 40, N = 400 };
+    room *r = *state;
+    fm_store_close(r->store);
+    r->store = open_store(r, &format, LIMIT * (double)fm_page_file_bytes(&format), 0.001);
+    for (int i = 0; i < 3000; i++) {
+        const int page = (int)(fm_rng_u32(11, (uint64_t)i) % N);
+        if (i % 2)
+            while (!put(r->store, page)) fm_store_wait(r->store, 0.1);
+        else if (fm_store_has(r->store, key_of(page)))
+            get(r->store, page, i % N_SLOT);
+    }
+    fm_store_drain(r->store);
+    const fm_store_stats st = fm_store_get_stats(r->store);
+    assert_true(st.n_pruned > 0 && st.n_fault > 0);
+    for (int i = 0; i < 2; i++) { /* the first has pruned by the time it is closed */
+        fm_store_close(r->store);
+        r->store = open_store(r, &format, LIMIT * (double)fm_page_file_bytes(&format), 0);
+    }
+    assert_true(n_files(r->dir, ".page") <= LIMIT);
+}
+
 /* A scan reads names alone: 10 GB of pages of the built-in r1-mini are 46,000 names. */
 static void ten_gigabytes_are_listed_at_once(void **state)
 {
@@ -465,6 +528,8 @@ int main(void)
         IN_ROOM(processes_share_a_directory),
         IN_ROOM(the_least_used_pages_go_first),
         IN_ROOM(faults_change_no_byte),
+        IN_ROOM(faults_reach_listing_and_pruning),
+        IN_ROOM(faults_change_no_byte_while_pruning),
         IN_ROOM(ten_gigabytes_are_listed_at_once),
         cmocka_unit_test(a_set_of_keys_is_a_set),
     };
