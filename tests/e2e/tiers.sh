@@ -4,14 +4,14 @@
 # pages, another checkpoint and a directory that is no directory change no answer, and fathom cache
 # lists, checks and prunes.
 . "$(dirname "$0")/lib.sh"
-model=r1-mini shape=$small_shape
+model=r1-mini shape=$small_shape within=""
 
 ask() # ask NAME OPTION...
 {
     name=$1
     shift
     rm -f "$work/result"
-    run 0 "$fathom" bench --quiet --skip-warmup --model-path "$model" --json-model-override-args "$shape" \
+    run 0 $within "$fathom" bench --quiet --skip-warmup --model-path "$model" --json-model-override-args "$shape" \
         --dataset-name generated-shared-prefix --gsp-num-groups 2 --gsp-prompts-per-group 3 --gsp-system-prompt-len 200 \
         --gsp-question-len 20 --gsp-output-len 8 --num-prompts 6 --return-logprob --max-total-tokens 4096 \
         --deterministic --output-details "$work/$name.jsonl" --result-filename "$work/result" "$@"
@@ -29,6 +29,25 @@ grep -q '"storage_tokens": 0' "$work/result" || fail "the first process found pa
 ask second $files --hicache-debug-demote
 same second
 grep -q '"storage_tokens": [1-9]' "$work/result" || fail "the second process found none: $(cat "$work/result")"
+
+# Mounted read-only, with a page missing that cannot be written: the others are read.
+cat >"$work/read_only" <<'END'
+mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"
+END
+if unshare -m sh "$work/read_only" "$work/pages" true 2>/dev/null; then
+    rm "$(find "$work/pages" -name '*.page' | sort | head -1)"
+    within="unshare -m sh $work/read_only $work/pages"
+    ask fixed $files --hicache-debug-demote
+    within=""
+    same fixed
+    grep -q '"storage_tokens": [1-9]' "$work/result" || fail "nothing was read: $(cat "$work/result")"
+    [ "$(grep -c "warn tier: the file tier reads pages of .* and writes none: Read-only" "$work/err")" -eq 1 ] ||
+        fail "one line says that nothing is written"
+    [ "$(grep -c "warn tier" "$work/err")" -eq 1 ] || fail "one line, not more"
+else
+    echo "no read-only mount: this user may not mount"
+fi
+
 plain=$shape
 shape=" $(echo "$shape" | tr -d ' ' | sed 's/,/ ,  /g') " # the same overrides, written differently
 ask spelled $files --hicache-debug-demote

@@ -257,6 +257,68 @@ static void a_directory_that_vanishes_ends_the_tier(void **state)
     assert_int_equal(get(r->store, 0, 0), FM_SLOT_FAILED);
 }
 
+/* Nobody may write there, root apart, who therefore becomes somebody else. */
+static void forbid_writing(room *r)
+{
+    char line[256];
+    snprintf(line, sizeof line, "chmod -R a=rX %s", r->dir);
+    assert_int_equal(system(line), 0);
+    if (getuid() == 0) assert_int_equal(seteuid(65534), 0);
+}
+
+static void allow_writing(void)
+{
+    if (getuid() == 0) assert_int_equal(seteuid(0), 0);
+}
+
+/* Before it was opened, and while it is in use. */
+static void a_read_only_directory_serves_what_it_has(void **state)
+{
+    room *r = *state;
+    put_some(r, 5);
+    fm_store_close(r->store);
+    forbid_writing(r);
+    r->store = open_store(r, &format, 0, 0);
+    assert_true(fm_store_is_on(r->store));
+    assert_false(fm_store_can_write(r->store));
+    assert_null(fm_store_take_buffer(r->store));
+    for (int i = 0; i < 5; i++) assert_int_equal(get(r->store, i, i), FM_SLOT_READY);
+    assert_true(fm_store_get_stats(r->store).is_on);
+    fm_store_close(r->store);
+    fm_page_format other = format;
+    other.model.hi++; /* it has nothing of this model, which another process may add */
+    r->store = open_store(r, &other, 0, 0);
+    assert_true(fm_store_is_on(r->store));
+    assert_false(fm_store_can_write(r->store));
+    allow_writing();
+}
+
+static void a_directory_that_becomes_read_only_serves_what_it_has(void **state)
+{
+    room *r = *state;
+    put_some(r, 5);
+    fm_store_close(r->store);
+    if (getuid() == 0) { /* threads that write must be somebody whom permissions bind */
+        char line[256];
+        snprintf(line, sizeof line, "chown -R 65534:65534 %s", r->dir);
+        assert_int_equal(system(line), 0);
+        assert_int_equal(seteuid(65534), 0);
+    }
+    r->store = open_store(r, &format, 0, 0);
+    assert_true(fm_store_can_write(r->store));
+    allow_writing();
+    forbid_writing(r);
+    assert_true(put(r->store, 5));
+    put(r->store, 6); /* perhaps before the first has failed */
+    fm_store_drain(r->store);
+    assert_true(fm_store_is_on(r->store));
+    assert_false(fm_store_can_write(r->store));
+    assert_true(fm_store_get_stats(r->store).n_failed > 0);
+    assert_int_equal(fm_store_free_buffers(r->store), N_BUFFER);
+    for (int i = 0; i < 5; i++) assert_int_equal(get(r->store, i, i), FM_SLOT_READY);
+    allow_writing();
+}
+
 static void a_name_that_is_no_directory_is_no_error(void **state)
 {
     room *r = *state;
@@ -522,6 +584,8 @@ int main(void)
         IN_ROOM(a_short_or_unreadable_page_is_a_miss),
         IN_ROOM(another_model_is_a_miss),
         IN_ROOM(a_directory_that_vanishes_ends_the_tier),
+        IN_ROOM(a_read_only_directory_serves_what_it_has),
+        IN_ROOM(a_directory_that_becomes_read_only_serves_what_it_has),
         IN_ROOM(a_name_that_is_no_directory_is_no_error),
         IN_ROOM(a_directory_that_hangs_ends_the_tier),
         IN_ROOM(a_killed_process_leaves_whole_pages),

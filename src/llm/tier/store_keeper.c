@@ -74,16 +74,24 @@ static int write_about(fm_store *s, const char *folder)
     return fm_disk_write(&s->disk, temporary, path, s->about, strlen(s->about));
 }
 
-/* A directory that can only be read serves what it has. */
+static int is_directory(fm_store *s, const char *path)
+{
+    fm_disk_facts is;
+    return !fm_disk_look(&s->disk, path, &is) && is.is_dir;
+}
+
+/* A directory that can only be read serves what it has, and what others add to it. */
 static int prepare(fm_store *s)
 {
-    char          folder[FM_PAGE_PATH];
-    fm_disk_facts is;
+    char folder[FM_PAGE_PATH];
     if (!fm_page_dir_model(folder, s->dir, s->opt.format.model)) return ENAMETOOLONG;
     int bad = fm_disk_make_dirs(&s->disk, folder);
     if (!bad) bad = write_about(s, folder);
-    if (bad && !fm_disk_look(&s->disk, folder, &is) && is.is_dir) return 0;
-    return bad;
+    if (fm__store_is_refused(bad) && is_directory(s, s->dir)) {
+        fm__store_stop_writing(s, bad);
+        return 0;
+    }
+    return bad && is_directory(s, folder) ? 0 : bad;
 }
 
 static void forget(void *store, const fm_stored_page *p)
