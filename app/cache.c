@@ -28,7 +28,7 @@ typedef struct {
 static const fm_knob knobs[] = {
     K(FLAG, check, "check", NULL, 0, 0, NULL, "read every page and compare its checksums"),
     K(FLAG, remove_bad, "remove-bad", NULL, 0, 0, NULL,
-      "with --check: remove pages that are damaged"),
+      "remove pages that are damaged (implies --check)"),
     K(REAL, prune_size, "prune-size", "-1", -1, 1e9, "GIB",
       "remove least recently used pages until no more is left"),
     K(REAL, prune_days, "prune-days", "0", 0, 1e6, "D",
@@ -130,13 +130,17 @@ static void print_age(const char *what, double when)
 
 static void print_holding(const char *dir, const holding *h, int checked)
 {
-    char text[4096], name[256], page[32], layers[64], cache[32];
+    char text[4096], name[256], page[32], layers[64], cache[32], planes[128], device[64], forms[16];
     read_about(dir, h->model, text, sizeof text);
     fact(text, "model", name, sizeof name);
     fact(text, "page_size", page, sizeof page);
     fact(text, "layers", layers, sizeof layers);
     fact(text, "cache", cache, sizeof cache);
-    printf("%s  %s, layers %s, %s: %lld pages, %lld tokens, %.3f GB", h->model, name, layers, cache,
+    fact(text, "planes", planes, sizeof planes);
+    fact(text, "device", device, sizeof device);
+    fact(text, "forms", forms, sizeof forms);
+    printf("%s  %s, layers %s, %s, planes %s, %s%s: %lld pages, %lld tokens, %.3f GB", h->model,
+           name, layers, cache, planes, device, strcmp(forms, "prompt") ? "" : ", deterministic",
            (long long)h->n_page, (long long)h->n_page * atoi(page), (double)h->bytes * 1e-9);
     print_age("used", h->newest);
     print_age("oldest", h->oldest);
@@ -147,8 +151,9 @@ static void print_holding(const char *dir, const holding *h, int checked)
 static fm_status list(const cache_options *o, int *n_bad)
 {
     static listing l;
-    l             = (listing){.o = o};
-    const int bad = fm_page_dir_walk(o->dir, count_page, &l);
+    fm_disk        disk = {0};
+    l                   = (listing){.o = o};
+    const int bad       = fm_page_dir_walk(&disk, o->dir, count_page, &l);
     if (bad) return fm_fail(FM_E_IO, "%s: %s", o->dir, strerror(bad));
     for (int i = 0; i < l.n; i++) {
         print_holding(o->dir, &l.of[i], o->check);
@@ -164,10 +169,11 @@ static fm_status list(const cache_options *o, int *n_bad)
 static fm_status prune(const cache_options *o)
 {
     fm_pruned              sum;
+    fm_disk                disk = {0};
     const double           most = o->prune_size * 0x1p30;
     const fm_prune_options p    = {.limit = most, .down_to = most, .older = o->prune_days * 86400};
     if (o->prune_size < 0 && !(o->prune_days > 0)) return FM_OK;
-    const int bad = fm_prune(o->dir, &p, &sum);
+    const int bad = fm_prune(&disk, o->dir, &p, &sum);
     if (bad) return fm_fail(FM_E_IO, "%s: %s", o->dir, strerror(bad));
     printf("removed %lld pages, %.3f GB, and %lld temporary files\n", (long long)sum.n_removed,
            sum.removed_bytes * 1e-9, (long long)sum.n_temporary);
@@ -198,6 +204,7 @@ static fm_status read_command_line(cache_options *o, int argc, char **argv)
     const fm_status rc = fm_args_parse(&a, argc, argv);
     fm_str_fini(&a.notes);
     FM_TRY(rc);
+    o->check |= o->remove_bad;
     return o->dir ? FM_OK : fm_fail(FM_E_ARG, "which directory? give DIR");
 }
 

@@ -36,7 +36,7 @@ const fm_knob fm_engine_knobs[] = {
     K(REAL, hicache_size, "hicache-size", "0", 0, 1e6, "GB", "GPU: host memory for prefixes of each rank; 0: by the ratio"),
     K(WORD, hicache_write_policy, "hicache-write-policy", "write_through", 0, 0, "P", "write_through, write_through_selective (from the second use on) or write_back (when evicted)"),
     K(WORD, hicache_storage_backend, "hicache-storage-backend", NULL, 0, 0, "HOW", "file: keep prefixes in a directory, where they outlive the process"),
-    K(WORD, hicache_storage_dir, "hicache-storage-dir", NULL, 0, 0, "DIR", "the directory; processes may share it"),
+    K(WORD, hicache_storage_dir, "hicache-storage-dir", NULL, 0, 0, "DIR", "the directory (implies file); processes may share it"),
     K(REAL, hicache_storage_size, "hicache-storage-size", "0", 0, 1e9, "GIB", "of the directory, least recently used pages are removed; 0: no limit"),
     K(REAL, hicache_debug_faults, "hicache-debug-faults", "0", 0, 1, "F", "for tests: share of file operations that fail"),
     K(FLAG, hicache_debug_demote, "hicache-debug-demote", NULL, 0, 0, NULL, "for tests: every step empties the pool of prefixes"),

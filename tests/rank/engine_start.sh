@@ -54,6 +54,7 @@ odd() # odd COMMANDS SENTENCE: rank 1 of two runs the commands first
 }
 odd "export FM_PAGE_SIZE=4" "differs between ranks: .* on rank 1"
 odd "export FM_CHUNKED_PREFILL_SIZE=64" "differs between ranks: .* on rank 1"
+odd 'set -- "$@" --hicache-storage-dir /nowhere' "hicache-storage-dir differs between ranks: .* on rank 1"
 odd 'set -- "$@" --random-seed 5' "differs between ranks: .* on rank 1"
 odd 'set -- "$@" --json-model-override-args {\"num_hidden_layers\":2}' "differs between ranks: .* on rank 1"
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -256,6 +257,68 @@ static void a_directory_that_vanishes_ends_the_tier(void **state)
     assert_int_equal(get(r->store, 0, 0), FM_SLOT_FAILED);
 }
 
+/* Nobody may write there, root apart, who therefore becomes somebody else. */
+static void forbid_writing(room *r)
+{
+    char line[256];
+    snprintf(line, sizeof line, "chmod -R a=rX %s", r->dir);
+    assert_int_equal(system(line), 0);
+    if (getuid() == 0) assert_int_equal(seteuid(65534), 0);
+}
+
+static void allow_writing(void)
+{
+    if (getuid() == 0) assert_int_equal(seteuid(0), 0);
+}
+
+/* Before it was opened, and while it is in use. */
+static void a_read_only_directory_serves_what_it_has(void **state)
+{
+    room *r = *state;
+    put_some(r, 5);
+    fm_store_close(r->store);
+    forbid_writing(r);
+    r->store = open_store(r, &format, 0, 0);
+    assert_true(fm_store_is_on(r->store));
+    assert_false(fm_store_can_write(r->store));
+    assert_null(fm_store_take_buffer(r->store));
+    for (int i = 0; i < 5; i++) assert_int_equal(get(r->store, i, i), FM_SLOT_READY);
+    assert_true(fm_store_get_stats(r->store).is_on);
+    fm_store_close(r->store);
+    fm_page_format other = format;
+    other.model.hi++; /* it has nothing of this model, which another process may add */
+    r->store = open_store(r, &other, 0, 0);
+    assert_true(fm_store_is_on(r->store));
+    assert_false(fm_store_can_write(r->store));
+    allow_writing();
+}
+
+static void a_directory_that_becomes_read_only_serves_what_it_has(void **state)
+{
+    room *r = *state;
+    put_some(r, 5);
+    fm_store_close(r->store);
+    if (getuid() == 0) { /* threads that write must be somebody whom permissions bind */
+        char line[256];
+        snprintf(line, sizeof line, "chown -R 65534:65534 %s", r->dir);
+        assert_int_equal(system(line), 0);
+        assert_int_equal(seteuid(65534), 0);
+    }
+    r->store = open_store(r, &format, 0, 0);
+    assert_true(fm_store_can_write(r->store));
+    allow_writing();
+    forbid_writing(r);
+    assert_true(put(r->store, 5));
+    put(r->store, 6); /* perhaps before the first has failed */
+    fm_store_drain(r->store);
+    assert_true(fm_store_is_on(r->store));
+    assert_false(fm_store_can_write(r->store));
+    assert_true(fm_store_get_stats(r->store).n_failed > 0);
+    assert_int_equal(fm_store_free_buffers(r->store), N_BUFFER);
+    for (int i = 0; i < 5; i++) assert_int_equal(get(r->store, i, i), FM_SLOT_READY);
+    allow_writing();
+}
+
 static void a_name_that_is_no_directory_is_no_error(void **state)
 {
     room *r = *state;
@@ -402,6 +465,68 @@ static void faults_change_no_byte(void **state)
     assert_null(fm_store_take_buffer(r->store));
 }
 
+static int count_one(void *n, const fm_stored_page *p)
+{
+    *(int *)n += p->bytes > 0;
+    return 0;
+}
+
+/* Listing says that it failed, and pruning counts as removed what is gone, whichever calls fail. */
+static void faults_reach_listing_and_pruning(void **state)
+{
+    enum { N = 60, ROUNDS = 60 };
+    room     *r   = *state;
+    fm_disk   all = {.rate = 1, .seed = 1};
+    char      path[FM_PAGE_PATH];
+    int       n_bad = 0, n_whole = 0, n_left = N;
+    const int most = (int)fm_page_file_bytes(&format);
+    put_some(r, N);
+    path_of(r, 0, path);
+    assert_int_equal(fm_disk_remove(&all, path), EIO);
+    assert_int_equal(n_files(r->dir, ".page"), N);
+    for (int i = 0; i < ROUNDS; i++) {
+        fm_disk                d    = {.rate = 0.002, .seed = (uint64_t)i};
+        const double           left = (double)most * (N - i);
+        const fm_prune_options o    = {.limit = left, .down_to = left};
+        int                    seen = 0;
+        fm_pruned              sum;
+        const int              bad = fm_page_dir_walk(&d, r->dir, count_one, &seen);
+        assert_true(seen <= n_left && (bad == EIO || bad == 0));
+        if (!d.n_fault) assert_true(!bad && seen == n_left);
+        n_bad += bad != 0;
+        n_whole += !d.n_fault;
+        fm_prune(&d, r->dir, &o, &sum);
+        n_left -= (int)sum.n_removed;
+        assert_int_equal(n_files(r->dir, ".page"), n_left);
+    }
+    assert_true(n_bad > 5 && n_whole > 5 && n_left < N / 2);
+}
+
+/* A store that keeps a limit while calls fail: the same answers, and the limit is kept in the end.
+ */
+static void faults_change_no_byte_while_pruning(void **state)
+{
+    enum { LIMIT = 40, N = 400 };
+    room *r = *state;
+    fm_store_close(r->store);
+    r->store = open_store(r, &format, LIMIT * (double)fm_page_file_bytes(&format), 0.001);
+    for (int i = 0; i < 3000; i++) {
+        const int page = (int)(fm_rng_u32(11, (uint64_t)i) % N);
+        if (i % 2)
+            while (!put(r->store, page)) fm_store_wait(r->store, 0.1);
+        else if (fm_store_has(r->store, key_of(page)))
+            get(r->store, page, i % N_SLOT);
+    }
+    fm_store_drain(r->store);
+    const fm_store_stats st = fm_store_get_stats(r->store);
+    assert_true(st.n_pruned > 0 && st.n_fault > 0);
+    for (int i = 0; i < 2; i++) { /* the first has pruned by the time it is closed */
+        fm_store_close(r->store);
+        r->store = open_store(r, &format, LIMIT * (double)fm_page_file_bytes(&format), 0);
+    }
+    assert_true(n_files(r->dir, ".page") <= LIMIT);
+}
+
 /* A scan reads names alone: 10 GB of pages of the built-in r1-mini are 46,000 names. */
 static void ten_gigabytes_are_listed_at_once(void **state)
 {
@@ -459,12 +584,16 @@ int main(void)
         IN_ROOM(a_short_or_unreadable_page_is_a_miss),
         IN_ROOM(another_model_is_a_miss),
         IN_ROOM(a_directory_that_vanishes_ends_the_tier),
+        IN_ROOM(a_read_only_directory_serves_what_it_has),
+        IN_ROOM(a_directory_that_becomes_read_only_serves_what_it_has),
         IN_ROOM(a_name_that_is_no_directory_is_no_error),
         IN_ROOM(a_directory_that_hangs_ends_the_tier),
         IN_ROOM(a_killed_process_leaves_whole_pages),
         IN_ROOM(processes_share_a_directory),
         IN_ROOM(the_least_used_pages_go_first),
         IN_ROOM(faults_change_no_byte),
+        IN_ROOM(faults_reach_listing_and_pruning),
+        IN_ROOM(faults_change_no_byte_while_pruning),
         IN_ROOM(ten_gigabytes_are_listed_at_once),
         cmocka_unit_test(a_set_of_keys_is_a_set),
     };

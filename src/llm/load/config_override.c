@@ -2,9 +2,11 @@
 /* --json-model-override-args: members of it replace those of config.json.  A
  * name that neither the file nor fathom knows would change nothing, so it is
  * refused, with the name it may have been meant to be. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "llm/load/config_internal.h"
+#include "llm/load/config_read.h"
 
 enum { MAX_NAME = 64 };
 
@@ -105,4 +107,17 @@ fm_status fm__config_override(json_t *root, const char *overrides)
             : fm_fail(FM_E_FORMAT, "%s: expected an object, found %s", option, fm_json_kind(with));
     json_decref(with);
     return rc;
+}
+
+fm_status fm_config_put_overrides(fm_str *out, const char *overrides)
+{
+    json_t *with = NULL;
+    if (!overrides || !*overrides) overrides = "{}";
+    FM_TRY(fm_json_parse(&with, overrides, strlen(overrides), option));
+    char *text = json_dumps(with, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    json_decref(with);
+    if (!text) return fm_fail(FM_E_OOM, "%s: no memory to write it", option);
+    fm_str_puts(out, text);
+    free(text);
+    return FM_OK;
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "base/str.h"
 #include "llm/load/model_path.h"
 #include "llm/weights/config.h"
 
@@ -31,6 +32,9 @@ fm_status fm_config_parse(fm_model_config *out, const char *text, size_t len, co
                           const char *overrides);
 /* Of a model that was found: its config.json, or the built-in shape. */
 fm_status fm_config_of(fm_model_config *out, const fm_model_path *where, const char *overrides);
+
+/* Adds overrides in one spelling, members sorted and without blanks: equal text, equal effect. */
+fm_status fm_config_put_overrides(fm_str *out, const char *overrides);
 
 /* Whether the config says that this linear weight is INT4: it is not on the ignore list. */
 int fm_config_keeps_int4(const fm_model_config *c, const char *tensor);

@@ -37,10 +37,10 @@ static fm_status hash_file(const char *path, size_t most, uint64_t *hash, size_t
 
 static fm_status agree_program(fm_world *w)
 {
-    char     text[96], path[4200];
-    uint64_t hash = 0;
-    size_t   size = 0;
-    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    char          text[96], path[4200];
+    uint64_t      hash = 0;
+    size_t        size = 0;
+    const ssize_t n    = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n > 0) path[n] = 0;
     if (n <= 0 || hash_file(path, SIZE_MAX, &hash, &size) != FM_OK) hash = size = 0;
     snprintf(text, sizeof text, "fathom " FM_VERSION ", %zu bytes, %016llx", size,
@@ -52,14 +52,21 @@ static fm_status agree_program(fm_world *w)
 
 static int may_differ(const char *name)
 {
-    static const char *const own[] = {"model-path",          "tokenizer-path", "threads",
-                                      "cpu-bind",            "quiet",          "max-total-tokens",
-                                      "mem-fraction-static", "skip-tokenizer-init",
-                                      "hicache-storage-dir"};
+    static const char *const own[] = {"model-path",
+                                      "tokenizer-path",
+                                      "threads",
+                                      "cpu-bind",
+                                      "quiet",
+                                      "max-total-tokens",
+                                      "mem-fraction-static",
+                                      "skip-tokenizer-init"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strcmp(own[i], name)) return 1;
     return 0;
 }
+
+/* Its path may differ, but all ranks have one or none has. */
+static int is_directory(const fm_knob *k) { return !strcmp(k->name, "hicache-storage-dir"); }
 
 static void put_value(fm_str *out, const fm_knob *k, const void *base)
 {
@@ -69,7 +76,9 @@ static void put_value(fm_str *out, const fm_knob *k, const void *base)
     case FM_KNOB_INT: fm_str_printf(out, "%lld", (long long)*(const int64_t *)at); break;
     case FM_KNOB_REAL: fm_str_printf(out, "%g", *(const double *)at); break;
     case FM_KNOB_FLAG: fm_str_puts(out, *(const int *)at ? "true" : "false"); break;
-    case FM_KNOB_WORD: fm_str_puts(out, word ? word : "not given"); break;
+    case FM_KNOB_WORD:
+        fm_str_puts(out, !word ? "not given" : is_directory(k) && *word ? "given" : word);
+        break;
     }
 }
 
@@ -183,19 +192,6 @@ fm_status fm__agree_checkpoint(fm_world *w, const fm_model_path *path, uint64_t 
     snprintf(text, sizeof text, "%d files, %lld bytes, %016llx", n, (long long)bytes,
              (unsigned long long)*print);
     return fm_world_agree(w, "the checkpoint", *print, text);
-}
-
-fm_status fm__model_print(const fm_model_path *path, int is_dummy, uint64_t *print)
-{
-    char    file[4200];
-    int64_t bytes = 0;
-    int     n     = 0;
-    size_t  size  = 0;
-    *print        = path->builtin ? hash_bytes(path->builtin, strlen(path->builtin), 0) : 0;
-    if (path->builtin) return FM_OK;
-    snprintf(file, sizeof file, "%s/config.json", path->dir);
-    FM_TRY(hash_file(file, SIZE_MAX, print, &size));
-    return is_dummy ? FM_OK : add_files(path->dir, print, &bytes, &n);
 }
 
 /* --- how it goes ----------------------------------------------------------- */

@@ -20,10 +20,6 @@ fm_status fm__agree_tokenizer(fm_world *w, const char *dir, int uses_it);
  * number for it, 0 for a built-in shape. */
 fm_status fm__agree_checkpoint(fm_world *w, const fm_model_path *path, uint64_t *print);
 
-/* A number for what a model's weights follow from: config.json, and the files' content unless
- * weights are made up. */
-fm_status fm__model_print(const fm_model_path *path, int is_dummy, uint64_t *print);
-
 /* All ranks got as far as this one: each passes what it has come to.  If one
  * failed, all fail in its way; rank 0 says why, the others have nothing to add. */
 fm_status fm__agree_all_well(fm_world *w, fm_status mine);

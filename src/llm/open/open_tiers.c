@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening an engine: tiers of the KV cache below the pool. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/mapped_file.h"
 #include "device/host.h"
-#include "llm/open/agree.h"
+#include "llm/load/checkpoint_print.h"
+#include "llm/load/config_read.h"
 #include "llm/open/open_internal.h"
 
 enum {
@@ -39,9 +42,12 @@ static fm_status read_policy(fm_kv_saving *out, const char *word)
                    word);
 }
 
+static int is_given(const char *word) { return word && *word; }
+
+/* A directory is for files: it implies the one back end that has one. */
 static int wants_files(const fm_options *o)
 {
-    return o->hicache_storage_backend && *o->hicache_storage_backend;
+    return is_given(o->hicache_storage_backend) || is_given(o->hicache_storage_dir);
 }
 
 fm_status fm__open_check_tiers(opening *p)
@@ -53,10 +59,10 @@ fm_status fm__open_check_tiers(opening *p)
         return fm_fail(FM_E_ARG, "--disable-radix-cache: then there are no prefixes that "
                                  "--enable-hierarchical-cache could keep");
     if (!wants_files(o)) return FM_OK;
-    if (strcmp(o->hicache_storage_backend, "file"))
+    if (is_given(o->hicache_storage_backend) && strcmp(o->hicache_storage_backend, "file"))
         return fm_fail(FM_E_ARG, "--hicache-storage-backend %s is not file",
                        o->hicache_storage_backend);
-    if (!o->hicache_storage_dir || !*o->hicache_storage_dir)
+    if (!is_given(o->hicache_storage_dir))
         return fm_fail(FM_E_ARG, "--hicache-storage-backend file needs --hicache-storage-dir DIR");
     return FM_OK;
 }
@@ -78,26 +84,64 @@ static fm_page_format format_of(const opening *p)
 
 static void put_planes(fm_str *out, const fm_planes *planes)
 {
+    static const char *const name[FM_N_PLANE_KIND] = {[FM_PLANE_LATENT]      = "latent",
+                                                      [FM_PLANE_DRAFT]       = "draft",
+                                                      [FM_PLANE_SCALE]       = "scale",
+                                                      [FM_PLANE_DRAFT_SCALE] = "draft_scale"};
     fm_str_puts(out, "planes=");
     for (int i = 0; i < planes->n; i++) {
         const fm_plane *q = &planes->plane[i];
-        fm_str_printf(out, "%s%d:%dx%dx%zu", i ? "," : "", (int)q->kind, q->n_layer, q->width,
+        fm_str_printf(out, "%s%s %dx%dx%zu", i ? " + " : "", name[q->kind], q->n_layer, q->width,
                       fm_dtype_bytes(q->dtype));
     }
     fm_str_puts(out, "\n");
+}
+
+static void put_hash(fm_str *out, const char *name, fm_hash128 h)
+{
+    fm_str_printf(out, "%s=%016llx%016llx\n", name, (unsigned long long)h.hi,
+                  (unsigned long long)h.lo);
+}
+
+static fm_status put_config(fm_str *out, const fm_model_path *path)
+{
+    char           name[4200];
+    fm_mapped_file f = {0};
+    if (path->builtin) {
+        put_hash(out, "config", fm_hash_bytes(path->builtin, strlen(path->builtin), 0));
+        return FM_OK;
+    }
+    snprintf(name, sizeof name, "%s/config.json", path->dir);
+    FM_TRY(fm_mapped_file_open(&f, name));
+    put_hash(out, "config", fm_hash_bytes(f.data, f.size, 0));
+    fm_mapped_file_close(&f);
+    return FM_OK;
+}
+
+/* What the weights follow from. */
+static fm_status put_weights(fm_str *out, const opening *p)
+{
+    fm_hash128 print = {0, 0};
+    if (p->dummy) {
+        fm_str_printf(out, "seed=%lld\n", (long long)p->o->seed);
+        return FM_OK;
+    }
+    FM_TRY(fm_checkpoint_print(&print, p->path.dir, FM_PRINT_WHOLE_BYTES));
+    put_hash(out, "checkpoint", print);
+    return FM_OK;
 }
 
 /* Everything but its tokens that decides the bits of a page, one fact a line: a page is read only
  * by an engine that would compute the same bits. */
 static fm_status describe(const opening *p, fm_str *out)
 {
-    const fm_engine *e     = p->e;
-    uint64_t         print = 0;
-    FM_TRY(fm__model_print(&p->path, p->dummy, &print));
-    fm_str_printf(out, "fathom=%s\nprint=%016llx\noverride=%s\n", FM_VERSION,
-                  (unsigned long long)print, p->o->json_model_override_args);
-    if (p->dummy) fm_str_printf(out, "seed=%lld\n", (long long)p->o->seed);
-    fm_str_printf(out, "device=%s %s\n", e->backend->name,
+    const fm_engine *e = p->e;
+    fm_str_printf(out, "fathom=%s\n", FM_VERSION);
+    FM_TRY(put_config(out, &p->path));
+    FM_TRY(put_weights(out, p));
+    fm_str_puts(out, "override=");
+    FM_TRY(fm_config_put_overrides(out, p->o->json_model_override_args));
+    fm_str_printf(out, "\ndevice=%s %s\n", e->backend->name,
                   e->backend->is_host ? fm_isa_name(fm_cpu_isa()) : "");
     fm_str_printf(out, "dtype=%d\nfp8_activations=%d\ncache=%s\npage_size=%d\n", (int)p->act,
                   e->config.fp8_activations, fm_planes_type(&e->limits.planes),

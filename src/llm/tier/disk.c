@@ -101,7 +101,9 @@ int fm_disk_read(fm_disk *d, const char *path, void *to, size_t n)
     struct stat st;
     int         bad = open_file(d, path, O_RDONLY, &fd);
     if (bad) return bad;
-    if (fstat(fd, &st) != 0)
+    if (fails(d))
+        bad = EIO;
+    else if (fstat(fd, &st) != 0)
         bad = errno;
     else if ((size_t)st.st_size != n)
         bad = EPROTO;
@@ -139,4 +141,52 @@ int fm_disk_write(fm_disk *d, const char *temporary, const char *path, const voi
     if (!bad && rename(temporary, path) != 0) bad = errno;
     if (bad) unlink(temporary);
     return bad;
+}
+
+int fm_disk_remove(fm_disk *d, const char *path)
+{
+    if (fails(d)) return EIO;
+    return unlink(path) == 0 ? 0 : errno;
+}
+
+/* --- looking --------------------------------------------------------------- */
+
+static int look_at(fm_disk *d, int dir, const char *name, int flags, fm_disk_facts *out)
+{
+    struct stat st;
+    if (fails(d)) return EIO;
+    if (fstatat(dir, name, &st, flags) != 0) return errno;
+    *out =
+        (fm_disk_facts){.is_dir  = S_ISDIR(st.st_mode),
+                        .is_file = S_ISREG(st.st_mode),
+                        .bytes   = (double)st.st_size,
+                        .changed = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec};
+    return 0;
+}
+
+int fm_disk_look(fm_disk *d, const char *path, fm_disk_facts *out)
+{
+    return look_at(d, AT_FDCWD, path, 0, out);
+}
+
+int fm_disk_look_in(fm_disk *d, DIR *dir, const char *name, fm_disk_facts *out)
+{
+    return look_at(d, dirfd(dir), name, AT_SYMLINK_NOFOLLOW, out);
+}
+
+int fm_disk_open_dir(fm_disk *d, const char *path, DIR **out)
+{
+    if (fails(d)) return EIO;
+    *out = opendir(path);
+    return *out ? 0 : errno;
+}
+
+int fm_disk_next_name(fm_disk *d, DIR *dir, const char **name)
+{
+    *name = NULL;
+    if (fails(d)) return EIO;
+    errno                  = 0;
+    const struct dirent *f = readdir(dir);
+    if (f) *name = f->d_name;
+    return f ? 0 : errno;
 }

@@ -2,12 +2,9 @@
 #define _GNU_SOURCE
 #include "llm/tier/page_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MODEL_DIGITS = 16, KEY_DIGITS = 32 };
 
@@ -59,61 +56,77 @@ static int read_name(const char *name, fm_page_hash *key)
     return n > 4 && !strcmp(name + n - 4, ".tmp");
 }
 
-static int add_facts(int at, const char *name, fm_stored_page *p)
+/* 0: it was pruned by another process, or is no file. */
+static int add_facts(fm_disk *d, DIR *in, const char *name, fm_stored_page *p)
 {
-    struct stat st;
-    if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0; /* pruned by another process */
-    p->bytes = st.st_size;
-    p->used  = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
-    return S_ISREG(st.st_mode);
+    fm_disk_facts is;
+    if (fm_disk_look_in(d, in, name, &is)) return 0;
+    p->bytes = (int64_t)is.bytes;
+    p->used  = is.changed;
+    return is.is_file;
 }
 
-static int walk_folder(const char *folder, const char model[17], int facts, fm_page_visit visit,
-                       void *ctx)
+typedef struct {
+    fm_disk      *disk;
+    int           facts; /* sizes and times are wanted */
+    fm_page_visit visit;
+    void         *ctx;
+} walk;
+
+static int visit_name(const walk *w, DIR *in, const char *folder, const char *model,
+                      const char *name)
 {
-    char path[FM_PAGE_PATH];
-    DIR *d   = opendir(folder);
-    int  bad = 0;
-    if (!d) return errno == ENOENT ? 0 : errno;
-    for (struct dirent *f; !bad && (f = readdir(d));) {
-        fm_stored_page p = {.path = path};
-        if (!read_name(f->d_name, &p.key)) continue;
-        if (facts && !add_facts(dirfd(d), f->d_name, &p)) continue;
-        if (!fits(snprintf(path, sizeof path, "%s/%s", folder, f->d_name))) continue;
-        memcpy(p.model, model, sizeof p.model);
-        bad = visit(ctx, &p);
-    }
-    closedir(d);
+    char           path[FM_PAGE_PATH];
+    fm_stored_page p = {.path = path};
+    if (!read_name(name, &p.key)) return 0;
+    if (w->facts && !add_facts(w->disk, in, name, &p)) return 0;
+    if (!fits(snprintf(path, sizeof path, "%s/%s", folder, name))) return 0;
+    memcpy(p.model, model, strlen(model) + 1);
+    return w->visit(w->ctx, &p);
+}
+
+static int walk_folder(const walk *w, const char *folder, const char *model)
+{
+    DIR        *in;
+    const char *name;
+    int         bad = fm_disk_open_dir(w->disk, folder, &in);
+    if (bad) return bad == ENOENT ? 0 : bad;
+    while (!(bad = fm_disk_next_name(w->disk, in, &name)) && name)
+        if ((bad = visit_name(w, in, folder, model, name))) break;
+    closedir(in);
     return bad;
 }
 
-int fm_page_dir_walk_folder(const char *folder, fm_page_visit visit, void *ctx)
+int fm_page_dir_walk_folder(fm_disk *d, const char *folder, fm_page_visit visit, void *ctx)
 {
-    return walk_folder(folder, (const char[17]){""}, 0, visit, ctx);
+    return walk_folder(&(walk){.disk = d, .visit = visit, .ctx = ctx}, folder, "");
 }
 
-static int walk_model(const char *dir, const char *model, fm_page_visit visit, void *ctx)
+static int walk_model(const walk *w, const char *dir, const char *model)
 {
     char folder[FM_PAGE_PATH];
     int  bad = 0;
     for (int i = 0; !bad && i < FM_PAGE_FOLDERS; i++)
         if (fits(snprintf(folder, sizeof folder, "%s/%s/%02x", dir, model, (unsigned)i)))
-            bad = walk_folder(folder, model, 1, visit, ctx);
+            bad = walk_folder(w, folder, model);
     return bad;
 }
 
-int fm_page_dir_walk(const char *dir, fm_page_visit visit, void *ctx)
+static int is_model(const char *name)
 {
-    DIR *d   = opendir(dir);
-    int  bad = 0;
-    if (!d) return errno;
-    for (struct dirent *f; !bad && (f = readdir(d));) {
-        uint64_t word;
-        char     model[MODEL_DIGITS + 1];
-        if (strlen(f->d_name) != MODEL_DIGITS || !read_word(f->d_name, &word)) continue;
-        memcpy(model, f->d_name, sizeof model);
-        bad = walk_model(dir, model, visit, ctx);
-    }
-    closedir(d);
+    uint64_t word;
+    return strlen(name) == MODEL_DIGITS && read_word(name, &word);
+}
+
+int fm_page_dir_walk(fm_disk *d, const char *dir, fm_page_visit visit, void *ctx)
+{
+    const walk  w = {.disk = d, .facts = 1, .visit = visit, .ctx = ctx};
+    DIR        *in;
+    const char *name;
+    int         bad = fm_disk_open_dir(d, dir, &in);
+    if (bad) return bad;
+    while (!(bad = fm_disk_next_name(d, in, &name)) && name)
+        if (is_model(name) && (bad = walk_model(&w, dir, name))) break;
+    closedir(in);
     return bad;
 }

@@ -11,6 +11,7 @@
 #define FM_LLM_TIER_PAGE_DIR_H
 
 #include "llm/kv/page_hash.h"
+#include "llm/tier/disk.h"
 
 enum { FM_PAGE_PATH = 4096, FM_PAGE_FOLDERS = 256 };
 
@@ -31,9 +32,9 @@ int fm_page_dir_folder(char out[FM_PAGE_PATH], const char *dir, fm_hash128 model
 int fm_page_dir_page(char out[FM_PAGE_PATH], const char *dir, fm_hash128 model, fm_page_hash key);
 
 /* Pages in one folder of a model; a folder that is not there has none. */
-int fm_page_dir_walk_folder(const char *folder, fm_page_visit visit, void *ctx);
+int fm_page_dir_walk_folder(fm_disk *d, const char *folder, fm_page_visit visit, void *ctx);
 
 /* Every page of every model, with sizes and times. */
-int fm_page_dir_walk(const char *dir, fm_page_visit visit, void *ctx);
+int fm_page_dir_walk(fm_disk *d, const char *dir, fm_page_visit visit, void *ctx);
 
 #endif

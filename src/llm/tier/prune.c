@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static const double temporary_lives = 3600; /* seconds: no write takes as long */
 
@@ -17,6 +16,7 @@ typedef struct {
 } page;
 
 typedef struct {
+    fm_disk                *disk;
     const char             *dir;
     const fm_prune_options *o;
     double                  now;
@@ -44,7 +44,8 @@ static int visit(void *ctx, const fm_stored_page *is)
 {
     pruning *p = ctx;
     if (is->key.lo || is->key.hi) return keep_in_mind(p, is);
-    if (p->now - is->used > temporary_lives && unlink(is->path) == 0) p->sum.n_temporary++;
+    if (p->now - is->used > temporary_lives && fm_disk_remove(p->disk, is->path) == 0)
+        p->sum.n_temporary++;
     return 0;
 }
 
@@ -61,7 +62,8 @@ static void remove_page(pruning *p, const page *is)
     fm_stored_page   gone  = {
            .key = is->key, .path = path, .bytes = (int64_t)is->bytes, .used = is->used};
     if (!fm_page_dir_page(path, p->dir, model, is->key)) return;
-    if (unlink(path) != 0 && errno != ENOENT) return;
+    const int bad = fm_disk_remove(p->disk, path);
+    if (bad && bad != ENOENT) return;
     p->sum.n_removed++;
     p->sum.removed_bytes += is->bytes;
     if (p->o->removed) p->o->removed(p->o->ctx, &gone);
@@ -80,12 +82,13 @@ static void remove_oldest(pruning *p)
     }
 }
 
-int fm_prune(const char *dir, const fm_prune_options *o, fm_pruned *out)
+int fm_prune(fm_disk *d, const char *dir, const fm_prune_options *o, fm_pruned *out)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    pruning   p   = {.dir = dir, .o = o, .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec};
-    const int bad = fm_page_dir_walk(dir, visit, &p);
+    pruning p = {
+        .disk = d, .dir = dir, .o = o, .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec};
+    const int bad = fm_page_dir_walk(d, dir, visit, &p);
     if (!bad) remove_oldest(&p);
     free(p.page);
     if (out) *out = p.sum;

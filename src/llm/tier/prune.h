@@ -20,6 +20,6 @@ typedef struct {
 } fm_pruned;
 
 /* 0 or an errno value.  NULL out is fine. */
-int fm_prune(const char *dir, const fm_prune_options *o, fm_pruned *out);
+int fm_prune(fm_disk *d, const char *dir, const fm_prune_options *o, fm_pruned *out);
 
 #endif

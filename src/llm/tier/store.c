@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "llm/tier/store.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,14 @@ void fm__store_give_up(fm_store *s, const char *what, int err)
     if (!atomic_exchange(&s->is_on, 0)) return;
     FM_WARN("tier", "the file tier in %s is off, serving goes on without it: %s%s%s", s->dir, what,
             err ? ": " : "", err ? strerror(err) : "");
+}
+
+int fm__store_is_refused(int err) { return err == EROFS || err == EACCES || err == EPERM; }
+
+void fm__store_stop_writing(fm_store *s, int err)
+{
+    if (atomic_exchange(&s->is_read_only, 1)) return;
+    FM_WARN("tier", "the file tier reads pages of %s and writes none: %s", s->dir, strerror(err));
 }
 
 /* A system call on a hanging directory never returns: the time since its start is the only sign. */
@@ -273,6 +282,8 @@ int fm_store_close(fm_store *s)
 
 int fm_store_is_on(const fm_store *s) { return s->is_on; }
 
+int fm_store_can_write(const fm_store *s) { return s->is_on && !s->is_read_only; }
+
 int fm_store_has(fm_store *s, fm_page_hash key)
 {
     if (!fm_store_is_on(s)) return 0;
@@ -333,7 +344,7 @@ int fm_store_free_buffers(const fm_store *s)
 
 char *fm_store_take_buffer(fm_store *s)
 {
-    if (!fm_store_is_on(s)) return NULL;
+    if (!fm_store_can_write(s)) return NULL;
     lock(s);
     const int job = pop(s, &s->free_buffers);
     s->n_free_buffer -= job != FM__NO_JOB;

@@ -6,7 +6,8 @@
  *     take a buffer, fill it ──> write: the buffer becomes a file, the buffer is free again
  *
  * A file that is short, altered, of another model or unreadable is a miss: counted, logged
- * once per kind, forgotten.  When writing fails, when the directory is gone, or
+ * once per kind, forgotten.  A directory that is read-only serves what it has, and one line
+ * says that nothing is written.  When writing fails otherwise, when the directory is gone, or
  * when a call takes longer than `patience`, the tier switches itself off with one line: it
  * has no pages from then on, and what was under way counts as failed.  Nothing here
  * ever returns an error once it is open.
@@ -61,6 +62,7 @@ fm_status fm_store_open(fm_store **out, const fm_store_options *o);
 int fm_store_close(fm_store *s);
 
 int  fm_store_is_on(const fm_store *s);
+int  fm_store_can_write(const fm_store *s); /* it is on, and its directory is not read-only */
 int  fm_store_has(fm_store *s, fm_page_hash key);
 void fm_store_forget(fm_store *s, fm_page_hash key); /* another rank could not read it */
 
@@ -76,7 +78,8 @@ fm_slot_state fm_store_slot(const fm_store *s, int slot);
 void          fm_store_clear_slot(fm_store *s, int slot);       /* READY or FAILED: idle again */
 char         *fm_store_slot_image(const fm_store *s, int slot); /* of a READY one */
 
-/* A buffer for one page, and what makes it a file.  NULL: none is free, or the tier is off. */
+/* A buffer for one page, and what makes it a file.  NULL: none is free, or nothing is
+ * written. */
 char *fm_store_take_buffer(fm_store *s);
 int   fm_store_free_buffers(const fm_store *s);
 void  fm_store_write(fm_store *s, char *image, const fm_store_page *p);

@@ -113,17 +113,26 @@ static void count_written(fm_store *s, fm_page_hash key)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void count_failed(fm_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stats.n_failed++;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void fm__store_write_file(fm_store *s, int job)
 {
     const fm__job *j = &s->job[job];
+    if (!fm_store_can_write(s)) return;
     fm_page_file_seal(fm__store_file(s, job), &s->opt.format, j->key, j->token);
     const int bad = write_page(s, job);
     if (!bad) {
         count_written(s, j->key);
         return;
     }
-    pthread_mutex_lock(&s->lock);
-    s->stats.n_failed++;
-    pthread_mutex_unlock(&s->lock);
-    fm__store_give_up(s, "a page cannot be written", bad);
+    count_failed(s);
+    if (fm__store_is_refused(bad))
+        fm__store_stop_writing(s, bad);
+    else
+        fm__store_give_up(s, "a page cannot be written", bad);
 }

@@ -41,7 +41,8 @@ struct fm_store {
     pthread_t       thread[FM__STORE_THREADS], keeper;
     int             n_thread, has_keeper, is_scanned;
     _Atomic int     is_on, is_closing;
-    int             n_left; /* threads that have ended */
+    _Atomic int     is_read_only; /* the directory: pages are read, none is written */
+    int             n_left;       /* threads that have ended */
 
     fm__job       *job; /* [n_slot + n_buffer] */
     fm__job_queue  reads, writes, free_buffers;
@@ -59,6 +60,10 @@ static inline char *fm__store_file(const fm_store *s, int job)
 
 /* One line, once; the tier has no pages from then on. */
 void fm__store_give_up(fm_store *s, const char *what, int err);
+
+/* One line, once; pages are read from then on, but none is written. */
+void fm__store_stop_writing(fm_store *s, int err);
+int  fm__store_is_refused(int err); /* for the directory's permissions or a read-only mount */
 
 /* store_files.c; by threads, without the lock */
 fm_slot_state fm__store_read_file(fm_store *s, int job);

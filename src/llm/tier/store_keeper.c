@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -18,7 +17,7 @@ typedef struct {
     fm_store    *s;
     fm_page_hash key[LISTED_AT_ONCE];
     int          n;
-    int64_t      when[FM_PAGE_FOLDERS]; /* modification of each folder, as last seen */
+    double       when[FM_PAGE_FOLDERS]; /* modification of each folder, as last seen */
 } keeper;
 
 static void list_found(keeper *k)
@@ -38,30 +37,31 @@ static int found(void *ctx, const fm_stored_page *p)
     return 0;
 }
 
-/* Adding or removing a file changes its folder's time. */
-static int has_changed(keeper *k, const char *folder, int i)
+/* Adding or removing a file changes its folder's time; one that cannot be listed is looked at
+ * again. */
+static int scan_folder(keeper *k, const char *folder, double *when)
 {
-    struct stat st;
-    if (stat(folder, &st) != 0) return 0;
-    const int64_t when = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    if (when == k->when[i]) return 0;
-    k->when[i] = when;
-    return 1;
+    fm_disk_facts is;
+    if (fm_disk_look(&k->s->disk, folder, &is) || is.changed == *when) return 0;
+    const int bad = fm_page_dir_walk_folder(&k->s->disk, folder, found, k);
+    if (!bad) *when = is.changed;
+    return bad;
 }
 
+/* The pages of one folder do not depend on those of another: after an error the rest is listed. */
 static int scan(keeper *k)
 {
-    char   folder[FM_PAGE_PATH];
-    double began = fm_now();
-    int    bad   = 0;
-    for (int i = 0; !bad && i < FM_PAGE_FOLDERS && !k->s->is_closing; i++)
-        if (fm_page_dir_folder(folder, k->s->dir, k->s->opt.format.model, i) &&
-            has_changed(k, folder, i))
-            bad = fm_page_dir_walk_folder(folder, found, k);
+    char         folder[FM_PAGE_PATH];
+    const double began = fm_now();
+    int          bad   = 0;
+    for (int i = 0; i < FM_PAGE_FOLDERS && !k->s->is_closing; i++) {
+        if (!fm_page_dir_folder(folder, k->s->dir, k->s->opt.format.model, i)) continue;
+        const int is = scan_folder(k, folder, &k->when[i]);
+        if (is) bad = is;
+    }
     list_found(k);
-    began = fm_now() - began;
     pthread_mutex_lock(&k->s->lock);
-    k->s->stats.scan_seconds = began;
+    k->s->stats.scan_seconds = fm_now() - began;
     pthread_mutex_unlock(&k->s->lock);
     return bad;
 }
@@ -74,16 +74,24 @@ static int write_about(fm_store *s, const char *folder)
     return fm_disk_write(&s->disk, temporary, path, s->about, strlen(s->about));
 }
 
-/* A directory that can only be read serves what it has. */
+static int is_directory(fm_store *s, const char *path)
+{
+    fm_disk_facts is;
+    return !fm_disk_look(&s->disk, path, &is) && is.is_dir;
+}
+
+/* A directory that can only be read serves what it has, and what others add to it. */
 static int prepare(fm_store *s)
 {
-    char        folder[FM_PAGE_PATH];
-    struct stat st;
+    char folder[FM_PAGE_PATH];
     if (!fm_page_dir_model(folder, s->dir, s->opt.format.model)) return ENAMETOOLONG;
     int bad = fm_disk_make_dirs(&s->disk, folder);
     if (!bad) bad = write_about(s, folder);
-    if (bad && stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return 0;
-    return bad;
+    if (fm__store_is_refused(bad) && is_directory(s, s->dir)) {
+        fm__store_stop_writing(s, bad);
+        return 0;
+    }
+    return bad && is_directory(s, folder) ? 0 : bad;
 }
 
 static void forget(void *store, const fm_stored_page *p)
@@ -103,7 +111,7 @@ static void keep_limit(fm_store *s)
     pthread_mutex_unlock(&s->lock);
     const fm_prune_options o = {
         .limit = s->opt.limit, .down_to = 0.9 * s->opt.limit, .removed = forget, .ctx = s};
-    const int bad = fm_prune(s->dir, &o, NULL);
+    const int bad = fm_prune(&s->disk, s->dir, &o, NULL);
     if (bad) fm__store_give_up(s, "the directory cannot be listed", bad);
 }
 

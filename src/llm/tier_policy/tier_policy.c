@@ -62,7 +62,7 @@ static void describe(const fm_tier_policy *s, fm_page_move *m, const fm_kv_page 
 /* 0: not now, all buffers are in use. */
 static int save_to_file(fm_tier_policy *s, const fm_kv_page *p)
 {
-    if (!fm__tier_policy_has_files(s) || fm_store_has(s->opt.store, p->key)) return 1;
+    if (!fm__tier_policy_writes_files(s) || fm_store_has(s->opt.store, p->key)) return 1;
     if (s->n_writing >= fm_store_free_buffers(s->opt.store)) return 0;
     fm_page_move *m = fm__tier_policy_move(s, FM_MOVE_WRITE);
     if (!m) return 0;
@@ -74,7 +74,7 @@ static int save_to_file(fm_tier_policy *s, const fm_kv_page *p)
 /* It becomes a file when its bytes are sure to be in host memory. */
 static void keep_for_file(fm_tier_policy *s, const fm_kv_page *p, int32_t slot)
 {
-    if (!fm__tier_policy_has_files(s) || s->n_kept == FM__KEPT) return;
+    if (!fm__tier_policy_writes_files(s) || s->n_kept == FM__KEPT) return;
     fm__kept *k = &s->kept[(s->first_kept + s->n_kept++) % FM__KEPT];
     *k          = (fm__kept){.slot = slot, .depth = p->depth, .key = p->key, .step = s->step};
     memcpy(k->token, p->token, (size_t)s->page_size * sizeof *p->token);
@@ -114,7 +114,7 @@ static int keep(fm_tier_policy *s)
     for (; s->n_kept; s->first_kept = (s->first_kept + 1) % FM__KEPT, s->n_kept--) {
         const fm__kept *k = &s->kept[s->first_kept];
         if (s->step - k->step < FM__STEPS_REST) return n;
-        if (!fm__tier_policy_has_files(s) || !fm_host_holds(&s->host, k->slot, k->key) ||
+        if (!fm__tier_policy_writes_files(s) || !fm_host_holds(&s->host, k->slot, k->key) ||
             fm_store_has(s->opt.store, k->key))
             continue;
         if (s->n_writing >= fm_store_free_buffers(s->opt.store)) return n;

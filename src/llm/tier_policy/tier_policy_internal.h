@@ -73,6 +73,11 @@ static inline int fm__tier_policy_has_files(const fm_tier_policy *s)
     return s->opt.store && fm_store_is_on(s->opt.store);
 }
 
+static inline int fm__tier_policy_writes_files(const fm_tier_policy *s)
+{
+    return s->opt.store && fm_store_can_write(s->opt.store);
+}
+
 fm_page_move *fm__tier_policy_move(fm_tier_policy *s,
                                    fm_move_kind    kind);           /* NULL: the list is full */
 void          fm__tier_policy_rest(fm_tier_policy *s, int slot); /* it is free again, soon */
