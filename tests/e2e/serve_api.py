@@ -323,6 +323,7 @@ def check_drafts():
             return  # what the server says as a whole is then one worker's, not always that of the request
         state = json.loads(s.get("/server_info"))["internal_states"][0]
         assert abs(state["avg_spec_accept_length"] - told["spec_accept_length"]) < 0.1, (state, told)
+        assert abs(state["spec_accept_rate"] - (told["spec_accept_length"] - 1) / 3) < 0.15, (state, told)
         assert s.metric("spec_accept_length") > 1.2
 
 
