@@ -48,3 +48,38 @@ near "spec_accept_rate" "$(in_json spec_accept_rate)" "$(awk "BEGIN { print $acc
     "$(awk "BEGIN { print $accepted / $drafts + 1e-4 }")"
 run 0 "$fathom" bench --quiet $box $job
 ! grep -q "^Accept" "$work/out" || fail "acceptance without drafts"
+
+# --- how many drafts: steps decide, draft tokens count the row of the sequence's own token as well
+drafted() # drafted FLAG...: drafts that a step of one sequence verifies at most
+{
+    run 0 "$fathom" bench --quiet $box $fixed $job --num-prompts 1 --result-filename "$work/result" "$@"
+    in_json draft_tokens
+}
+three=$(drafted) five=$(drafted --speculative-num-steps 5)
+[ "$three" -gt 0 ] && [ "$three" -ne "$five" ] || fail "$three drafts in chains of 3, $five of 5"
+[ "$(drafted --speculative-num-draft-tokens 6)" -eq "$five" ] || fail "six rows are not five drafts"
+[ "$(drafted --speculative-num-steps 5 --speculative-num-draft-tokens 6)" -eq "$five" ] || fail "five steps of six rows"
+! grep -q "the steps decide" "$work/err" || fail "six rows contradict five steps"
+[ "$(drafted --speculative-num-steps 5 --speculative-num-draft-tokens 2)" -eq "$five" ] || fail "steps do not decide"
+grep -q "the steps decide: 5 drafts" "$work/err" || fail "nothing is said of a contradiction"
+[ "$(drafted --speculative-num-draft-tokens 1)" -eq 0 ] || fail "one row, and drafts"
+grep -q "there are no drafts" "$work/err" || fail "nothing is said of one row"
+! grep -q "^Accept" "$work/out" || fail "acceptance without drafts"
+
+# --- SGLang's other flags: an effect, a note, or a refusal
+copied="--speculative-algorithm NGRAM --disable-speculative-adaptive --speculative-ngram-min-match-window-size 1"
+run 2 "$fathom" bench $box $job $copied --speculative-ngram-max-trie-depth 1
+grep -q "max-trie-depth 1: " "$work/err" || fail "a trie of matches without drafts"
+run 0 "$fathom" bench $box $job $copied --speculative-ngram-max-trie-depth 18 --speculative-ngram-capacity 10000000 \
+    --speculative-ngram-match-type BFS --speculative-ngram-min-bfs-breadth 1 --speculative-ngram-max-bfs-breadth 10 \
+    --speculative-use-rejection-sampling --speculative-draft-attention-backend flashinfer \
+    --speculative-draft-kv-cache-dtype bfloat16 --speculative-draft-model-path nextn --speculative-token-map map.pt \
+    --speculative-accept-threshold-single 1.0 --speculative-accept-threshold-acc 1.0
+for flag in ngram-capacity ngram-match-type ngram-min-bfs-breadth ngram-max-bfs-breadth use-rejection-sampling \
+    draft-attention-backend draft-kv-cache-dtype draft-model-path token-map accept-threshold-single; do
+    grep -q "^fathom bench: --speculative-$flag.*: " "$work/err" || fail "nothing is said of --speculative-$flag"
+done
+for flag in single acc; do
+    run 2 "$fathom" bench $box $job $fixed --speculative-accept-threshold-$flag 0.9
+    grep -q "threshold-$flag 0.9 is not supported: .*changes the output" "$work/err" || fail "threshold-$flag below 1"
+done
