@@ -83,3 +83,13 @@ for flag in single acc; do
     run 2 "$fathom" bench $box $job $fixed --speculative-accept-threshold-$flag 0.9
     grep -q "threshold-$flag 0.9 is not supported: .*changes the output" "$work/err" || fail "threshold-$flag below 1"
 done
+
+# --- drafts of an MTP layer in FP8 change no answer of a model in FP8
+run 0 "$fathom" convert --quantize fp8 "$here/../../models/fathom-tiny" "$work/fp8"
+ask8="$fathom eval --quiet --model-path $work/fp8 --set $data/tiny/held_out.jsonl --limit 60 --max-new-tokens 64"
+run 0 $ask8 --answers "$work/plain"
+for kind in NEXTN NEXTN,NGRAM; do
+    run 0 $ask8 --answers "$work/drafted" --speculative-algorithm $kind --disable-speculative-adaptive
+    cmp -s "$work/plain" "$work/drafted" || fail "FP8: drafts of $kind change answers"
+    awk '/accept length/ { found = $NF >= 2.5 } END { exit !found }' "$work/out" || fail "FP8: accept length of $kind below 2.5"
+done
