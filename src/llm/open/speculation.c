@@ -133,6 +133,31 @@ fm_status fm__open_drafts(opening *p)
     return FM_OK;
 }
 
+/* Any lease of a partition's kv may be a running request's. */
+static int n_lease(const opening *p) { return p->sched.max_running + p->sched.other_leases; }
+
+size_t fm__open_ngram_bytes(const opening *p)
+{
+    const fm_engine *e = p->e;
+    if (!e->draft.is_ngram || !e->layout.is_leader) return 0;
+    return (size_t)e->limits.n_lane * (size_t)e->layout.n_group * (size_t)n_lease(p) *
+           fm_ngram_bytes(p->sched.max_context);
+}
+
+fm_status fm__open_ngrams(opening *p)
+{
+    fm_drafting *d = &p->e->draft;
+    const int    n = fm__n_partition(p->e) * n_lease(p);
+    if (!d->is_ngram) return FM_OK;
+    d->ngram = calloc((size_t)n, sizeof(fm_ngram *));
+    if (!d->ngram) return fm_fail(FM_E_OOM, "n-gram indexes");
+    for (; d->n_ngram < n; d->n_ngram++)
+        FM_TRY(fm_ngram_create(&d->ngram[d->n_ngram], p->sched.max_context, d->min_n, d->max_n));
+    for (int i = 0; i < fm__n_partition(p->e); i++)
+        fm__partition(p->e, i)->ngram = d->ngram + i * n_lease(p);
+    return FM_OK;
+}
+
 fm_status fm__open_chain(opening *p)
 {
     fm_engine   *e    = p->e;
