@@ -22,6 +22,7 @@ typedef struct {
     double decode_rate;   /* tokens per second of the median step, */
     double decode_mean;   /* and of all steps together */
     double accept_length; /* tokens of a sequence in a step; 0: no speculation */
+    double accept_rate;   /* share of the drafts verified that were right */
 } measure;
 
 static fm_status read_list(int **out, int *n, const char *flag, const char *text)
@@ -189,11 +190,19 @@ static int most_output(const measure *m)
     return 2 * m->output;
 }
 
+static double accept_rate_since(const fm_sched_stats *first, const fm_engine *e)
+{
+    const fm_sched_stats now     = fm_engine_get_info(e).sched;
+    const int64_t        n_draft = now.n_draft - first->n_draft;
+    return n_draft ? (double)(now.n_accepted - first->n_accepted) / (double)n_draft : 0;
+}
+
 static fm_status time_drafts(fm_engine *e, measure *m, const int32_t *token, uint64_t *id, int spare)
 {
     const int64_t want   = (int64_t)(m->output - 1) * m->batch;
     int64_t       tokens = 0;
     int           n_step = 0, n_token = 0;
+    fm_sched_stats first = fm_engine_get_info(e).sched;
     fm_status     rc     = submit(e, m, token, most_output(m) + spare, id);
     while (rc == FM_OK && tokens < want && fm_engine_busy(e)) {
         const fm_sched_stats before = fm_engine_get_info(e).sched;
@@ -206,6 +215,7 @@ static fm_status time_drafts(fm_engine *e, measure *m, const int32_t *token, uin
         tokens += n_token;
         n_step++;
     }
+    m->accept_rate = accept_rate_since(&first, e);
     for (int i = 0; i < m->batch; i++) fm_engine_cancel(e, id[i]);
     while (rc == FM_OK && fm_engine_busy(e)) rc = fm_engine_step(e);
     if (rc == FM_OK) rc = drain(e, &n_token);
@@ -253,8 +263,10 @@ static json_t *line_of(const measure *m, const fm_engine *e, const fm_options *o
         json_object_set_new(line, "median_decode_throughput",
                             json_real(m->decode_rate));
         json_object_set_new(line, "decode_throughput", json_real(m->decode_mean));
-        if (m->accept_length > 0)
+        if (m->accept_length > 0) {
             json_object_set_new(line, "accept_length", json_real(m->accept_length));
+            json_object_set_new(line, "spec_accept_rate", json_real(m->accept_rate));
+        }
     }
     json_object_set_new(line, "total_latency", json_real(total));
     json_object_set_new(line, "overall_throughput",
@@ -271,7 +283,8 @@ static void print_row(const measure *m, const fm_engine_info *info)
            m->prefill, m->batch * (double)m->input / m->prefill, m->decode_median, m->decode_rate,
            total, m->batch * ((double)m->input + m->output) / total);
     if (m->accept_length > 0)
-        printf("   accept length %.2f%s", m->accept_length, fm_bench_simulated(info));
+        printf("   accept length %.2f, rate %.2f%s", m->accept_length, m->accept_rate,
+               fm_bench_simulated(info));
     putchar('\n');
     fflush(stdout);
 }

@@ -265,7 +265,7 @@ static fm_status measure(job *j)
     r.changes          = (fm_bench_changes){.n_asked       = fm_bench_asked(j->b),
                                             .n_cut_context = j->rows.n_cut,
                                             .context       = j->server.context};
-    r.m.accept_length  = fm_online_accept_length(j->client, &j->server);
+    fm_online_ask_drafts(&r.m, j->client, &j->server);
     FM_TRY(retokenize(&r.m.n_retokenized, j));
     return report(j, &r);
 }

@@ -111,7 +111,6 @@ fm_status fm_online_server_open(fm_online_server *s, fm_client *c, const char *u
                                 const fm_online_options *o, const fm_options *engine);
 void      fm_online_server_close(fm_online_server *s);
 fm_status fm_online_flush(fm_client *c);
-double    fm_online_accept_length(fm_client *c, fm_online_server *s); /* NAN: no speculation */
 
 /* ---- metrics ---- */
 
@@ -124,7 +123,8 @@ typedef struct {
     int64_t   n_input, n_output, n_retokenized; /* retokenized -1: no tokenizer */
     double    duration;
     double    request_throughput, input_throughput, output_throughput, total_throughput;
-    double    concurrency, accept_length;
+    double    concurrency;
+    double    accept_length, accept_rate; /* of the server since its start; NAN: not said */
     double    max_output_per_s;
     int       max_concurrent;
     fm_spread e2e, ttft, tpot, itl; /* milliseconds */
@@ -133,6 +133,7 @@ typedef struct {
 double            fm_percentile(const double *sorted, size_t n, double q); /* q in 0..100, n > 0 */
 fm_spread         fm_spread_of(double *sample, size_t n);                  /* sorts it */
 fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double duration);
+void              fm_online_ask_drafts(fm_online_metrics *m, fm_client *c, fm_online_server *s);
 fm_status fm_online_verdict(const fm_online_metrics *m); /* FM_E_COMM: more failed than succeeded */
 
 /* ---- report ---- */

@@ -169,7 +169,8 @@ static void measure_peaks(fm_online_metrics *m, const fm_online_answer *a, int n
 
 fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double duration)
 {
-    fm_online_metrics m    = {.duration = duration, .n_retokenized = -1, .accept_length = NAN};
+    fm_online_metrics m = {
+        .duration = duration, .n_retokenized = -1, .accept_length = NAN, .accept_rate = NAN};
     double            busy = 0;
     for (int i = 0; i < n; i++) {
         if (a[i].error) {

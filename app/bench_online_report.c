@@ -59,6 +59,7 @@ static void print_tokens(const fm_online_metrics *m)
     print_real("Total token throughput (tok/s):", m->total_throughput);
     print_real("Concurrency:", m->concurrency);
     if (!isnan(m->accept_length)) print_real("Accept length:", m->accept_length);
+    if (!isnan(m->accept_rate)) print_real("Accept rate:", m->accept_rate);
 }
 
 static void print_spread(const char *title, const char *name, const fm_spread *s, int with_max)
@@ -167,6 +168,7 @@ json_t *fm_online_json(const fm_online_result *r)
     set_spread(o, "itl", &m->itl);
     set_real(o, "concurrency", m->concurrency);
     set_real(o, "accept_length", m->accept_length);
+    set_real(o, "spec_accept_rate", m->accept_rate);
     set_real(o, "max_output_tokens_per_s", m->max_output_per_s);
     set_count(o, "max_concurrent_requests", m->max_concurrent);
     return o;

@@ -138,13 +138,19 @@ fm_status fm_online_flush(fm_client *c)
                : fm_fail(FM_E_IO, "--flush-cache: the server answers with status %d", f.status);
 }
 
-double fm_online_accept_length(fm_client *c, fm_online_server *s)
+static double number_of(const json_t *o, const char *key)
+{
+    const json_t *x = json_object_get(o, key);
+    return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+void fm_online_ask_drafts(fm_online_metrics *m, fm_client *c, fm_online_server *s)
 {
     json_t *info = fetch(c, "/server_info", NULL).body;
-    if (!info) return NAN;
+    if (!info) return;
     json_decref(s->info);
-    s->info              = info;
-    const json_t *state  = json_array_get(json_object_get(info, "internal_states"), 0);
-    const json_t *accept = json_object_get(state, "avg_spec_accept_length");
-    return json_is_number(accept) ? json_number_value(accept) : NAN;
+    s->info             = info;
+    const json_t *state = json_array_get(json_object_get(info, "internal_states"), 0);
+    m->accept_length    = number_of(state, "avg_spec_accept_length");
+    m->accept_rate      = number_of(state, "spec_accept_rate");
 }

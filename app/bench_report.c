@@ -56,9 +56,10 @@ static void print_count(const char *name, int64_t n)
     printf("%-40s %-10lld\n", name, (long long)n);
 }
 
-static void print_real(const char *name, double x)
+/* A number that drafts change; marked where their acceptance is simulated. */
+static void print_marked(const char *name, double x, const fm_bench_result *r)
 {
-    printf("%-40s %-10.2f\n", name, x);
+    printf("%-40s %-10.2f%s\n", name, x, fm_bench_simulated(&r->info));
 }
 
 const char *fm_bench_simulated(const fm_engine_info *info)
@@ -117,17 +118,18 @@ void fm_bench_print(const fm_bench_result *r)
     if (r->batch->n_failed) print_count("Failed requests:", r->batch->n_failed);
     if (r->batch->ended_by) printf("%-40s partial (%s)\n", "Result:", r->batch->ended_by);
     fm_bench_print_changes(&r->changes, r->rows->n);
-    print_real("Benchmark duration (s):", r->batch->seconds);
+    print_marked("Benchmark duration (s):", r->batch->seconds, r);
     print_count("Total input tokens:", n_in);
     print_count("Total generated tokens:", n_out);
-    print_real("Last generation throughput (tok/s):", r->info.last_gen_throughput);
-    print_real("Request throughput (req/s):", per_second(r->batch->n_finished, r));
-    print_real("Input token throughput (tok/s):", per_second((double)n_in, r));
-    print_real("Output token throughput (tok/s):", per_second((double)n_out, r));
-    print_real("Total token throughput (tok/s):", per_second((double)(n_in + n_out), r));
-    if (r->counts.n_draft)
-        printf("%-40s %-10.2f%s\n", "Accept length:", accept_length(&r->counts),
-               fm_bench_simulated(&r->info));
+    print_marked("Last generation throughput (tok/s):", r->info.last_gen_throughput, r);
+    print_marked("Request throughput (req/s):", per_second(r->batch->n_finished, r), r);
+    print_marked("Input token throughput (tok/s):", per_second((double)n_in, r), r);
+    print_marked("Output token throughput (tok/s):", per_second((double)n_out, r), r);
+    print_marked("Total token throughput (tok/s):", per_second((double)(n_in + n_out), r), r);
+    if (r->counts.n_draft) {
+        print_marked("Accept length:", accept_length(&r->counts), r);
+        print_marked("Accept rate:", share(r->counts.n_accepted, r->counts.n_draft), r);
+    }
     printf("==================================================\n");
 
     const fm_bench_counts *c = &r->counts;
@@ -197,6 +199,7 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
     json_decref(own);
     json_object_set_new(o, "mean_ttft_ms", json_real(mean_ttft_ms(r->batch)));
     json_object_set_new(o, "accept_length", json_real(accept_length(c)));
+    json_object_set_new(o, "spec_accept_rate", json_real(share(c->n_accepted, c->n_draft)));
     json_object_set_new(o, "draft_tokens", json_integer(c->n_draft));
     json_object_set_new(o, "accepted_draft_tokens", json_integer(c->n_accepted));
     json_object_set_new(o, "failed_requests", json_integer(r->batch->n_failed));

@@ -8,6 +8,7 @@
 
 #include "args.h"
 #include "base/clock.h"
+#include "bench.h"
 #include "commands.h"
 #include "default_model.h"
 #include "model_facts.h"
@@ -44,7 +45,7 @@ typedef struct {
     fm_args      args;
     fm_eval_set  set;
     double       seconds;
-    fm_sched_stats counts;
+    fm_engine_info info; /* at the end */
 } command;
 
 typedef struct {
@@ -120,7 +121,7 @@ static fm_status answer_all(command *c, fm_engine *e)
             rc = fm_fail(FM_E_FORMAT, "question %d: %s", i, fm_finish_why(FM_FINISH_ERROR));
     fm_tokenizer_scratch_destroy(scratch);
     c->seconds = fm_now() - began;
-    c->counts  = fm_engine_get_info(e).sched;
+    c->info    = fm_engine_get_info(e);
     return rc;
 }
 
@@ -157,20 +158,30 @@ static double percent(int part, int whole)
 
 static double tokens_per_second(const command *c)
 {
-    return (double)c->counts.n_output / (c->seconds > 0 ? c->seconds : 1e-9);
+    return (double)c->info.sched.n_output / (c->seconds > 0 ? c->seconds : 1e-9);
 }
 
 static double accept_length(const command *c)
 {
-    return fm_sched_accept_length(c->counts.n_decode_row, c->counts.n_accepted);
+    return fm_sched_accept_length(c->info.sched.n_decode_row, c->info.sched.n_accepted);
+}
+
+static double accept_rate(const command *c)
+{
+    const fm_sched_stats *n = &c->info.sched;
+    return n->n_draft ? (double)n->n_accepted / (double)n->n_draft : 0;
 }
 
 static void print_table(const command *c, const tally *t, int n_task)
 {
-    printf("model %s, dtype %s, %d questions in %.1f s\n", c->engine->model_path, c->engine->dtype,
-           c->set.n, c->seconds);
-    printf("%lld tokens, %.1f tokens/s", (long long)c->counts.n_output, tokens_per_second(c));
-    if (c->counts.n_draft) printf(", accept length %.2f", accept_length(c));
+    const char *simulated = fm_bench_simulated(&c->info);
+    printf("model %s, dtype %s, %d questions in %.1f s%s\n", c->engine->model_path,
+           c->engine->dtype, c->set.n, c->seconds, simulated);
+    printf("%lld tokens, %.1f tokens/s%s", (long long)c->info.sched.n_output, tokens_per_second(c),
+           simulated);
+    if (c->info.sched.n_draft)
+        printf(", accept rate %.2f%s, accept length %.2f%s", accept_rate(c), simulated,
+               accept_length(c), simulated);
     putchar('\n');
     printf("%-14s %6s %8s %8s\n", "task", "n", "formed", "right");
     for (int k = 0; k <= n_task; k++)
@@ -186,11 +197,15 @@ static void print_json(const command *c, const tally *t, int n_task)
                             json_pack("{s:i, s:f, s:f}", "n", t[k].n, "formed",
                                       percent(t[k].n_formed, t[k].n), "right",
                                       percent(t[k].n_right, t[k].n)));
-    json_t *o = json_pack("{s:s, s:s, s:f, s:I, s:f, s:f, s:o}", "model", c->engine->model_path,
-                          "dtype", c->engine->dtype, "seconds", c->seconds, "output_tokens",
-                          (json_int_t)c->counts.n_output, "output_throughput", tokens_per_second(c),
-                          "accept_length", accept_length(c), "tasks", tasks);
+    json_t *o = json_pack("{s:s, s:s, s:f, s:I, s:f, s:f, s:f, s:o}", "model",
+                          c->engine->model_path, "dtype", c->engine->dtype, "seconds", c->seconds,
+                          "output_tokens", (json_int_t)c->info.sched.n_output, "output_throughput",
+                          tokens_per_second(c), "accept_length", accept_length(c),
+                          "spec_accept_rate", accept_rate(c), "tasks", tasks);
     FM_BUG_UNLESS(o != NULL);
+    if (c->info.simulated_accept_length > 0)
+        json_object_set_new(o, "simulated_accept_length",
+                            json_real(c->info.simulated_accept_length));
     json_dumpf(o, stdout, JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(o);

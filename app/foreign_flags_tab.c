@@ -162,6 +162,17 @@ const fm_foreign_flag fm_foreign_flags[] = {
     VALUE("speculative-draft-model-path", NO_SPEC),
     VALUE("speculative-token-map", NO_SPEC),
     VALUE("speculative-attention-mode", NO_SPEC),
+    VALUE("speculative-draft-model-revision", NO_SPEC),
+    VALUE("speculative-draft-model-quantization", NO_SPEC),
+    VALUE("speculative-draft-attention-backend", OWN),
+    VALUE("speculative-draft-kv-cache-dtype", "ignored, the MTP layer's cache has the type of the others; the output is the same"),
+    FLAG ("speculative-use-rejection-sampling", "not needed, a draft is accepted if it is what would have been sampled there: not only the distribution is the same"),
+    ONLY ("speculative-accept-threshold-single", "1|1.0", "a draft is accepted only if it is what would have been sampled, which is 1.0; less changes the output"),
+    ONLY ("speculative-accept-threshold-acc", "1|1.0", "a draft is accepted only if it is what would have been sampled, which is 1.0; less changes the output"),
+    VALUE("speculative-ngram-capacity", "not needed, the index is of the request's own text and no longer than that"),
+    VALUE("speculative-ngram-match-type", "ignored, the longest match is drafted from, of equal ones the newest; the output is the same"),
+    VALUE("speculative-ngram-min-bfs-breadth", "ignored, drafts are a chain; the output is the same"),
+    VALUE("speculative-ngram-max-bfs-breadth", "ignored, drafts are a chain; the output is the same"),
 
     /* server, logs, profiles */
     VALUE("host", NO_SERVER),

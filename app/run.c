@@ -70,8 +70,12 @@ static fm_status read_command_line(command *c, int argc, char **argv)
                                    .ctx     = c};
     const fm_status rc = fm_args_parse(&c->args, argc, argv);
     c->args.table      = NULL;
-    if (rc == FM_OK && c->engine->max_running_requests == 0) c->engine->max_running_requests = 1;
-    return rc;
+    FM_TRY(rc);
+    if (c->engine->speculative_simulate_accept_length > 0)
+        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: drafts "
+                                 "that were not verified would change the answer");
+    if (c->engine->max_running_requests == 0) c->engine->max_running_requests = 1;
+    return FM_OK;
 }
 
 static fm_status read_stdin(fm_str *out)

@@ -48,14 +48,15 @@ const fm_knob fm_engine_knobs[] = {
     K(REAL, schedule_conservativeness, "schedule-conservativeness", "1", 0, 100, "F", "larger: expect longer outputs at admission"),
 
     K(WORD, speculative_algorithm, "speculative-algorithm", NULL, 0, 0, "HOW", "draft tokens ahead and verify them: NEXTN (or EAGLE) by the model's MTP layer, NGRAM from the request's own text, NEXTN,NGRAM by both; auto: NEXTN where the model has that layer"),
-    K(INT, speculative_num_steps, "speculative-num-steps", "3", 1, 16, "N", "draft tokens of one request in a step"),
-    K(INT, speculative_num_draft_tokens, "speculative-num-draft-tokens", "0", 0, 17, "N", "rows that verify one request, its own included; 0: steps + 1"),
+    K(INT, speculative_num_steps, "speculative-num-steps", "0", 0, 16, "N", "draft tokens of one request in a step; 0: as many as -num-draft-tokens says, or 3"),
+    K(INT, speculative_num_draft_tokens, "speculative-num-draft-tokens", "0", 0, 17, "N", "rows that verify one request, its own included: steps + 1, and steps decide; 1 alone: no drafts"),
     K(INT, speculative_eagle_topk, "speculative-eagle-topk", "1", 1, 64, "N", "drafts are a chain: 1"),
     K(FLAG, speculative_adaptive, "speculative-adaptive", NULL, 0, 0, NULL, "as many drafts as pay, by measured cost and acceptance (default)"),
     K(FLAG, disable_speculative_adaptive, "disable-speculative-adaptive", NULL, 0, 0, NULL, "always as many drafts as there are"),
     K(REAL, speculative_simulate_accept_length, "speculative-simulate-accept-length", "0", 0, 17, "X", "dummy weights: accept as many drafts as give X tokens a step, whatever they are; for measurements"),
     K(INT, ngram_min, "speculative-ngram-min-match-window-size", "2", 1, 16, "N", "NGRAM: tokens that must match"),
     K(INT, ngram_max, "speculative-ngram-max-match-window-size", "12", 1, 64, "N", "NGRAM: tokens that are compared"),
+    K(INT, ngram_depth, "speculative-ngram-max-trie-depth", "0", 0, 1 << 20, "N", "NGRAM: tokens that are compared, and one draft; 0: as the match window says"),
 
     K(INT, tp_size, "tp-size", "1", 1, 65536, "N", "ranks that divide each layer; start tp x pp x dp ranks by mpirun"),
     K(INT, pp_size, "pp-size", "1", 1, 65536, "N", "stages of consecutive layers"),

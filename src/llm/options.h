@@ -18,7 +18,7 @@ typedef struct fm_options {
     int64_t page_size, max_total_tokens, max_running_requests, max_prefill_tokens;
     int64_t chunked_prefill_size, context_length;
     int64_t speculative_num_steps, speculative_num_draft_tokens, speculative_eagle_topk;
-    int64_t ngram_min, ngram_max;
+    int64_t ngram_min, ngram_max, ngram_depth;
     int64_t tp_size, pp_size, dp_size, ep_size;
     double  mem_fraction_static, schedule_conservativeness, speculative_simulate_accept_length;
     int     disable_radix_cache, deterministic, skip_tokenizer_init, quiet, disable_cuda_graph, shadow, disable_overlap_schedule, enable_dp_attention;

@@ -37,6 +37,8 @@ refused "drafts are a chain" $box --speculative-algorithm NEXTN --speculative-ea
 refused "dummy weights" $box --speculative-algorithm NEXTN --speculative-simulate-accept-length 2
 refused "from 1 to 2" $bench --model-path r1-mini --speculative-algorithm NEXTN --speculative-num-steps 1 \
     --speculative-simulate-accept-length 2.5
+refused "fathom bench" "$fathom" run --model-path r1-mini --speculative-algorithm NEXTN \
+    --speculative-simulate-accept-length 2 hello
 refused "fathom bench" "$fathom" serve --model-path r1-mini --speculative-algorithm NEXTN \
     --speculative-simulate-accept-length 2
 

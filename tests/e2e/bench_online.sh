@@ -63,7 +63,7 @@ for l in lines:
                 "request_throughput", "input_throughput", "output_throughput", "total_throughput", "concurrency",
                 "max_output_tokens_per_s", "max_concurrent_requests", "server_info", "request_rate", "dataset_name"):
         assert l[key] is not None, key
-    assert l["accept_length"] is None and l["model"] == "mock-tiny" and l["completed"] == 12
+    assert l["accept_length"] is None and l["spec_accept_rate"] is None and l["model"] == "mock-tiny" and l["completed"] == 12
 for i, l in enumerate(json.loads(l) for l in open(sys.argv[2])):
     assert l["index"] == i and l["output_len"] == 25 and len(l["itl"]) == 24 and l["error"] is None
     assert l["text"].split() == [f"w{k}" for k in range(25)]
@@ -73,11 +73,12 @@ P
 [ "$(logged '{len(e["body"]["input_ids"]) for e in log if e["path"] == "/generate"}')" = "{32}" ] || fail "prompts"
 
 # Several tokens per event: each gap is shared.
-serve --ttft 0.02 --itl 0.01 --per-event 5 --accept-length 2.5
+serve --ttft 0.02 --itl 0.01 --per-event 5 --accept-length 2.5 --accept-rate 0.5
 bench 0 --num-prompts 4 --disable-ignore-eos --flush-cache --api-key sesame
 between "Median ITL (ms):" 8 20
 is "Total generated tokens:" 100
 is "Accept length:" 2.50
+is "Accept rate:" 0.50
 grep -q "(retokenized): *n/a" "$work/out" || fail "there is no tokenizer to count with"
 [ "$(logged '[e["path"] for e in log]' | grep -c flush_cache)" -eq 1 ] || fail "--flush-cache"
 [ "$(logged 'log[0]["key"], log[0]["body"]["sampling_params"]["ignore_eos"]')" = "Bearer sesame False" ] || fail "what was sent"

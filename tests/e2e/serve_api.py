@@ -321,8 +321,11 @@ def check_drafts():
         assert told["spec_accept_length"] > 1.2, told
         if s.is_router:
             return  # what the server says as a whole is then one worker's, not always that of the request
-        state = json.loads(s.get("/server_info"))["internal_states"][0]
+        info = json.loads(s.get("/server_info"))
+        same((info["speculative_num_steps"], info["speculative_num_draft_tokens"]), (3, 4))
+        state = info["internal_states"][0]
         assert abs(state["avg_spec_accept_length"] - told["spec_accept_length"]) < 0.1, (state, told)
+        assert abs(state["spec_accept_rate"] - (told["spec_accept_length"] - 1) / 3) < 0.15, (state, told)
         assert s.metric("spec_accept_length") > 1.2
 
 

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Speculation is seen nowhere but in the time it takes: requests of every kind (greedy and drawn,
  * penalties, log-probabilities, grammars, stop strings, ids and lengths, several answers) get the
- * same events, byte for byte, with the model in the box and drafts of every kind. */
+ * same events, byte for byte, with the model in the box and drafts of every kind; so do follow-ups
+ * whose prompts end in the middle of what was drafted, out of the radix cache.
+ *
+ * With FM_ISA one text of all is asked, at a level of instructions below the machine's own. */
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/cpu.h"
 #include "base/str.h"
 #include "llm/engine.h"
 
@@ -26,6 +32,8 @@ static const char *const text[] = {
     "Spell the word banana.",
 };
 enum { N_TEXT = sizeof text / sizeof *text, N_ASKED = N_TEXT * N_KIND };
+
+static int n_text = N_TEXT;
 
 typedef struct {
     fm_engine  *e;
@@ -102,7 +110,7 @@ static void submit(const session *s, int i)
 
 static void write_down(session *s, const fm_event *ev)
 {
-    fm_str *to = &s->said[(ev->id - 1) % N_ASKED][ev->index];
+    fm_str *to = &s->said[(ev->id - 1) % (uint64_t)(n_text * N_KIND)][ev->index];
     fm_str_printf(to, "[%d %a", ev->token, (double)ev->logprob);
     for (int i = 0; i < ev->n_top; i++)
         fm_str_printf(to, " %d:%a", ev->top[i].id, (double)ev->top[i].logprob);
@@ -115,8 +123,8 @@ static void write_down(session *s, const fm_event *ev)
 static void answer_all(session *s)
 {
     fm_event ev;
-    for (int i = 0; i < N_ASKED || fm_engine_busy(s->e);) {
-        if (i < N_ASKED) submit(s, i++);
+    for (int i = 0; i < n_text * N_KIND || fm_engine_busy(s->e);) {
+        if (i < n_text * N_KIND) submit(s, i++);
         if (fm_engine_step(s->e) != FM_OK) fail_msg("%s", fm_why());
         while (fm_engine_poll(s->e, &ev)) write_down(s, &ev);
     }
@@ -124,7 +132,7 @@ static void answer_all(session *s)
 
 static void compare(const session *got, const session *want, const char *name)
 {
-    for (int i = 0; i < N_ASKED; i++)
+    for (int i = 0; i < n_text * N_KIND; i++)
         for (int k = 0; k < (i % N_KIND == SEVERAL ? N_ANSWER : 1); k++)
             if (strcmp(got->said[i][k].text, want->said[i][k].text))
                 fail_msg("%s: request %d of kind %d said\n%s\ninstead of\n%s", name, i, i % N_KIND,
@@ -193,9 +201,135 @@ static void cached_prompts_are_drafted_for_as_well(void **state)
     if (cached < fresh - 0.03) fail_msg("accept length %.3f behind cached prompts, %.3f without", cached, fresh);
 }
 
+/* --- follow-ups ------------------------------------------------------------ */
+
+enum { MAX_IDS = 200, N_MORE = 6, N_NEW = 40 };
+
+/* Ids of a text's prompt, and of the answer behind them. */
+typedef struct {
+    int32_t id[MAX_IDS];
+    int     n;
+} talk;
+
+static void begin_talk(talk *t, const session *s, const char *question)
+{
+    fm_tokenizer_scratch *scratch = NULL;
+    fm_ids                ids     = {0};
+    const fm_tokenizer   *z       = fm_engine_tokenizer(s->e);
+    char                  full[200];
+    const int             n = snprintf(full, sizeof full,
+                                       "<｜begin▁of▁sentence｜><｜User｜>%s<｜Assistant｜><think>\n", question);
+    assert_int_equal(fm_tokenizer_scratch_create(&scratch, z), FM_OK);
+    assert_int_equal(fm_encode(z, scratch, full, (size_t)n, 0, &ids), FM_OK);
+    assert_true(ids.n + N_NEW < MAX_IDS);
+    memcpy(t->id, ids.id, ids.n * sizeof *ids.id);
+    t->n = (int)ids.n;
+    fm_ids_fini(&ids);
+    fm_tokenizer_scratch_destroy(scratch);
+}
+
+/* Generates behind t, writes down what came and how much of the prompt was cached. */
+static int32_t answer(talk *t, const session *s, fm_str *said, uint64_t seed)
+{
+    fm_prompt p = {.token = t->id, .n_token = t->n, .sampling = fm_sampling_default()};
+    fm_event  ev;
+    int32_t   cached          = 0;
+    p.sampling.max_new_tokens = N_NEW;
+    p.sampling.ignore_eos     = 1;
+    p.sampling.logprobs       = 1;
+    p.sampling.has_seed       = 1;
+    p.sampling.seed           = seed;
+    if (seed % 2) p.sampling.temperature = 0;
+    if (fm_engine_submit(s->e, &p, NULL) != FM_OK) fail_msg("%s", fm_why());
+    while (fm_engine_busy(s->e)) {
+        if (fm_engine_step(s->e) != FM_OK) fail_msg("%s", fm_why());
+        while (fm_engine_poll(s->e, &ev)) {
+            t->id[t->n++] = ev.token;
+            fm_str_printf(said, "%d %a\n", ev.token, (double)ev.logprob);
+            cached = ev.n_cached;
+        }
+    }
+    fm_str_printf(said, "%d cached\n", cached);
+    return cached;
+}
+
+/* The answer up to its token `cut`, then words of another text: the cached prefix ends there. */
+static void cut_and_ask(const talk *first, const session *s, int n_prompt, int cut, fm_str *said)
+{
+    talk next = *first;
+    next.n    = n_prompt + cut;
+    for (int i = 0; i < N_MORE; i++) next.id[next.n++] = first->id[i];
+    const int32_t cached = answer(&next, s, said, (uint64_t)cut);
+    if (cached <= n_prompt)
+        fail_msg("%d of %d tokens were cached: none of the answer's", (int)cached, n_prompt + cut);
+}
+
+static void follow_up(const char *const *set, fm_str *said, int64_t *n_accepted)
+{
+    static session s;
+    open_session(&s, set);
+    for (int i = 0; i < n_text && i < 2; i++) {
+        talk first;
+        begin_talk(&first, &s, text[i]);
+        const int n_prompt = first.n;
+        (void)answer(&first, &s, said, (uint64_t)i);
+        for (int cut = 17; cut < N_NEW - 5; cut += 6) cut_and_ask(&first, &s, n_prompt, cut, said);
+    }
+    *n_accepted = fm_engine_get_info(s.e).sched.n_accepted;
+    close_session(&s);
+}
+
+/* What was generated is shared, too, whether it was decoded or verified: pages of both kinds are
+ * reused up to the same token and hold the same bits. */
+static void follow_ups_reuse_drafted_text(void **state)
+{
+    static const char *const by[][2] = {{"NEXTN", "3"}, {"NEXTN", "7"}, {"NEXTN,NGRAM", "4"}};
+    (void)state;
+    for (const char *const *page = (const char *const[]){"1", "4", NULL}; *page; page++) {
+        fm_str  want = {0};
+        int64_t n_accepted;
+        follow_up((const char *const[]){"deterministic", "0", "page-size", *page, NULL}, &want,
+                  &n_accepted);
+        for (size_t k = 0; k < sizeof by / sizeof *by; k++) {
+            fm_str got = {0};
+            follow_up((const char *const[]){"deterministic", "0", "page-size", *page,
+                                            "speculative-algorithm", by[k][0],
+                                            "speculative-num-steps", by[k][1],
+                                            "disable-speculative-adaptive", "1", NULL},
+                      &got, &n_accepted);
+            if (strcmp(got.text, want.text))
+                fail_msg("%s, pages of %s: said\n%s\ninstead of\n%s", by[k][0], *page, got.text,
+                         want.text);
+            assert_true(n_accepted > 0);
+            fm_str_fini(&got);
+        }
+        fm_str_fini(&want);
+    }
+}
+
+/* Why a run at a level that was asked for would show nothing; NULL: it would. */
+static const char *in_vain(void)
+{
+    const char  *asked = getenv("FM_ISA");
+    const fm_isa isa   = fm_cpu_isa();
+    if (!asked) return NULL;
+    if (strcmp(asked, fm_isa_name(isa)) != 0) return "this machine does not have it";
+    if (isa == FM_ISA_AMX || !fm_cpu_detects(isa + 1))
+        return "it is this machine's own, tested without asking";
+    return NULL;
+}
+
 int main(void)
 {
+    enum { SKIPPED = 77 };
+    const char *why = in_vain();
+    if (why) {
+        printf("no run at %s: %s\n", getenv("FM_ISA"), why);
+        return SKIPPED;
+    }
+    if (getenv("FM_ISA")) n_text = 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(drafts_are_not_seen),
+                                       cmocka_unit_test(follow_ups_reuse_drafted_text),
                                        cmocka_unit_test(cached_prompts_are_drafted_for_as_well)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,8 @@ def server_info():
             "device": "cpu", "context_length": CONTEXT, "max_total_num_tokens": 65536, "page_size": 16,
             "max_running_requests": 256, "chunked_prefill_size": 2048, "schedule_policy": "fcfs",
             "default_sampling_params": {"temperature": 0.6, "top_p": 0.95},
-            "internal_states": [{"last_gen_throughput": 123.4, "avg_spec_accept_length": options.accept_length}]}
+            "internal_states": [{"last_gen_throughput": 123.4, "avg_spec_accept_length": options.accept_length,
+                                 "spec_accept_rate": options.accept_rate}]}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -186,6 +187,7 @@ def main():
     p.add_argument("--per-event", type=int, default=1)
     p.add_argument("--fail-every", type=int, default=0)
     p.add_argument("--accept-length", type=float, default=None)
+    p.add_argument("--accept-rate", type=float, default=None)
     p.add_argument("--api-key")
     p.add_argument("--prefix", default="fathom", help="of the names at /metrics")
     p.add_argument("--tls", help="a file with certificate and key")

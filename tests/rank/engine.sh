@@ -125,9 +125,19 @@ details alone --extra-request-body "$body"
 launch="$mpirun $ranks"
 same --dp 2 --tp $((ranks / 2)) --extra-request-body "$body"
 same --dp 2 --tp "$ranks" --enable-dp-attention --extra-request-body "$body"
-case $named in box | dummy)
-    same --dp 2 --tp "$ranks" --enable-dp-attention --extra-request-body "$body" --speculative-algorithm NEXTN
-    ;;
+
+# Drawn drafts: of two ranks in every layout, of more where sequences are divided, too.  Every
+# layout makes drafts, and the trained model's are accepted.
+drafted() # drafted LAYOUT-OPTION...
+{
+    same "$@" --extra-request-body "$body" --speculative-algorithm NEXTN --disable-speculative-adaptive
+    grep -q '"draft_tokens": [1-9]' "$work/result" || fail "$ranks ranks, $*: nothing was drafted"
+    [ "$named" != box ] || grep -q '"accepted_draft_tokens": [1-9]' "$work/result" ||
+        fail "$ranks ranks, $*: no draft was accepted"
+}
+case $named:$ranks in
+box:2 | dummy:2) every_layout drafted ;;
+box:* | dummy:*) drafted --dp 2 --tp "$ranks" --enable-dp-attention ;;
 esac
 
 # The comparison can fail: other arithmetic, other bytes.

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -68,6 +69,45 @@ static void a_growing_text_agrees_with_trying_all(void **state)
         assert_int_equal(got > 0, slow_propose(text, n, &want));
         if (got) assert_int_equal(draft[0], want);
     }
+    fm_ngram_destroy(g);
+}
+
+/* A text that is longer than the window: what stood within it is found, what fell out is not. */
+static void a_long_text_is_found_within_the_window(void **state)
+{
+    (void)state;
+    enum { LONG = 2 * FM_NGRAM_WINDOW };
+    static int32_t text[LONG + 2];
+    int32_t        draft[1];
+    fm_ngram      *g = NULL;
+    assert_true(fm_ngram_bytes(LONG) == fm_ngram_bytes(FM_NGRAM_WINDOW));
+    assert_int_equal(fm_ngram_create(&g, LONG + 2, 2, 8), FM_OK);
+    for (int back = FM_NGRAM_WINDOW - 100; back < FM_NGRAM_WINDOW + 200; back += 200) {
+        for (int i = 0; i < LONG; i++) text[i] = i;
+        memcpy(text + LONG, text + LONG - back, 2 * sizeof *text);
+        fm_ngram_serve(g, (uint64_t)back);
+        for (int n = 1; n < LONG; n += 1000) (void)fm_ngram_propose(g, text, n, draft, 1);
+        assert_int_equal(fm_ngram_propose(g, text, LONG + 2, draft, 1), back < FM_NGRAM_WINDOW);
+        if (back < FM_NGRAM_WINDOW) assert_int_equal(draft[0], text[LONG - back + 2]);
+    }
+    fm_ngram_destroy(g);
+}
+
+/* Another sequence, although its text is shorter, finds nothing of the one before. */
+static void an_index_serves_one_sequence_after_another(void **state)
+{
+    (void)state;
+    const int32_t a[] = {1, 2, 3, 1, 2}, b[] = {1, 2, 9, 1, 2};
+    int32_t       draft[1];
+    fm_ngram     *g = NULL;
+    assert_int_equal(fm_ngram_create(&g, MAX, 2, 8), FM_OK);
+    fm_ngram_serve(g, 1);
+    assert_int_equal(fm_ngram_propose(g, a, 5, draft, 1), 1);
+    assert_int_equal(draft[0], 3);
+    fm_ngram_serve(g, 2);
+    assert_int_equal(fm_ngram_propose(g, b, 3, draft, 1), 0);
+    assert_int_equal(fm_ngram_propose(g, b, 5, draft, 1), 1);
+    assert_int_equal(draft[0], 9);
     fm_ngram_destroy(g);
 }
 
@@ -202,6 +242,8 @@ int main(void)
         cmocka_unit_test(what_followed_is_proposed),
         cmocka_unit_test(the_longest_match_wins),
         cmocka_unit_test(a_growing_text_agrees_with_trying_all),
+        cmocka_unit_test(a_long_text_is_found_within_the_window),
+        cmocka_unit_test(an_index_serves_one_sequence_after_another),
         cmocka_unit_test(drafts_pay_where_rows_are_cheap),
         cmocka_unit_test(requests_whose_drafts_fail_are_told_apart),
         cmocka_unit_test(chains_are_as_long_as_pays),

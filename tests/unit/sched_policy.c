@@ -686,6 +686,37 @@ static void who_waits_may_be_withdrawn(void **state)
     shut();
 }
 
+/* Rows of the planned step whose states are kept; then the step is taken. */
+static int n_kept_in_step(void)
+{
+    const fm_batch *b = fm_sched_plan(s);
+    int             n = 0;
+    for (int i = 0; i < b->n_span; i++) n += b->span[i].n_keep;
+    (void)step(WORD);
+    return n;
+}
+
+/* A prompt's pages serve later requests, for which drafts may pay again. */
+static void prompts_keep_states_while_answers_rest(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    o.max_draft        = 2;
+    o.keeps_states     = 1;
+    open_with(&o);
+    fm_sched_keep_states(s, 0);
+    submit(ask(0, 20, 100, 50));
+    assert_int_equal(n_kept_in_step(), 1); /* a chunk */
+    assert_int_equal(n_kept_in_step(), 1); /* the rest of the prompt */
+    assert_int_equal(n_kept_in_step(), 0);
+    submit(ask(1, 10, 300, 50));
+    assert_int_equal(n_kept_in_step(), 2); /* the prompt is filled in, so the decode row is as well */
+    assert_int_equal(n_kept_in_step(), 0);
+    fm_sched_keep_states(s, 1);
+    assert_int_equal(n_kept_in_step(), 2);
+    shut();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -716,6 +747,7 @@ int main(void)
         cmocka_unit_test(a_plan_not_committed_is_planned_again),
         cmocka_unit_test(who_loads_is_passed_but_does_not_starve),
         cmocka_unit_test(who_waits_may_be_withdrawn),
+        cmocka_unit_test(prompts_keep_states_while_answers_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

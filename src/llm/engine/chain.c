@@ -66,7 +66,7 @@ static int add_row(fm_engine *e, fm_partition *p, fm_job *j, int n_link)
     const int   want = fm__drafts_for(e, j, n_link);
     j->n_ahead       = 0;
     j->row           = -1;
-    r->is_sequential = j->needs_token || want > 0 || (j->ngram && r->is_sequential);
+    r->is_sequential = j->needs_token || want > 0 || (e->draft.is_ngram && r->is_sequential);
     if (!want || !fm_sched_chain_add(p->sched, r, n_link)) return 0;
     j->n_ahead = want;
     return 1;

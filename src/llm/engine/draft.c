@@ -34,8 +34,11 @@ int fm__drafts_for(const fm_engine *e, fm_job *j, int most)
 static int copy(const fm_engine *e, fm_job *j, int32_t *draft)
 {
     const fm_request *r = &j->request;
-    const int         n = j->ngram ? that_pay(e, j, &j->copying, e->draft.most) : 0;
-    return n ? fm_ngram_propose(j->ngram, r->token, r->n_token, draft, n) : 0;
+    const int         n = e->draft.is_ngram ? that_pay(e, j, &j->copying, e->draft.most) : 0;
+    if (!n || r->lease.slot < 0) return 0;
+    fm_ngram *g = j->partition->ngram[r->lease.slot];
+    fm_ngram_serve(g, j->serial);
+    return fm_ngram_propose(g, r->token, r->n_token, draft, n);
 }
 
 /* The better of the two kinds of drafts: the one expected to bring more tokens. */
@@ -68,11 +71,11 @@ static void propose(const fm_engine *e, fm_partition *p, fm_job *j)
     fm_request *r = &j->request;
     int32_t     draft[FM_MAX_DRAFT];
     if (r->n_pending) {
-        if (j->ngram && fm_request_n_output(r) % WAIT_AGAIN == 0) r->is_sequential = 1;
+        if (e->draft.is_ngram && fm_request_n_output(r) % WAIT_AGAIN == 0) r->is_sequential = 1;
         return;
     }
     const int n = cut(j, draft, choose(e, j, draft));
-    if (j->ngram && !n)
+    if (e->draft.is_ngram && !n)
         r->is_sequential = j->needs_token;
     else if (n)
         r->is_sequential = 1;

@@ -35,6 +35,9 @@ typedef struct {
     int           most;               /* drafts of one request in a step; 0: off */
     int           is_ngram, is_chain; /* where they come from: the request's text, the MTP layer */
     int           min_n, max_n;       /* tokens of an n-gram that is looked up */
+    fm_ngram    **ngram;              /* leader: [n_ngram] of all partitions' leases */
+    int           n_ngram;
+    uint64_t      n_job; /* so far */
     int           is_adaptive;
     double        simulated;           /* forced accept length, for measurements; 0: the true one */
     fm_step_cost  cost[FM_PACE_SIZES]; /* of decode steps, by their sequences (fm_pace_size) */

@@ -9,7 +9,6 @@ static void free_job(fm_job *j)
 {
     fm_stop_fini(&j->stop);
     fm_matcher_destroy(j->matcher);
-    fm_ngram_destroy(j->ngram);
     free(j->mask);
     free(j->bias);
     free(j->request.token);

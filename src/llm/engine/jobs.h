@@ -9,7 +9,6 @@
 #define FM_LLM_ENGINE_JOBS_H
 
 #include "llm/draft/gain.h"
-#include "llm/draft/ngram.h"
 #include "llm/engine/step.h"
 #include "llm/grammar/grammar.h"
 #include "llm/text/detokenize.h"
@@ -32,7 +31,7 @@ struct fm_job {
     fm_logit_bias *bias;
     fm_matcher    *matcher; /* of its grammar, or NULL */
     uint32_t      *mask;    /* [most drafts][words] what it allows behind drafts, or NULL */
-    fm_ngram      *ngram;   /* drafts from its own text; NULL: it gets none */
+    uint64_t       serial;  /* of all jobs, from 1 on */
     int32_t        ahead[FM_MAX_DRAFT]; /* drafts of the MTP layer for its next step, */
     int            n_ahead, row;        /* so many; its row in the chain, or -1 */
     int            is_copied;           /* the drafts under way are from its text */

@@ -16,6 +16,7 @@
 #ifndef FM_LLM_ENGINE_STEP_H
 #define FM_LLM_ENGINE_STEP_H
 
+#include "llm/draft/ngram.h"
 #include "llm/rank/plan_wire.h"
 #include "llm/sched/sched.h"
 #include "llm/tier_policy/tier_policy.h"
@@ -24,6 +25,7 @@ typedef struct {
     fm_kv      *kv;
     fm_sched   *sched;
     fm_tier_policy *tier_policy; /* NULL: there is nothing below the pool */
+    fm_ngram  **ngram; /* by lease: n-grams of the text that has it; NULL: none are drafted from */
     int64_t     load;    /* tokens its unfinished requests came with and may still produce */
 } fm_partition;
 

@@ -137,10 +137,9 @@ static fm_status fill_job(fm_engine *e, const checked *c, fm_job *j, int index)
     FM_TRY(copy_prompt(j, c, room_for(e, c)));
     if (c->begun && c->begun[index].n) r->n_score = 0; /* reported with the first token */
     if (c->p->grammar) FM_TRY(follow_grammar(e, c, j));
-    if (e->draft.is_ngram)
-        FM_TRY(fm_ngram_create(&j->ngram, room_for(e, c), e->draft.min_n, e->draft.max_n));
     if (e->tokenizer) j->detok = fm_detokenizer_begin(e->tokenizer, c->p->keep_special);
     r->id            = c->id;
+    j->serial        = ++e->draft.n_job;
     j->needs_token   = j->matcher || is_penalised(&r->sampling);
     r->is_sequential = j->needs_token || e->draft.most; /* until it is known to get no drafts */
     r->sampling.seed = c->seed + (uint64_t)index;

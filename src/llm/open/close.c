@@ -47,6 +47,8 @@ static void free_leader(fm_engine *e)
     free(e->token);
     free(e->draw);
     free(e->draft.id);
+    for (int i = 0; i < e->draft.n_ngram; i++) fm_ngram_destroy(e->draft.ngram[i]);
+    free(e->draft.ngram);
     fm_grammars_destroy(e->grammars);
     fm_tokenizer_scratch_destroy(e->scratch);
     fm_tokenizer_close(e->tokenizer);

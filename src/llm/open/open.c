@@ -346,6 +346,7 @@ static fm_status build_leader(opening *p)
     e->draw    = calloc(n, sizeof *e->draw);
     if (!e->sampler || !e->sampled || !e->token || !e->draw) return fm_fail(FM_E_OOM, "engine");
     reserve_text(e);
+    FM_TRY(fm__open_ngrams(p));
     for (int i = 0; i < e->limits.n_thread; i++)
         FM_TRY(fm_sampler_create(&e->sampler[i], e->config.vocab));
     e->overlaps = !p->o->disable_overlap_schedule && e->run->ops->sample;

@@ -65,6 +65,8 @@ fm_status fm__open_lower_running(opening *p);
 fm_status fm__open_check_drafts(opening *p); /* what the options say */
 fm_status fm__open_drafts(opening *p);       /* and what the model has */
 fm_status fm__open_chain(opening *p);        /* memory of chains */
+fm_status fm__open_ngrams(opening *p);       /* indexes of n-grams, on the leader */
+size_t    fm__open_ngram_bytes(const opening *p); /* that these will take */
 
 /* open_tiers.c: options, memory for the plan, then the tiers themselves */
 fm_status fm__open_check_tiers(opening *p);

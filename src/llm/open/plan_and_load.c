@@ -69,6 +69,7 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
     const size_t workspace = b->workspace(&e->config, &e->layout.shard, p->act, &e->limits);
     const size_t kv_page   = fm_planes_page_bytes(&e->limits.planes, e->limits.page_size);
     const size_t plans     = p->n_rank > 1 ? fm_courier_bytes(&p->courier) : 0;
+    const size_t beside    = b->is_host ? e->tiers.bytes + fm__open_ngram_bytes(p) : 0;
     char               limit[400] = "";
     if (b->is_host) fm_host_limit_words(limit, sizeof limit);
     fm_plan_request q      = {.n_rank           = p->n_rank,
@@ -85,7 +86,7 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
                               .max_running      = p->sched.max_running * e->limits.n_lane,
                               .max_context      = p->sched.max_context,
                               .weights          = weights,
-                              .workspace        = workspace + plans + (b->is_host ? e->tiers.bytes : 0),
+                              .workspace        = workspace + plans + beside,
                               .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size, e->tiers.file_bytes > 0),
                               .kv_type          = fm_planes_type(&e->limits.planes)};
     const size_t    budget = fm_plan_budget(&q), others = q.workspace - workspace + weights + q.kv_page;

@@ -43,22 +43,53 @@ static fm_status check_numbers(const fm_options *o)
         return fm_fail(FM_E_ARG,
                        "--speculative-ngram-max-match-window-size %lld is below the least of %lld",
                        (long long)o->ngram_max, (long long)o->ngram_min);
+    if (o->ngram_depth && o->ngram_depth <= o->ngram_min)
+        return fm_fail(
+            FM_E_ARG,
+            "--speculative-ngram-max-trie-depth %lld: %lld tokens that match and a draft "
+            "are longer",
+            (long long)o->ngram_depth, (long long)o->ngram_min);
     return FM_OK;
+}
+
+/* SGLang counts the row of the sequence's own token among the draft tokens, and where drafts are
+ * a chain its steps decide. */
+static int drafts_of_a_step(const fm_options *o)
+{
+    enum { USUAL = 3 };
+    const int64_t steps = o->speculative_num_steps, rows = o->speculative_num_draft_tokens;
+    if (!steps && !rows) return USUAL;
+    if (steps && rows && rows != steps + 1)
+        FM_WARN("engine",
+                "--speculative-num-draft-tokens %lld is not --speculative-num-steps + 1; the steps "
+                "decide: %lld drafts",
+                (long long)rows, (long long)steps);
+    if (!steps && rows == 1)
+        FM_WARN("engine", "--speculative-num-draft-tokens 1: the one row is that of the sequence's "
+                          "own token, so there are no drafts; the output is the same");
+    return (int)(steps ? steps : rows - 1);
+}
+
+/* A path of SGLang's trie is the tokens that match and at least one that follows. */
+static int longest_match(const fm_options *o)
+{
+    const int64_t most = o->ngram_depth ? o->ngram_depth - 1 : o->ngram_max;
+    return (int)(most < o->ngram_max ? most : o->ngram_max);
 }
 
 fm_status fm__open_check_drafts(opening *p)
 {
-    const fm_options *o     = p->o;
-    fm_drafting      *d     = &p->e->draft;
-    const int64_t     width = o->speculative_num_draft_tokens;
+    const fm_options *o = p->o;
+    fm_drafting      *d = &p->e->draft;
     if (!o->speculative_algorithm || !*o->speculative_algorithm) return FM_OK;
     FM_TRY(read_algorithm(d, o->speculative_algorithm));
     FM_TRY(check_numbers(o));
     if (!d->is_ngram && !d->is_chain) return FM_OK;
-    d->most        = (int)(width > 1 ? width - 1 : o->speculative_num_steps);
+    d->most        = drafts_of_a_step(o);
     d->min_n       = (int)o->ngram_min;
-    d->max_n       = (int)o->ngram_max;
+    d->max_n       = longest_match(o);
     d->is_adaptive = !o->disable_speculative_adaptive;
+    if (!d->most) d->is_ngram = d->is_chain = 0;
     return FM_OK;
 }
 
@@ -99,6 +130,31 @@ fm_status fm__open_drafts(opening *p)
                 p->o->speculative_algorithm, d->is_ngram ? "" : ", so there are no drafts");
     d->is_chain = 0;
     if (!d->is_ngram) d->most = 0;
+    return FM_OK;
+}
+
+/* Any lease of a partition's kv may be a running request's. */
+static int n_lease(const opening *p) { return p->sched.max_running + p->sched.other_leases; }
+
+size_t fm__open_ngram_bytes(const opening *p)
+{
+    const fm_engine *e = p->e;
+    if (!e->draft.is_ngram || !e->layout.is_leader) return 0;
+    return (size_t)e->limits.n_lane * (size_t)e->layout.n_group * (size_t)n_lease(p) *
+           fm_ngram_bytes(p->sched.max_context);
+}
+
+fm_status fm__open_ngrams(opening *p)
+{
+    fm_drafting *d = &p->e->draft;
+    const int    n = fm__n_partition(p->e) * n_lease(p);
+    if (!d->is_ngram) return FM_OK;
+    d->ngram = calloc((size_t)n, sizeof(fm_ngram *));
+    if (!d->ngram) return fm_fail(FM_E_OOM, "n-gram indexes");
+    for (; d->n_ngram < n; d->n_ngram++)
+        FM_TRY(fm_ngram_create(&d->ngram[d->n_ngram], p->sched.max_context, d->min_n, d->max_n));
+    for (int i = 0; i < fm__n_partition(p->e); i++)
+        fm__partition(p->e, i)->ngram = d->ngram + i * n_lease(p);
     return FM_OK;
 }
 

@@ -123,9 +123,9 @@ void            fm_sched_chain_begin(fm_sched *s);
 int             fm_sched_chain_add(fm_sched *s, fm_request *r, int n_link);
 const fm_batch *fm_sched_chain(const fm_sched *s); /* NULL: no rows; the caller may change it */
 
-/* Whether the steps planned from now on keep states (the default where opt says so).  A pass that
- * keeps none need not write anything for drafts, either: what is drafted later for its sequences
- * is less often right. */
+/* Whether steps planned from now on that only decode keep states (the default where opt says so);
+ * those with prompt rows always do.  A pass that keeps none need not write anything for drafts,
+ * either: what is drafted later for its sequences is less often right. */
 void fm_sched_keep_states(fm_sched *s, int keep);
 
 /* Places of states that one scheduler uses, from 0 on. */

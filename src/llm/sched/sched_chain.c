@@ -24,7 +24,12 @@ int fm_sched_n_kept(const fm_sched_options *o)
 
 void fm_sched_keep_states(fm_sched *s, int keep) { s->rests_states = !keep; }
 
-int fm__keeps_states(const fm_sched *s) { return s->opt.keeps_states && !s->rests_states; }
+/* Prompt rows are never left out: their pages are published, and later requests that reuse them
+ * would be drafted for from latents nobody wrote. */
+int fm__keeps_states(const fm_sched *s)
+{
+    return s->opt.keeps_states && (!s->rests_states || s->n_prefill_row);
+}
 
 int32_t fm__keep_at(const fm_sched *s, const fm_request *r)
 {

@@ -68,7 +68,7 @@ struct fm_sched {
     int      n_in_flight;
 
     fm_batch chain; /* [max_running] rows; empty: none */
-    int      rests_states; /* none are kept by the step that is planned */
+    int      rests_states; /* none are kept by steps that only decode */
     uint64_t n_simulated;
 
     fm__candidate *candidate; /* [FM__LPM_MAX] */

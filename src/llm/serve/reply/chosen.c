@@ -70,6 +70,25 @@ static void put_max_running(fm_str *out, const fm_serve *s, const fm_engine_info
     put_int(out, s->max_running);
 }
 
+/* null without speculation, as SGLang has it. */
+static void put_draft_steps(fm_str *out, const fm_serve *s, const fm_engine_info *e)
+{
+    (void)s;
+    if (e->max_draft)
+        put_int(out, e->max_draft);
+    else
+        fm_str_puts(out, "null");
+}
+
+static void put_draft_rows(fm_str *out, const fm_serve *s, const fm_engine_info *e)
+{
+    (void)s;
+    if (e->max_draft)
+        put_int(out, e->max_draft + 1);
+    else
+        fm_str_puts(out, "null");
+}
+
 static void put_port(fm_str *out, const fm_serve *s, const fm_engine_info *e)
 {
     (void)e;
@@ -110,6 +129,8 @@ int fm__put_chosen(fm_str *out, const char *option, const fm_serve *s, const fm_
         {"threads", put_threads},
         {"max-total-tokens", put_max_tokens},
         {"max-running-requests", put_max_running},
+        {"speculative-num-steps", put_draft_steps},
+        {"speculative-num-draft-tokens", put_draft_rows},
         {"port", put_port},
         {"reasoning-parser", put_reasoning},
         {"tool-call-parser", put_tools},

@@ -116,6 +116,10 @@ static void put_state(fm_str *out, const fm_serve *s, const fm__engine_state *e)
                             : 0);
     fm_str_puts(out, ",\"avg_spec_accept_length\":");
     fm__put_number(out, fm_sched_accept_length(e->info.sched.n_decode_row, e->info.sched.n_accepted));
+    fm_str_puts(out, ",\"spec_accept_rate\":");
+    fm__put_number(out, e->info.sched.n_draft
+                            ? (double)e->info.sched.n_accepted / (double)e->info.sched.n_draft
+                            : 0);
     fm_str_puts(out, "}");
 }
 
