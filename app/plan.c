@@ -90,6 +90,7 @@ void fm_plan_close(fm_plan_command *c)
     if (!c) return;
     free(c->list);
     free(c->request);
+    free(c->repeated);
     fm_dataset_fini(&c->rows);
     fm_str_fini(&c->table);
     fm_str_fini(&c->args.notes);

@@ -41,8 +41,10 @@ typedef struct {
     int        strict;  /* a machine without a table is an error */
 
     fm_dataset      rows;
-    fm_sim_request *request; /* [rows.n] */
-    double          rate;    /* requests per second; INFINITY: all at once */
+    fm_sim_request *request; /* [n_request] */
+    int             n_request;
+    int32_t        *repeated; /* prompts of requests beyond rows.n */
+    double          rate;     /* requests per second; INFINITY: all at once */
 
     fm_forecast *list; /* [n] the best first */
     int          n;

@@ -17,11 +17,17 @@ void fm_plan_bound_words(fm_str *out, const fm_forecast *f)
 
 static void print_head(const fm_plan_command *c)
 {
-    const fm_cluster *k = &c->cluster;
+    const fm_cluster *k  = &c->cluster;
+    int64_t           in = 0, out = 0;
+    for (int i = 0; i < c->n_request; i++) {
+        in += c->request[i].n_prompt;
+        out += c->request[i].n_output;
+    }
     printf("%s on %d x %d x %s: %d requests, %lld tokens in, %lld out", c->engine->model_path,
-           k->n_node, k->per_node, k->device, c->rows.n, (long long)c->rows.sum_prompt,
-           (long long)c->rows.sum_output);
+           k->n_node, k->per_node, k->device, c->n_request, (long long)in, (long long)out);
     if (isfinite(c->rate)) printf(", %g a second", c->rate);
+    if (c->options.users)
+        printf(", of %lld users that ask again when answered", (long long)c->options.users);
     if (c->online.max_concurrency) printf(", %lld at once", (long long)c->online.max_concurrency);
     printf("\ncosts from %s (%s)\n", c->table.text, c->tuned.about);
     printf("links: %.1f us and %.1f GB/s on a host", k->near.latency_s * 1e6,

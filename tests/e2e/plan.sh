@@ -26,12 +26,24 @@ run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --speculative-al
 run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
 grep -q "beyond --slo-ttft or --slo-tpot" out || fail "a bound that nothing meets"
 
+# Users ask again when answered: how many requests are drawn does not matter, whole numbers of hosts
+# are looked at, and a cluster of three hosts has layouts of two.
+echo '{"nodes": 3, "devices": 1, "device": "cpu-amx"}' >three.json
+few="--model-path r1-mini --cluster three.json --dataset-name random --random-input-len 64 --random-output-len 16 --max-total-tokens 8192 --tp-size 1 --pp-size 1"
+run 0 "$fathom" plan $few --users 24 --slo-tpot 110 --json
+need=$(field "['users']['nodes'], o['users']['p99_tpot_ms']")
+[ "$(field "['users']['p99_tpot_ms'] <= 110 and o['users']['nodes'] not in (1, 2, 4, 8, 16, 32, 64)")" = True ] || fail "hosts for users: $need"
+[ "$(field "['layouts'].__len__() == 3 and sorted(l['nodes'] for l in o['layouts']) == [1, 2, 3]")" = True ] || fail "two of three hosts"
+run 0 "$fathom" plan $few --users 24 --slo-tpot 110 --num-prompts 300 --json
+[ "$(field "['users']['nodes'], o['users']['p99_tpot_ms']")" = "$need" ] || fail "users depend on --num-prompts"
+
 # Bad input is one sentence.
 refuse() { says=$1; shift; run 2 "$fathom" plan "$@"; grep -q "^fathom plan: .*$says" err || fail "no \"$says\""; [ "$(wc -l <err)" -le 2 ] || fail "more than a sentence"; }
 refuse "neither NODESxDEVICESxKIND" --cluster 2x8
 refuse "no table of measured costs for \"H999\"" --cluster 2x8xH999
 refuse "cannot open\|No such file" --cluster none.json
 refuse "needs --slo-ttft or --slo-tpot" $small --users 4
+refuse "Leave out --request-rate" $small --users 4 --slo-tpot 9 --request-rate 2
 refuse "none of the layouts" $small --tp-size 7
 refuse "leave out --cluster" --calibrate --cluster 8xH200
 refuse "not a positive number" $small --request-rate fast

@@ -96,16 +96,16 @@ static fm_sim_result run_simulation(const fm_engine *e, const fm_options *o)
 {
     const fm_engine_info info = fm_engine_get_info(e);
     const fm_sim         sim  = {
-                 .sched        = {.max_running = fm_engine_max_running(e),
-                                  .chunk = o->chunked_prefill_size > 0 ? (int)o->chunked_prefill_size : 0,
-                                  .max_prefill      = (int)o->max_prefill_tokens,
-                                  .max_context      = fm_engine_context(e),
-                                  .page_size        = info.plan.page_size,
-                                  .n_page           = (int)(info.plan.max_tokens / info.plan.page_size),
-                                  .conservativeness = o->schedule_conservativeness},
-                 .share        = !o->disable_radix_cache,
-                 .step         = one_second,
-                 .stepped      = record_simulated};
+                 .sched   = {.max_running = fm_engine_max_running(e),
+                             .chunk = o->chunked_prefill_size > 0 ? (int)o->chunked_prefill_size : 0,
+                             .max_prefill      = (int)o->max_prefill_tokens,
+                             .max_context      = fm_engine_context(e),
+                             .page_size        = info.plan.page_size,
+                             .n_page           = (int)(info.plan.max_tokens / info.plan.page_size),
+                             .conservativeness = o->schedule_conservativeness},
+                 .share   = !o->disable_radix_cache,
+                 .step    = one_second,
+                 .stepped = record_simulated};
     fm_sim_result out = {0};
     sim_steps         = (recording){0};
     if (fm_simulate(&out, &sim, request, N_REQUEST) != FM_OK) fail_msg("%s", fm_why());
@@ -169,14 +169,14 @@ static void arrivals_move_the_clock(void **state)
         few[i].arrival  = 1000.0 * i;
         few[i].n_output = 10;
     }
-    const fm_sim sim = {.sched        = {.max_running      = 8,
-                                         .chunk            = 4096,
-                                         .max_prefill      = 4096,
-                                         .max_context      = MAX_CONTEXT,
-                                         .page_size        = 16,
-                                         .n_page           = 512,
-                                         .conservativeness = 1},
-                        .step         = one_second};
+    const fm_sim sim = {.sched = {.max_running      = 8,
+                                  .chunk            = 4096,
+                                  .max_prefill      = 4096,
+                                  .max_context      = MAX_CONTEXT,
+                                  .page_size        = 16,
+                                  .n_page           = 512,
+                                  .conservativeness = 1},
+                        .step  = one_second};
     assert_int_equal(fm_simulate(&r, &sim, few, 3), FM_OK);
     assert_true(r.mean_ttft == 1 && r.mean_tpot == 1 && r.seconds == 2010);
     assert_int_equal(r.sched.n_step, 30);
@@ -184,13 +184,46 @@ static void arrivals_move_the_clock(void **state)
     assert_int_equal(fm_simulate(&r, &sim, few, 3), FM_E_ARG);
 }
 
+/* Two users, one sequence at a time, answers of ten steps: a request waits for the one before it,
+ * and how many there are does not matter. */
+static void users_ask_again(void **state)
+{
+    (void)state;
+    fm_sim_request some[N_REQUEST];
+    make_requests();
+    for (int i = 0; i < N_REQUEST; i++) {
+        some[i]          = request[i];
+        some[i].n_prompt = 20;
+        some[i].n_output = 10;
+    }
+    fm_sim sim = {.sched       = {.max_running      = 1,
+                                  .chunk            = 4096,
+                                  .max_prefill      = 4096,
+                                  .max_context      = MAX_CONTEXT,
+                                  .page_size        = 16,
+                                  .n_page           = 512,
+                                  .conservativeness = 1},
+                  .concurrency = 2,
+                  .is_steady   = 1,
+                  .step        = one_second};
+    for (int n = 6; n <= N_REQUEST; n += 6) {
+        fm_sim_result r;
+        assert_int_equal(fm_simulate(&r, &sim, some, n), FM_OK);
+        assert_true(r.mean_ttft == 11 && r.p99_ttft == 11 && r.mean_tpot == 1);
+        assert_true(r.throughput == 3); /* 20 in and 10 out in ten seconds */
+    }
+    fm_sim_result r;
+    assert_int_equal(fm_simulate(&r, &sim, some, 4), FM_E_ARG); /* nothing is left to measure */
+}
+
 int main(void)
 {
     enum { N = sizeof settings / sizeof settings[0] };
-    struct CMUnitTest tests[N + 1];
+    struct CMUnitTest tests[N + 2];
     for (size_t i = 0; i < N; i++)
         tests[i] =
             (struct CMUnitTest){settings[i].name, steps_agree, NULL, NULL, (void *)&settings[i]};
-    tests[N] = (struct CMUnitTest)cmocka_unit_test(arrivals_move_the_clock);
+    tests[N]     = (struct CMUnitTest)cmocka_unit_test(arrivals_move_the_clock);
+    tests[N + 1] = (struct CMUnitTest)cmocka_unit_test(users_ask_again);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,9 @@ static fm_status open_world(world *w, const fm_sim *sim, const fm_sim_request *r
                  .n_stage   = at_least_one(sim->n_stage)};
     if (w->n_stage > FM_SIM_MAX_STAGE)
         return fm_fail(FM_E_ARG, "more than %d stages", FM_SIM_MAX_STAGE);
+    if (sim->is_steady && (sim->concurrency < 1 || n <= 2 * sim->concurrency))
+        return fm_fail(FM_E_ARG, "%d requests of %d users show no steady state", n,
+                       sim->concurrency);
     w->replica = calloc((size_t)w->n_replica, sizeof *w->replica);
     w->life    = calloc((size_t)n + 1, sizeof *w->life);
     w->chosen  = calloc((size_t)fm_sched_max_out(&sim->sched) + 1, sizeof *w->chosen);
@@ -395,18 +398,48 @@ static void add_replica(fm_sim_result *out, const world *w, const replica *r)
         if (r->busy[s] > out->busy) out->busy = r->busy[s];
 }
 
+/* Requests that are measured: [*from, *to). */
+static void measured(const world *w, int *from, int *to)
+{
+    const int edge = w->sim->is_steady ? w->sim->concurrency : 0;
+    *from          = edge;
+    *to            = w->n - edge;
+}
+
+static int64_t tokens_of(const life *l)
+{
+    return (int64_t)l->request.n_prompt + fm_request_n_output(&l->request);
+}
+
+/* A steady state is measured from the first request that is asked for again to the last one:
+ * answers that end in between, by the time in between. */
+static double throughput_of(const world *w)
+{
+    const double from = w->sim->is_steady ? w->life[w->sim->concurrency].arrived : 0;
+    const double to   = w->sim->is_steady ? w->life[w->n - 1].arrived : w->now;
+    int64_t      n    = 0;
+    for (int i = 0; i < w->n; i++) {
+        const life *l = &w->life[i];
+        if (!w->sim->is_steady || (l->last > from && l->last <= to)) n += tokens_of(l);
+    }
+    return to > from ? (double)n / (to - from) : 0;
+}
+
 static fm_status summarise(fm_sim_result *out, const world *w)
 {
+    int     from, to;
     int     n_first = 0, n_many = 0;
     double *ttft = malloc(2 * ((size_t)w->n + 1) * sizeof *ttft), *tpot = ttft + w->n + 1;
     if (!ttft) return fm_fail(FM_E_OOM, "latencies");
-    *out = (fm_sim_result){.seconds = w->now};
+    *out = (fm_sim_result){.seconds = w->now, .throughput = throughput_of(w)};
+    measured(w, &from, &to);
     for (int i = 0; i < w->n_replica; i++) add_replica(out, w, &w->replica[i]);
     for (int i = 0; i < w->n; i++) {
         const life *l        = &w->life[i];
         const int   n_output = fm_request_n_output(&l->request);
         out->n_input += l->request.n_prompt;
         out->n_output += n_output;
+        if (i < from || i >= to) continue;
         if (l->first >= 0) ttft[n_first++] = l->first - l->arrived;
         if (n_output > 1) tpot[n_many++] = (l->last - l->first) / (n_output - 1);
     }
