@@ -64,7 +64,8 @@ static fm_status set_first(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
     snprintf(cpus, sizeof cpus, "%d", n_cpu);
     const char *initial = !strcmp(k->initial, "cpus") ? cpus : k->initial;
     if (fm_param_read(&c->space.param[i], initial, &c->first[0].v[i]) != FM_OK)
-        c->first[0].v[i] = fm_param_value(&c->space.param[i], 0.5); /* outside of the user's range */
+        c->first[0].v[i] =
+            fm_param_value(&c->space.param[i], 0.5); /* outside of the user's range */
     return FM_OK;
 }
 
@@ -176,8 +177,8 @@ static fm_status make_bench_words(fm_tune_command *c)
 
 static fm_status make_serve_words(fm_tune_command *c)
 {
-    fm_word_list server = {0}, client = {0};
-    divide_flags(c, &server, &client);
+    fm_word_list server = {0};
+    divide_flags(c, &server, &c->client);
     fm_status rc = add_program(&c->run);
     fm_word_add(&c->run, "tune");
     fm_word_add(&c->run, "serve-trial");
@@ -189,9 +190,8 @@ static fm_status make_serve_words(fm_tune_command *c)
         fm_word_add_all(both[i], c->tuned.word, c->tuned.n);
     }
     fm_word_add(&c->run, "--");
-    fm_word_add_all(&c->run, client.word, client.n);
+    fm_word_add_all(&c->run, c->client.word, c->client.n);
     fm_word_list_fini(&server);
-    fm_word_list_fini(&client);
     return rc;
 }
 
