@@ -38,7 +38,9 @@ typedef struct {
     fm_str     table; /* where tuned was read */
     fm_cluster cluster;
     int        is_here; /* the cluster is this machine */
-    int        strict;  /* a machine without a table is an error */
+    int        has_gpu; /* this machine does */
+    double     gpu_memory;
+    int        strict; /* a machine without a table is an error */
 
     fm_dataset      rows;
     fm_sim_request *request; /* [n_request] */

@@ -30,12 +30,12 @@ static void print_head(const fm_plan_command *c)
         printf(", of %lld users that ask again when answered", (long long)c->options.users);
     if (c->online.max_concurrency) printf(", %lld at once", (long long)c->online.max_concurrency);
     printf("\ncosts from %s (%s)\n", c->table.text, c->tuned.about);
-    printf("links: %.1f us and %.1f GB/s on a host", k->near.latency_s * 1e6,
-           k->near.bytes_per_s * 1e-9);
+    printf("links: %.1f us and %.1f GB/s on a host%s", k->near.latency_s * 1e6,
+           k->near.bytes_per_s * 1e-9, k->is_near_measured ? ", measured" : "");
     if (k->n_node > 1)
-        printf(", %.1f us and %.1f GB/s between hosts", k->far.latency_s * 1e6,
-               k->far.bytes_per_s * 1e-9);
-    printf("%s\n\n", k->is_measured ? ", measured" : "");
+        printf("; %.1f us and %.1f GB/s between hosts%s", k->far.latency_s * 1e6,
+               k->far.bytes_per_s * 1e-9, k->is_far_measured ? ", measured" : "");
+    printf("\n\n");
 }
 
 static void print_row(int place, const fm_forecast *f)

@@ -50,6 +50,18 @@ refuse "not a positive number" $small --request-rate fast
 echo '{"fathom_tuned": 1, "name": "x", "kind": "cpu"}' >broken.json
 refuse "broken.json: memory_bytes" --machine broken.json
 
+# A CPU without a table is scaled from the one that ships: by a short measurement, or by what doctor
+# kept of this host; doctor's file is a cluster, too.  Links that were not measured are not said to be.
+one="--model-path r1-mini --num-prompts 4 --dataset-name random --random-input-len 32 --random-output-len 4"
+scaled() { FM_ISA=avx2 run 0 "$fathom" plan $one "$@"; grep -q "scaled from cpu-amx by .*--calibrate" err && grep -q "+- *3[0-9]%" out && ! grep -q "links.*measured" out || fail "a CPU without a table: $*"; }
+scaled
+grep -q "by a short measurement" err || fail "this machine is measured"
+run 0 "$fathom" doctor --seconds 1 --directory none --rates rates.json
+scaled --cluster rates.json
+mkdir -p cache/fathom && cp rates.json cache/fathom/rates.json
+scaled
+grep -q "by rates of fathom doctor" err || fail "what doctor kept is not used"
+
 # Calibration writes a table that is found again.
 run 0 "$fathom" plan --calibrate --calibrate-seconds 3 --quiet --model-path r1-mini --json-model-override-args "$small_shape" --max-total-tokens 4096
 table=$(sed -n 's/^table of costs: //p' out)

@@ -180,7 +180,7 @@ static double error_of(const forecast *f)
     const fm_forecast     *o        = f->out;
     const int              measured = fm_tuned_steps_of(a->tuned, a->model) != NULL;
     const double           model = measured ? 0.05 : 0.15, noise = fmax(a->tuned->spread, 0.02);
-    const double           links = o->n_rank == 1 ? 0 : a->cluster->is_measured ? 0.05 : 0.08;
+    const double           links = o->n_rank == 1 ? 0 : a->cluster->is_near_measured ? 0.05 : 0.08;
     const double           far = o->n_node > 1 ? 0.08 : 0, drafts = f->sched.max_draft ? 0.1 : 0;
     return sqrt(model * model + noise * noise + links * links + far * far + drafts * drafts);
 }
