@@ -119,7 +119,8 @@ int fm_cmd_plan(int argc, char **argv)
     FM_BUG_UNLESS(c != NULL);
     fm_status rc = read_command_line(c, argc, argv);
     if (rc == FM_OK) rc = run(c);
-    const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("plan", rc);
+    const int unmet  = rc == FM_OK && !c->options.calibrate && !fm_plan_choice(c);
+    const int status = rc != FM_OK ? fm_complain("plan", rc) : unmet ? FM_EXIT_FAILED : FM_EXIT_OK;
     fm_plan_close(c);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forecasts for the cluster, for one node more, and for the fewest devices that users need. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -120,4 +121,17 @@ fm_status fm_plan_search(fm_plan_command *c)
     FM_TRY(look_for_enough(c));
     c->seconds = fm_now() - began;
     return FM_OK;
+}
+
+int fm_plan_is_online(const fm_plan_command *c)
+{
+    const fm_plan_options *o = &c->options;
+    return isfinite(c->rate) || c->online.max_concurrency || o->users || o->slo_ttft > 0 ||
+           o->slo_tpot > 0;
+}
+
+const fm_forecast *fm_plan_choice(const fm_plan_command *c)
+{
+    if (c->options.users) return c->enough.n_rank ? &c->enough : NULL;
+    return c->list[0].meets ? &c->list[0] : NULL;
 }

@@ -7,9 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench_online.h"
-#include "llm/options.h"
-#include "llm/serve/serve.h"
+#include "client_flags.h"
 #include "machine.h"
 #include "tune.h"
 
@@ -135,32 +133,6 @@ static fm_status add_program(fm_word_list *l)
     return FM_OK;
 }
 
-static int is_client_option(const char *word)
-{
-    const fm_knob *const table[] = {fm_bench_knobs, fm_online_knobs};
-    const int            n[]     = {fm_n_bench_knob, fm_n_online_knob};
-    char                 name[96];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    if (fm_knob_find(fm_serve_knobs, fm_n_serve_knob, name) ||
-        fm_knob_find(fm_engine_knobs, fm_n_engine_knob, name))
-        return 0;
-    for (int t = 0; t < 2; t++)
-        if (fm_knob_find(table[t], n[t], name)) return 1;
-    return 0;
-}
-
-/* What describes the requests goes to the client, all else to the server; a
- * word without dashes goes where the option before it went. */
-static void divide_flags(const fm_tune_command *c, fm_word_list *server, fm_word_list *client)
-{
-    int to_client = 0;
-    for (int i = 0; i < c->given.n; i++) {
-        const char *w = c->given.word[i];
-        if (!strncmp(w, "--", 2)) to_client = is_client_option(w);
-        fm_word_add(to_client ? client : server, w);
-    }
-}
-
 static fm_status make_bench_words(fm_tune_command *c)
 {
     FM_TRY(add_program(&c->run));
@@ -178,7 +150,7 @@ static fm_status make_bench_words(fm_tune_command *c)
 static fm_status make_serve_words(fm_tune_command *c)
 {
     fm_word_list server = {0};
-    divide_flags(c, &server, &c->client);
+    fm_divide_flags(&server, &c->client, &c->given);
     fm_status rc = add_program(&c->run);
     fm_word_add(&c->run, "tune");
     fm_word_add(&c->run, "serve-trial");

@@ -23,8 +23,20 @@ run 0 "$fathom" plan --machine cpu-amx --model-path fathom-tiny --num-prompts 4 
 grep -q "^  1  tp 1  .*+-" out && grep -q "^fathom bench --model-path fathom-tiny --num-prompts 4\$" out || fail "the table"
 run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --speculative-algorithm NEXTN --accept-length 1.9 --json
 [ "$(field "['layouts'][0]['fits']")" = True ] || fail "speculation"
-run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
-grep -q "beyond --slo-ttft or --slo-tpot" out || fail "a bound that nothing meets"
+
+# A server is planned: the command starts it, a second one measures it, and the bounded latencies show.
+run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 9000 --tp-size 1 --pp-size 1 --dp-size 1
+grep -q "TTFT ms *P99 *TPOT ms *P99" out || fail "no 99th percentiles"
+grep -q "^fathom serve --model-path r1-mini\$" out || fail "no server"
+grep -q "^fathom bench --base-url http://127.0.0.1:30000 --dataset-name random --num-prompts 12 .* --request-rate 2\$" out || fail "no client"
+run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
+grep -q "^no layout of this cluster meets .*--slo-tpot 0.001" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
+run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001 --json
+[ "$(field "['meets_slo']")" = False ] || fail "a bound that nothing meets, in JSON"
+for words in "--request-rate 2" "--max-concurrency 4"; do
+    run 2 "$fathom" bench --num-prompts 2 $words
+    grep -q "for a running server.*--base-url" err || fail "bench ignores $words"
+done
 
 # Users ask again when answered: how many requests are drawn does not matter, whole numbers of hosts
 # are looked at, and a cluster of three hosts has layouts of two.
