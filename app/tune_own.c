@@ -67,15 +67,30 @@ static fm_status set_first(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
     return FM_OK;
 }
 
+/* The table's range, with the number of CPUs in it. */
+static void range_text(fm_str *out, const fm_tune_knob *k, int n_cpu)
+{
+    const char *at = strstr(k->space, "%d");
+    if (at)
+        fm_str_printf(out, "%.*s%d%s", (int)(at - k->space), k->space, n_cpu, at + 2);
+    else
+        fm_str_puts(out, k->space);
+}
+
+static int cpus_of_a_trial(const fm_tune_command *c)
+{
+    const int share = fm_usable_cpus() / (int)c->options.jobs;
+    return share > 0 ? share : 1;
+}
+
 static fm_status add_knob(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
 {
     fm_str      text  = {0};
     const char *given = given_range(c, k->name);
-    const char *at    = given ? NULL : strstr(k->space, "%d");
-    if (at)
-        fm_str_printf(&text, "%.*s%d%s", (int)(at - k->space), k->space, n_cpu, at + 2);
+    if (given)
+        fm_str_puts(&text, given);
     else
-        fm_str_puts(&text, given ? given : k->space);
+        range_text(&text, k, n_cpu);
     fm_status rc = fm_space_add(&c->space, text.text);
     fm_str_fini(&text);
     if (rc != FM_OK) return rc;
@@ -102,8 +117,7 @@ static fm_status constrain_ranks(fm_tune_command *c, int n_cpu, int gpu)
 
 static fm_status make_space(fm_tune_command *c)
 {
-    const int share = fm_usable_cpus() / (int)c->options.jobs;
-    const int n_cpu = share > 0 ? share : 1;
+    const int n_cpu = cpus_of_a_trial(c);
     int       gpu   = 0;
     FM_TRY(fm_usable_gpus(&gpu, &c->given));
     FM_TRY(check_list(c->options.knobs));
@@ -167,20 +181,24 @@ static fm_status make_serve_words(fm_tune_command *c)
     return rc;
 }
 
-__attribute__((noreturn)) static void list_knobs(void)
+__attribute__((noreturn)) static void list_knobs(const fm_tune_command *c)
 {
+    fm_str text = {0};
     for (int i = 0; i < fm_n_tune_space; i++) {
         const fm_tune_knob *k = &fm_tune_spaces[i];
-        printf("%-26s %s%s%s\n", k->name, strchr(k->space, '=') + 1,
+        fm_str_clear(&text);
+        range_text(&text, k, cpus_of_a_trial(c));
+        printf("%-26s %s%s%s\n", k->name, strchr(text.text, '=') + 1,
                k->where & FM_TUNE_CPU ? "" : "  (GPU)",
                k->where & FM_TUNE_ASKED ? "  (if named)" : "");
     }
+    fm_str_fini(&text);
     exit(0);
 }
 
 fm_status fm_tune_own_form(fm_tune_command *c)
 {
-    if (c->options.knobs && !strcmp(c->options.knobs, "help")) list_knobs();
+    if (c->options.knobs && !strcmp(c->options.knobs, "help")) list_knobs(c);
     FM_TRY(make_space(c));
     if (!strcmp(c->form, "bench")) fm_tune_seed(c);
     return strcmp(c->form, "serve") ? make_bench_words(c) : make_serve_words(c);

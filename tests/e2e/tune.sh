@@ -95,6 +95,7 @@ grep -q "bad.preset, line 1" "$work/err" || fail "a bad preset"
 run 2 "$fathom" run --preset none.preset hello
 run 2 "$fathom" tune --knobs wings bench
 run 0 "$fathom" tune --knobs help bench
+grep -q "^threads  *1\.\.[0-9]" "$work/out" && ! grep -q "%" "$work/out" || fail "--knobs help"
 
 # A server and its clients, with a latency that cannot be met and one that can.
 serve="--model-path r1-mini --max-total-tokens 4096 --dataset-name random-ids --random-input-len 16 --random-output-len 8 --num-prompts 4 --skip-tokenizer-init"
