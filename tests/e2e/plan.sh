@@ -38,6 +38,15 @@ for words in "--request-rate 2" "--max-concurrency 4"; do
     grep -q "for a running server.*--base-url" err || fail "bench ignores $words"
 done
 
+# What is not modelled is said, and sentences are whole.
+run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --hicache-storage-backend file --hicache-storage-dir kept
+grep -q "tiers are not modelled" err || fail "tiers are ignored silently"
+run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1
+[ ! -s err ] || fail "a note about nothing"
+echo '{"nodes": 1, "devices": 1, "device": "cpu-amx"}' >one_host.json
+run 2 "$fathom" plan --model r1 --cluster one_host.json --num-prompts 2
+grep -q "num_hidden_layers.*}')\$" err || fail "the sentence is cut: $(cat err)"
+
 # Users ask again when answered: how many requests are drawn does not matter, whole numbers of hosts
 # are looked at, and a cluster of three hosts has layouts of two.
 echo '{"nodes": 3, "devices": 1, "device": "cpu-amx"}' >three.json

@@ -33,7 +33,7 @@ typedef struct {
     fm_rank_sizes size;
     int           n_rank, n_node;
     fm_status     rc;         /* FM_OK: it fits and was simulated */
-    char          why[240];   /* otherwise */
+    char          why[1024];  /* otherwise: the whole sentence of fm_why() */
     fm_plan       plan;       /* of the rank with the fewest pages */
     int64_t       max_tokens; /* of KV, all partitions and replicas together */
     double memory_left; /* bytes that weights and workspace of the fullest rank leave to KV pages */
