@@ -115,4 +115,8 @@ grep -q "^mpirun -np 16 --map-by ppr:8:node fathom bench --model r1 --num-prompt
 grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
 run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
 grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"
+run 0 "$fathom" plan --model r1 --cluster 2x8xH100 --num-prompts 8 --tp-size 8 --pp-size 2 --dp-size 1 --ep-size 1
+grep -q "scaled from H200" err && grep -q "not measured" out && ! grep -q "links.*measured" out || fail "a GPU without a table"
+run 0 "$fathom" plan --model r1 --cluster 3x8xH200 --num-prompts 8 --tp-size 8 --ep-size 1 --json
+[ "$(field "['layouts'] and sorted({l['ranks'] for l in o['layouts']}) == [8, 16, 24]")" = True ] || fail "two of three nodes"
 if [ $# -gt 0 ]; then mkdir -p "$1" && cp plan.html "$1/plan.html"; fi
