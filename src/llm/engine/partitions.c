@@ -13,7 +13,7 @@ static fm_status create_partition(fm_partition *p, const fm_sched_options *o, in
                               .max_lease   = o->max_running + o->other_leases,
                               .max_context = o->max_context,
                               .share       = share,
-                              .has_tiers = has_tiers};
+                              .has_tiers   = has_tiers};
     FM_TRY(fm_kv_create(&p->kv, &kv));
     return fm_sched_create(&p->sched, o, p->kv);
 }
