@@ -72,6 +72,14 @@ static fm_status check_time_limit(const command *c)
                              "--batch-size, --input-len or --output-len");
 }
 
+static fm_status check_arrivals(const command *c)
+{
+    const int paced = strcmp(c->online.request_rate, "inf") != 0;
+    if (c->is_online || (!paced && !c->online.max_concurrency)) return FM_OK;
+    return fm_fail(FM_E_ARG, "%s is for a running server: start fathom serve and give --base-url",
+                   paced ? "--request-rate" : "--max-concurrency");
+}
+
 static fm_status read_command_line(command *c, int argc, char **argv)
 {
     FM_TRY(fm_options_create(&c->engine));
@@ -93,6 +101,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     c->args.table      = NULL;
     FM_TRY(rc);
     FM_TRY(fm_online_wanted(&c->is_online, &c->online));
+    FM_TRY(check_arrivals(c));
     FM_TRY(check_time_limit(c));
     fm_early_end_limit(c->bench.time_limit);
     if (c->is_online) return FM_OK; /* no engine here */

@@ -8,6 +8,9 @@
 #include "args.h"
 #include "base/knobs.h"
 #include "commands.h"
+#include "default_model.h"
+#include "fathom/fathom.h"
+#include "llm/load/model_path.h"
 
 typedef struct {
     char       *quantize;
@@ -24,9 +27,10 @@ static const fm_knob knobs[] = {
 };
 
 static const char about[] =
-    "Writes the model in the folder MODEL, BF16 or FP8, to the folder OUT with its linear layers "
-    "in "
-    "4 or 8 bits.  Embeddings, head, norms and routers keep their type."
+    "Writes MODEL, BF16 or FP8, to the folder OUT with its linear layers in 4 or 8 bits.  MODEL is "
+    "a "
+    "folder, a name in the Hugging Face cache, or fathom-tiny.  Embeddings, norms and routers keep "
+    "their type; the head does, too, with fp8 and with --experts-only."
     "\v"
     "int4: -8 ... 7 with one BF16 scale for each 32 of a row, as compressed-tensors packs it.  "
     "fp8: "
@@ -69,19 +73,39 @@ static fm_status read_command_line(convert_options *o, int argc, char **argv)
     return FM_OK;
 }
 
+/* By the names that other commands take. */
+static fm_status find_model(fm_model_path *out, const char *asked)
+{
+    fm_options *o  = NULL;
+    fm_status   rc = fm_options_create(&o);
+    if (rc == FM_OK) rc = fm_options_set(o, "model-path", asked);
+    if (rc == FM_OK) rc = fm_named_model(o);
+    if (rc == FM_OK) rc = fm_model_path_find(out, o->model_path);
+    fm_options_destroy(o);
+    if (rc == FM_OK && !*out->dir)
+        return fm_fail(FM_E_ARG, "%s is a built-in shape: it has no weights to convert", asked);
+    return rc;
+}
+
+static fm_status convert(const convert_options *o, fm_convert_report *report)
+{
+    fm_model_path model;
+    FM_TRY(find_model(&model, o->model));
+    return fm_convert(
+        &(fm_convert_request){.model = model.dir,
+                              .out   = o->out,
+                              .type = strcmp(o->quantize, "fp8") ? FM_CONVERT_INT4 : FM_CONVERT_FP8,
+                              .experts_only  = o->experts_only,
+                              .show_progress = !o->quiet},
+        report);
+}
+
 int fm_cmd_convert(int argc, char **argv)
 {
     convert_options   o = {0};
     fm_convert_report report;
     fm_status         rc = read_command_line(&o, argc, argv);
-    if (rc == FM_OK)
-        rc = fm_convert(&(fm_convert_request){.model = o.model,
-                                              .out   = o.out,
-                                              .type  = strcmp(o.quantize, "fp8") ? FM_CONVERT_INT4
-                                                                                 : FM_CONVERT_FP8,
-                                              .experts_only  = o.experts_only,
-                                              .show_progress = !o.quiet},
-                        &report);
+    if (rc == FM_OK) rc = convert(&o, &report);
     if (rc != FM_OK) {
         fm_knobs_fini(knobs, sizeof knobs / sizeof knobs[0], &o);
         return fm_complain("convert", rc);

@@ -76,9 +76,21 @@ static fm_status read_command_line(fm_plan_command *c, int argc, char **argv)
     return fm_output_check("write-script", c->options.write_script);
 }
 
+static void note_tiers(const fm_plan_command *c)
+{
+    int asked = 0;
+    for (int i = 0; i < c->given.n; i++)
+        asked |= !strncmp(c->given.word[i], "--hicache-", 10) ||
+                 fm_word_is_option(c->given.word[i], "enable-hierarchical-cache");
+    if (asked)
+        fprintf(stderr, "fathom plan: tiers are not modelled (--hicache-...): prefixes that would "
+                        "come back from host memory or files count as computed\n");
+}
+
 static fm_status run(fm_plan_command *c)
 {
     if (c->options.calibrate) return fm_plan_calibrate(c);
+    note_tiers(c);
     FM_TRY(fm_plan_find_machine(c));
     FM_TRY(fm_plan_draw(c));
     FM_TRY(fm_plan_search(c));
@@ -90,6 +102,7 @@ void fm_plan_close(fm_plan_command *c)
     if (!c) return;
     free(c->list);
     free(c->request);
+    free(c->repeated);
     fm_dataset_fini(&c->rows);
     fm_str_fini(&c->table);
     fm_str_fini(&c->args.notes);
@@ -118,7 +131,8 @@ int fm_cmd_plan(int argc, char **argv)
     FM_BUG_UNLESS(c != NULL);
     fm_status rc = read_command_line(c, argc, argv);
     if (rc == FM_OK) rc = run(c);
-    const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("plan", rc);
+    const int unmet  = rc == FM_OK && !c->options.calibrate && !fm_plan_choice(c);
+    const int status = rc != FM_OK ? fm_complain("plan", rc) : unmet ? FM_EXIT_FAILED : FM_EXIT_OK;
     fm_plan_close(c);
     return status;
 }

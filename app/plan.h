@@ -38,11 +38,15 @@ typedef struct {
     fm_str     table; /* where tuned was read */
     fm_cluster cluster;
     int        is_here; /* the cluster is this machine */
-    int        strict;  /* a machine without a table is an error */
+    int        has_gpu; /* this machine does */
+    double     gpu_memory;
+    int        strict; /* a machine without a table is an error */
 
     fm_dataset      rows;
-    fm_sim_request *request; /* [rows.n] */
-    double          rate;    /* requests per second; INFINITY: all at once */
+    fm_sim_request *request; /* [n_request] */
+    int             n_request;
+    int32_t        *repeated; /* prompts of requests beyond rows.n */
+    double          rate;     /* requests per second; INFINITY: all at once */
 
     fm_forecast *list; /* [n] the best first */
     int          n;
@@ -68,7 +72,15 @@ fm_status fm_plan_draw(fm_plan_command *c);
 fm_forecast_ask fm_plan_ask(const fm_plan_command *c, const fm_cluster *cluster);
 fm_status       fm_plan_search(fm_plan_command *c);
 
-/* plan_script.c: the words that run a layout, and a job script for PBS and Slurm. */
+/* Requests that come one by one, or latencies that are bounded: a server is planned. */
+int fm_plan_is_online(const fm_plan_command *c);
+/* What is recommended: the first layout, or the fewest devices that serve --users.  NULL: none
+ * meets the latencies. */
+const fm_forecast *fm_plan_choice(const fm_plan_command *c);
+
+/* plan_script.c: the words that run a layout (of `fathom serve`, when a server is planned), those
+ * that measure it then, and a job script for PBS and Slurm. */
+void fm_plan_client_words(fm_str *out, const fm_plan_command *c);
 void fm_plan_words(fm_str *out, const fm_plan_command *c, const fm_forecast *f);
 void fm_plan_script(fm_str *out, const fm_plan_command *c, const fm_forecast *f);
 

@@ -10,7 +10,7 @@ const fm_knob fm_plan_knobs[] = {
     K(WORD, dataset, "dataset", NULL, 0, 0, "WHAT", "a file, as --dataset-path, or a name, as --dataset-name"),
     K(REAL, slo_ttft, "slo-ttft", "0", 0, 1e9, "MS", "bound of the 99th percentile of the time to the first token; 0: none"),
     K(REAL, slo_tpot, "slo-tpot", "0", 0, 1e9, "MS", "bound of the 99th percentile of the time per further token; 0: none"),
-    K(INT, users, "users", "0", 0, 1 << 20, "N", "how many devices serve N users at once within --slo-ttft and --slo-tpot; each asks again when answered"),
+    K(INT, users, "users", "0", 0, 1 << 16, "N", "how many devices serve N users at once within --slo-ttft and --slo-tpot; each asks again when answered"),
     K(REAL, accept_length, "accept-length", "1.8", 1, 17, "X", "with speculation: tokens that a step gives a sequence"),
     K(FLAG, all_devices, "all-devices", NULL, 0, 0, NULL, "only layouts that use every device of the cluster"),
     K(INT, rows, "rows", "20", 1, 512, "N", "layouts in the table; files have all"),

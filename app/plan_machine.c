@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "device/host.h"
 #include "llm/planner/calibrate.h"
 #include "llm/op/backend.h"
@@ -19,7 +21,8 @@
 
 enum { MOST_RANKS_HERE = 8 };
 
-static const char shipped_cpu[] = "cpu-amx"; /* of a machine that was never measured */
+/* For a CPU and for a GPU that were never measured. */
+static const char shipped_cpu[] = "cpu-amx", shipped_gpu[] = "H200";
 
 const char *fm_plan_model_name(const fm_options *o)
 {
@@ -33,9 +36,10 @@ const char *fm_plan_model_name(const fm_options *o)
 static void name_gpu(char *out, size_t size, const char *where)
 {
     static const char *const before[] = {"on ", "NVIDIA "};
+    const char              *kind     = fm_gpu_kind(where);
     for (int i = 0; i < 2; i++)
         if (!strncmp(where, before[i], strlen(before[i]))) where += strlen(before[i]);
-    snprintf(out, size, "%.60s", where);
+    snprintf(out, size, "%.60s", kind ? kind : where);
 }
 
 static void name_cpu(char *out, size_t size)
@@ -55,6 +59,8 @@ static fm_status describe_here(fm_plan_command *c)
     if (gpus) {
         FM_TRY(fm_backend_cuda()->open(&(fm_backend_options){.n_rank = 1}, &memory));
         c->cluster.per_node = gpus;
+        c->has_gpu          = 1;
+        c->gpu_memory       = (double)memory.total;
         name_gpu(c->cluster.device, sizeof c->cluster.device, memory.where);
         return FM_OK;
     }
@@ -80,26 +86,83 @@ static fm_status load_table(fm_plan_command *c, const char *name)
     return fm_tuned_load(&c->tuned, name);
 }
 
-/* A CPU without a table is taken for the one that ships, and said to be. */
+static fm_status measure_limits(fm_cpu_limits *l)
+{
+    const size_t bytes = (size_t)512 << 20;
+    char        *arena = NULL;
+    const int    n     = fm_usable_cpus();
+    FM_TRY(fm_host_alloc((void **)&arena, bytes, "memory to read"));
+#pragma omp parallel for num_threads(n) schedule(static)
+    for (size_t i = 0; i < bytes; i += 4096) arena[i] = 1;
+    *l = (fm_cpu_limits){.n_thread  = n,
+                         .memory    = (double)fm_host_total(),
+                         .read      = fm_read_bandwidth(arena, bytes, n),
+                         .peak_bf16 = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_BF16, n),
+                         .peak_f32  = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_F32, n)};
+    if (!(l->peak_f32 > 0)) l->peak_f32 = l->peak_bf16 / 8;
+    if (!(l->peak_bf16 > 0)) l->peak_bf16 = l->peak_f32;
+    fm_host_free(arena, bytes);
+    return FM_OK;
+}
+
+/* What doctor kept of this host, with as many threads as there are now. */
+static int remembered_limits(fm_cpu_limits *l)
+{
+    fm_str     path = {0};
+    fm_cluster kept = {0};
+    char       here[sizeof kept.device];
+    name_cpu(here, sizeof here);
+    fm_environment_cache_path(&path, "rates.json");
+    const int known = path.len && access(path.text, R_OK) == 0 &&
+                      fm_cluster_read(&kept, path.text) == FM_OK && kept.cpu.n_thread &&
+                      !strcmp(kept.device, here);
+    if (known) *l = kept.cpu;
+    fm_str_fini(&path);
+    return known;
+}
+
+/* A CPU without a table takes the shares of the one that ships, and its own limits. */
+static fm_status scale_cpu(fm_plan_command *c)
+{
+    const char   *from = "rates of fathom doctor";
+    fm_cpu_limits l    = c->cluster.cpu;
+    FM_TRY(load_table(c, shipped_cpu));
+    if (c->is_here && !remembered_limits(&l)) {
+        from = "a short measurement";
+        FM_TRY(measure_limits(&l));
+    }
+    fm_scale_cpu(&c->tuned, &l);
+    fprintf(stderr,
+            "fathom plan: there is no table of costs for %s: scaled from %s by %s, with wide error "
+            "bars.  fathom plan --calibrate on that machine sharpens it in two minutes\n",
+            c->cluster.device, shipped_cpu, from);
+    return FM_OK;
+}
+
+static fm_status scale_gpu(fm_plan_command *c)
+{
+    FM_TRY(load_table(c, fm_scaled_from(c->cluster.device)));
+    fm_scale_gpu(&c->tuned, c->cluster.device);
+    fprintf(stderr,
+            "fathom plan: %s was not measured: scaled from %s by published memory bandwidth and "
+            "peaks, with wider error bars\n",
+            c->cluster.device, fm_scaled_from(c->cluster.device));
+    return FM_OK;
+}
+
+static int is_cpu(const fm_plan_command *c)
+{
+    return c->cluster.cpu.n_thread > 0 || (c->is_here && !c->has_gpu);
+}
+
+/* A device without a table gets one that is scaled, and is said to. */
 static fm_status find_table(fm_plan_command *c)
 {
     if (c->options.machine) return load_table(c, c->options.machine);
     const fm_status rc = load_table(c, c->cluster.device);
-    if (rc == FM_OK || !c->is_here || c->strict || fm_cpu_isa() != FM_ISA_AMX ||
-        load_table(c, shipped_cpu) != FM_OK)
-        return rc;
-    const double more = (double)fm_usable_cpus() / c->tuned.n_thread;
-    c->tuned.read *= more;
-    c->tuned.peak_f32 *= more;
-    c->tuned.peak_bf16 *= more;
-    c->tuned.peak_fp8 *= more;
-    c->tuned.n_thread = fm_usable_cpus();
-    c->tuned.spread   = 0.3;
-    fprintf(stderr,
-            "fathom plan: this machine was not measured: taken for the CPU of %s.  "
-            "fathom plan --calibrate measures it in two minutes\n",
-            c->table.text);
-    return FM_OK;
+    if (rc != FM_E_IO || c->strict) return rc;
+    if (fm_scaled_from(c->cluster.device)) return scale_gpu(c);
+    return is_cpu(c) ? scale_cpu(c) : rc;
 }
 
 fm_status fm_plan_find_machine(fm_plan_command *c)
@@ -115,38 +178,30 @@ fm_status fm_plan_find_machine(fm_plan_command *c)
 
 /* --- measuring it ------------------------------------------------------------- */
 
-static fm_status measure_limits(fm_tuned *t)
+static void tell(const char *line) { fprintf(stderr, "measuring %-40s\r", line); }
+
+/* A GPU's ops are not seen one by one: shares of the limits are those of its table, of the one it
+ * is scaled from, or of the one that ships, and what is left is in this model's steps. */
+static fm_status begin_gpu_table(fm_plan_command *c)
 {
-    const size_t bytes = (size_t)512 << 20;
-    char        *arena = NULL;
-    const int    n     = fm_usable_cpus();
-    FM_TRY(fm_host_alloc((void **)&arena, bytes, "memory to read"));
-#pragma omp parallel for num_threads(n) schedule(static)
-    for (size_t i = 0; i < bytes; i += 4096) arena[i] = 1;
-    t->n_thread  = n;
-    t->memory    = (double)fm_host_total();
-    t->read      = fm_read_bandwidth(arena, bytes, n);
-    t->peak_bf16 = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_BF16, n);
-    t->peak_f32  = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_F32, n);
-    if (!(t->peak_f32 > 0)) t->peak_f32 = t->peak_bf16 / 8;
-    if (!(t->peak_bf16 > 0)) t->peak_bf16 = t->peak_f32;
-    t->peak_fp8 = t->peak_bf16;
-    fm_host_free(arena, bytes);
+    const fm_status rc = find_table(c);
+    if (rc != FM_E_IO || c->options.machine) return rc;
+    FM_TRY(load_table(c, shipped_gpu));
+    c->tuned.memory = c->gpu_memory;
+    c->tuned.near = c->tuned.far = (fm_link){0};
+    c->tuned.n_step              = 0;
+    snprintf(c->tuned.name, sizeof c->tuned.name, "%s", c->cluster.device);
     return FM_OK;
 }
 
-static void tell(const char *line) { fprintf(stderr, "measuring %-40s\r", line); }
-
-/* A GPU's ops are not seen one by one: it has a table already, and gets this model's steps. */
-static fm_status begin_table(fm_plan_command *c)
+static fm_status begin_cpu_table(fm_plan_command *c)
 {
-    const char *name = c->options.machine ? c->options.machine : c->cluster.device;
-    int         gpus = 0;
-    FM_TRY(fm_usable_gpus(&gpus, &c->given));
-    if (gpus || c->options.machine) FM_TRY(load_table(c, name));
-    if (gpus) return FM_OK;
-    FM_TRY(measure_limits(&c->tuned));
+    fm_cpu_limits l;
+    if (c->options.machine) FM_TRY(load_table(c, c->options.machine));
+    FM_TRY(measure_limits(&l));
+    fm_scale_cpu(&c->tuned, &l);
     c->tuned.is_gpu = 0;
+    c->tuned.spread = 0; /* it is measured, too */
     snprintf(c->tuned.name, sizeof c->tuned.name, "%s", c->cluster.device);
     return FM_OK;
 }
@@ -207,7 +262,7 @@ fm_status fm_plan_calibrate(fm_plan_command *c)
         return fm_fail(FM_E_ARG, "--calibrate measures this machine: leave out --cluster");
     FM_TRY(fm_output_check("write-table", c->options.write_table));
     FM_TRY(describe_here(c));
-    FM_TRY(begin_table(c));
+    FM_TRY(c->has_gpu ? begin_gpu_table(c) : begin_cpu_table(c));
     FM_TRY(fm_start_engine(&e, c->engine, &c->args));
     const fm_status rc = fm_engine_is_leader(e) ? measure(c, e) : fm_engine_follow(e);
     fm_engine_close(e);

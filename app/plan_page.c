@@ -67,16 +67,21 @@ static void add_row(fm_str *out, const fm_forecast *f)
     fm_str_puts(out, "<tr>");
     add_cell(out, "", name.text);
     if (f->rc != FM_OK) {
-        fm_str_puts(out, "<td colspan=\"7\" class=\"why failed\">");
+        fm_str_puts(out, "<td colspan=\"9\" class=\"why failed\">");
         fm_page_text(out, f->why);
         fm_str_puts(out, "</td></tr>\n");
         fm_str_fini(&name);
         return;
     }
     fm_plan_bound_words(&bound, f);
-    const double x[] = {f->n_rank, f->throughput, 1e3 * f->sim.mean_ttft, 1e3 * f->sim.mean_tpot,
+    const double x[] = {f->n_rank,
+                        f->throughput,
+                        1e3 * f->sim.mean_ttft,
+                        1e3 * f->sim.p99_ttft,
+                        1e3 * f->sim.mean_tpot,
+                        1e3 * f->sim.p99_tpot,
                         f->memory_left / 0x1p30};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         snprintf(text, sizeof text, i ? "%.1f" : "%.0f", x[i]);
         if (i == 1) snprintf(text, sizeof text, "%.1f ± %.0f", x[i], f->throughput * f->error);
         add_cell(out, "n", text);
@@ -115,13 +120,15 @@ void fm_plan_page(fm_str *out, const fm_plan_command *c)
     fm_str words = {0};
     fm_page_begin(out, "fathom plan");
     add_tiles(out, c);
-    fm_plan_words(&words, c, &c->list[0]);
+    fm_plan_words(&words, c, fm_plan_choice(c) ? fm_plan_choice(c) : &c->list[0]);
     fm_str_puts(out, "<h2>The command</h2><pre>");
     fm_page_text(out, words.text);
     fm_str_puts(out, "</pre>\n<h2>Throughput and latency</h2>\n");
     add_plot(out, c);
     fm_str_puts(out, "<h2>Layouts</h2>\n<div class=\"scroll\"><table><thead><tr><th>layout</th>"
-                     "<th>ranks</th><th>tok/s</th><th>TTFT ms</th><th>TPOT ms</th><th>GiB left</th>"
+                     "<th>ranks</th><th>tok/s</th><th>TTFT ms</th><th>P99</th><th>TPOT "
+                     "ms</th><th>P99</th><th>GiB "
+                     "left</th>"
                      "<th>in time</th><th>where the time goes</th></tr></thead>\n<tbody>");
     for (int i = 0; i < c->n; i++) add_row(out, &c->list[i]);
     fm_str_puts(out, "</tbody></table></div>\n");

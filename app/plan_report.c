@@ -17,31 +17,64 @@ void fm_plan_bound_words(fm_str *out, const fm_forecast *f)
 
 static void print_head(const fm_plan_command *c)
 {
-    const fm_cluster *k = &c->cluster;
+    const fm_cluster *k  = &c->cluster;
+    int64_t           in = 0, out = 0;
+    for (int i = 0; i < c->n_request; i++) {
+        in += c->request[i].n_prompt;
+        out += c->request[i].n_output;
+    }
     printf("%s on %d x %d x %s: %d requests, %lld tokens in, %lld out", c->engine->model_path,
-           k->n_node, k->per_node, k->device, c->rows.n, (long long)c->rows.sum_prompt,
-           (long long)c->rows.sum_output);
+           k->n_node, k->per_node, k->device, c->n_request, (long long)in, (long long)out);
     if (isfinite(c->rate)) printf(", %g a second", c->rate);
+    if (c->options.users)
+        printf(", of %lld users that ask again when answered", (long long)c->options.users);
     if (c->online.max_concurrency) printf(", %lld at once", (long long)c->online.max_concurrency);
     printf("\ncosts from %s (%s)\n", c->table.text, c->tuned.about);
-    printf("links: %.1f us and %.1f GB/s on a host", k->near.latency_s * 1e6,
-           k->near.bytes_per_s * 1e-9);
+    printf("links: %.1f us and %.1f GB/s on a host%s", k->near.latency_s * 1e6,
+           k->near.bytes_per_s * 1e-9, k->is_near_measured ? ", measured" : "");
     if (k->n_node > 1)
-        printf(", %.1f us and %.1f GB/s between hosts", k->far.latency_s * 1e6,
-               k->far.bytes_per_s * 1e-9);
-    printf("%s\n\n", k->is_measured ? ", measured" : "");
+        printf("; %.1f us and %.1f GB/s between hosts%s", k->far.latency_s * 1e6,
+               k->far.bytes_per_s * 1e-9, k->is_far_measured ? ", measured" : "");
+    printf("\n\n");
 }
 
-static void print_row(int place, const fm_forecast *f)
+static int has_slo(const fm_plan_command *c)
+{
+    return c->options.slo_ttft > 0 || c->options.slo_tpot > 0;
+}
+
+/* Means, and the 99th percentiles that bounds are for. */
+static void print_latencies(const fm_plan_command *c, const fm_sim_result *s)
+{
+    if (has_slo(c))
+        printf(" %10.1f %10.1f %9.2f %9.2f", 1e3 * s->mean_ttft, 1e3 * s->p99_ttft,
+               1e3 * s->mean_tpot, 1e3 * s->p99_tpot);
+    else
+        printf(" %10.1f %9.2f", 1e3 * s->mean_ttft, 1e3 * s->mean_tpot);
+}
+
+static void print_row(const fm_plan_command *c, int place, const fm_forecast *f)
 {
     fm_str name = {0}, bound = {0};
     fm_forecast_name(&name, &f->size);
     fm_plan_bound_words(&bound, f);
-    printf("%3d  %-30s %5d %10.1f +-%3.0f%% %10.1f %9.2f %9.1f %11lld%s  %s\n", place, name.text,
-           f->n_rank, f->throughput, 100 * f->error, 1e3 * f->sim.mean_ttft, 1e3 * f->sim.mean_tpot,
-           f->memory_left / 0x1p30, (long long)f->max_tokens, f->meets ? " " : "!", bound.text);
+    printf("%3d  %-30s %5d %10.1f +-%3.0f%%", place, name.text, f->n_rank, f->throughput,
+           100 * f->error);
+    print_latencies(c, &f->sim);
+    printf(" %9.1f %11lld%s  %s\n", f->memory_left / 0x1p30, (long long)f->max_tokens,
+           f->meets ? " " : "!", bound.text);
     fm_str_fini(&name);
     fm_str_fini(&bound);
+}
+
+static void print_titles(const fm_plan_command *c)
+{
+    printf("     %-30s %5s %16s", "layout", "ranks", "tok/s");
+    if (has_slo(c))
+        printf(" %10s %10s %9s %9s", "TTFT ms", "P99", "TPOT ms", "P99");
+    else
+        printf(" %10s %9s", "TTFT ms", "TPOT ms");
+    printf(" %9s %11s   %s\n", "GiB left", "KV tokens", "where the time goes");
 }
 
 static int n_fit(const fm_plan_command *c)
@@ -55,13 +88,17 @@ static void print_table(const fm_plan_command *c)
 {
     const int n = n_fit(c), shown = n < c->options.rows ? n : (int)c->options.rows;
     int       unmet = 0;
-    printf("     %-30s %5s %16s %10s %9s %9s %11s   %s\n", "layout", "ranks", "tok/s", "TTFT ms",
-           "TPOT ms", "GiB left", "KV tokens", "where the time goes");
-    for (int i = 0; i < shown; i++) print_row(i + 1, &c->list[i]);
+    print_titles(c);
+    for (int i = 0; i < shown; i++) print_row(c, i + 1, &c->list[i]);
     for (int i = 0; i < n; i++) unmet += !c->list[i].meets;
     printf("\n%d layouts fit%s, %d do not; planned in %.1f s\n", n,
            shown < n ? ", not all are shown" : "", c->n - n, c->seconds);
-    if (unmet) printf("!: beyond --slo-ttft or --slo-tpot (99th percentile): %d layouts\n", unmet);
+    if (unmet && unmet < n)
+        printf("!: beyond --slo-ttft or --slo-tpot (99th percentile): %d layouts\n", unmet);
+    if (unmet == n)
+        printf("no layout of this cluster meets --slo-ttft %g and --slo-tpot %g (99th percentiles, "
+               "0: any): each is beyond, the fastest first\n",
+               c->options.slo_ttft, c->options.slo_tpot);
     if (n < c->n) printf("the first that does not fit: %s\n", c->list[n].why);
 }
 
@@ -96,12 +133,18 @@ static void print_users(const fm_plan_command *c)
 
 static void print_all(const fm_plan_command *c)
 {
-    fm_str words = {0};
+    const fm_forecast *f     = fm_plan_choice(c);
+    fm_str             words = {0};
     print_head(c);
     print_table(c);
     print_more(c);
     print_users(c);
-    fm_plan_words(&words, c, &c->list[0]);
+    if (!f) return; /* nothing is recommended that comes too late */
+    fm_plan_words(&words, c, f);
+    if (fm_plan_is_online(c)) {
+        fm_str_puts(&words, "\n");
+        fm_plan_client_words(&words, c);
+    }
     printf("\n%s\n", words.text);
     fm_str_fini(&words);
 }
@@ -156,6 +199,13 @@ static json_t *plan_json(const fm_plan_command *c)
     json_t *list = json_array();
     FM_BUG_UNLESS(o && list);
     for (int i = 0; i < c->n; i++) json_array_append_new(list, layout_json(c, &c->list[i]));
+    json_object_set_new(o, "meets_slo", json_boolean(fm_plan_choice(c) != NULL));
+    if (fm_plan_is_online(c)) {
+        fm_str words = {0};
+        fm_plan_client_words(&words, c);
+        json_object_set_new(o, "client_command", json_string_nocheck(words.text));
+        fm_str_fini(&words);
+    }
     json_object_set_new(o, "layouts", list);
     if (c->more.n_rank) json_object_set_new(o, "one_more_node", layout_json(c, &c->more));
     if (c->options.users)
@@ -194,7 +244,7 @@ fm_status fm_plan_report(const fm_plan_command *c)
     else
         print_all(c);
     if (c->options.write_script) {
-        fm_plan_script(&text, c, &c->list[0]);
+        fm_plan_script(&text, c, fm_plan_choice(c) ? fm_plan_choice(c) : &c->list[0]);
         FM_TRY(write_text("write-script", c->options.write_script, &text));
     }
     if (!c->options.html) return FM_OK;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A layout as the words that run it, and as a job script. */
 #include <string.h>
+#include <unistd.h>
 
+#include "client_flags.h"
 #include "plan.h"
 #include "tune/words.h"
 
@@ -35,28 +37,78 @@ static void add_number(fm_word_list *l, const char *name, int n, int usual)
     fm_str_fini(&text);
 }
 
-/* What was given, less the sizes, then the sizes of the layout. */
+/* What was given, less the sizes. */
+static void add_given(fm_word_list *l, const fm_word_list *given)
+{
+    for (int i = 0; i < given->n; i++) {
+        const char *w = given->word[i];
+        if (!is_size(w))
+            fm_word_add(l, w);
+        else if (!strchr(w, '=') && !fm_word_is_option(w, "enable-dp-attention"))
+            i++;
+    }
+}
+
+static void add_option(fm_word_list *l, const char *name, const char *value)
+{
+    fm_word_add(l, name);
+    fm_word_add(l, value);
+}
+
+/* --dataset is a flag of plan alone. */
+static void add_dataset(fm_word_list *l, const fm_plan_command *c)
+{
+    const char *what = c->options.dataset;
+    if (!what || !*what) return;
+    add_option(l, access(what, R_OK) == 0 ? "--dataset-path" : "--dataset-name", what);
+}
+
+static void add_sizes(fm_word_list *l, const fm_rank_sizes *s)
+{
+    add_number(l, "tp-size", s->tp, 1);
+    add_number(l, "pp-size", s->pp, 1);
+    add_number(l, "dp-size", s->dp, 1);
+    add_number(l, "ep-size", s->ep, 1);
+    if (s->dp_attention) fm_word_add(l, "--enable-dp-attention");
+}
+
 static void make_words(fm_word_list *l, const fm_plan_command *c, const fm_forecast *f)
 {
+    const int    online = fm_plan_is_online(c);
+    fm_word_list server = {0}, client = {0};
+    if (online) fm_divide_flags(&server, &client, &c->given);
     fm_word_add(l, "fathom");
-    fm_word_add(l, "bench");
-    for (int i = 0; i < c->given.n; i++) {
-        const char *w = c->given.word[i];
-        if (!is_size(w)) {
-            fm_word_add(l, w);
-            continue;
-        }
-        if (!strchr(w, '=') && !fm_word_is_option(w, "enable-dp-attention")) i++;
+    fm_word_add(l, online ? "serve" : "bench");
+    add_given(l, online ? &server : &c->given);
+    if (!online) add_dataset(l, c);
+    if (!fm_word_has_option(&c->given, "model-path") && !fm_word_has_option(&c->given, "model"))
+        add_option(l, "--model-path", c->engine->model_path);
+    add_sizes(l, &f->size);
+    fm_word_list_fini(&server);
+    fm_word_list_fini(&client);
+}
+
+void fm_plan_client_words(fm_str *out, const fm_plan_command *c)
+{
+    fm_word_list l = {0}, server = {0}, client = {0};
+    fm_str       url = {0};
+    fm_divide_flags(&server, &client, &c->given);
+    fm_str_printf(&url, "http://127.0.0.1:%lld", (long long)c->online.port);
+    fm_word_add(&l, "fathom");
+    fm_word_add(&l, "bench");
+    add_option(&l, "--base-url", url.text);
+    add_given(&l, &client);
+    add_dataset(&l, c);
+    if (c->options.users) {
+        add_number(&l, "max-concurrency", (int)c->options.users, 0);
+        if (!fm_word_has_option(&client, "num-prompts"))
+            add_number(&l, "num-prompts", c->n_request, 0);
     }
-    if (!fm_word_has_option(&c->given, "model-path") && !fm_word_has_option(&c->given, "model")) {
-        fm_word_add(l, "--model-path");
-        fm_word_add(l, c->engine->model_path);
-    }
-    add_number(l, "tp-size", f->size.tp, 1);
-    add_number(l, "pp-size", f->size.pp, 1);
-    add_number(l, "dp-size", f->size.dp, 1);
-    add_number(l, "ep-size", f->size.ep, 1);
-    if (f->size.dp_attention) fm_word_add(l, "--enable-dp-attention");
+    fm_words_quote(out, l.word);
+    fm_str_fini(&url);
+    fm_word_list_fini(&l);
+    fm_word_list_fini(&server);
+    fm_word_list_fini(&client);
 }
 
 static int per_node(const fm_plan_command *c, const fm_forecast *f)
@@ -97,6 +149,11 @@ void fm_plan_script(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
                   "#SBATCH --job-name=fathom\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n",
                   f->n_node, per);
     if (gpu) fm_str_printf(out, "#SBATCH --gpus-per-node=%d\n", per);
+    if (fm_plan_is_online(c)) {
+        fm_str_puts(out, "# the server; measured from its node by\n#     ");
+        fm_plan_client_words(out, c);
+        fm_str_puts(out, "\n");
+    }
     fm_str_printf(
         out,
         "#SBATCH --exclusive\n#SBATCH --time=00:30:00\nset -eu\n"

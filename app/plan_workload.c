@@ -28,6 +28,31 @@ static fm_status read_rate(double *out, const char *word)
     return FM_OK;
 }
 
+/* --- users -------------------------------------------------------------------- */
+
+/* Each asks once before the measurement, at least three times in it, and once behind it; a 99th
+ * percentile wants some hundred answers. */
+static int n_for_users(int users)
+{
+    const int least = 512, measured = 3 * users > least ? 3 * users : least;
+    return users + measured + users;
+}
+
+static fm_status check_users(const fm_plan_command *c)
+{
+    if (!c->options.users) return FM_OK;
+    if (!(c->options.slo_ttft > 0) && !(c->options.slo_tpot > 0))
+        return fm_fail(FM_E_ARG,
+                       "--users %lld needs --slo-ttft or --slo-tpot: without a bound one "
+                       "device serves everybody, slowly",
+                       (long long)c->options.users);
+    if (!isfinite(c->rate) && !c->online.max_concurrency) return FM_OK;
+    return fm_fail(FM_E_ARG, "--users says when requests come: each user asks again when answered. "
+                             "Leave out --request-rate and --max-concurrency");
+}
+
+/* --- rows of the dataset ------------------------------------------------------ */
+
 static fm_status open_tokenizer(fm_tokenizer **out, const fm_options *o, const fm_model_path *path)
 {
     const char *dir = fm_engine_tokenizer_dir(o, path);
@@ -44,6 +69,7 @@ static fm_status draw_rows(fm_plan_command *c)
     FM_TRY(fm_model_path_find(&path, c->engine->model_path));
     FM_TRY(fm_config_of(&config, &path, c->engine->json_model_override_args));
     FM_TRY(open_tokenizer(&t, c->engine, &path));
+    if (c->options.users) d.n_prompt = n_for_users((int)c->options.users);
     d.tokenizer = t;
     d.vocab     = config.vocab;
     d.context   = config.max_position;
@@ -56,22 +82,56 @@ static fm_status draw_rows(fm_plan_command *c)
     return rc;
 }
 
-fm_status fm_plan_draw(fm_plan_command *c)
+/* --- requests ----------------------------------------------------------------- */
+
+/* A dataset that is too small is asked again, by tokens of another range: it is not in the cache,
+ * and what its requests have in common they still have. */
+enum { TOKENS_APART = 1 << 20, MOST_ROUNDS = 1000 };
+
+static fm_status repeat_rows(fm_plan_command *c)
+{
+    size_t n = 0, at = 0;
+    for (int i = c->rows.n; i < c->n_request; i++) n += (size_t)c->request[i].n_prompt;
+    if (!n) return FM_OK;
+    if (c->n_request / c->rows.n >= MOST_ROUNDS)
+        return fm_fail(FM_E_ARG, "the dataset has %d requests: too few for --users %lld", c->rows.n,
+                       (long long)c->options.users);
+    c->repeated = malloc(n * sizeof *c->repeated);
+    if (!c->repeated) return fm_fail(FM_E_OOM, "requests");
+    for (int i = c->rows.n; i < c->n_request; i++) {
+        fm_sim_request *r    = &c->request[i];
+        const int32_t   away = i / c->rows.n * TOKENS_APART;
+        for (int k = 0; k < r->n_prompt; k++) c->repeated[at + (size_t)k] = r->token[k] + away;
+        r->token = c->repeated + at;
+        at += (size_t)r->n_prompt;
+    }
+    return FM_OK;
+}
+
+static fm_status make_requests(fm_plan_command *c)
 {
     fm_mt  gaps;
-    double at = 0;
-    FM_TRY(name_dataset(c));
-    FM_TRY(fm_bench_check_paths(&c->bench));
-    FM_TRY(read_rate(&c->rate, c->online.request_rate));
-    FM_TRY(draw_rows(c));
-    c->request = calloc((size_t)c->rows.n + 1, sizeof *c->request);
+    double at    = 0;
+    c->n_request = c->options.users ? n_for_users((int)c->options.users) : c->rows.n;
+    c->request   = calloc((size_t)c->n_request + 1, sizeof *c->request);
     if (!c->request) return fm_fail(FM_E_OOM, "requests");
     fm_mt_seed_numpy(&gaps, (uint32_t)c->bench.seed);
-    for (int i = 0; i < c->rows.n; i++) {
-        const fm_data_row *r = &c->rows.row[i];
+    for (int i = 0; i < c->n_request; i++) {
+        const fm_data_row *r = &c->rows.row[i % c->rows.n];
         c->request[i]        = (fm_sim_request){
                    .token = r->token, .n_prompt = r->n_prompt, .n_output = r->n_output, .arrival = at};
         if (isfinite(c->rate)) at += fm_next_gap(&gaps, c->rate);
     }
-    return FM_OK;
+    return repeat_rows(c);
+}
+
+fm_status fm_plan_draw(fm_plan_command *c)
+{
+    FM_TRY(name_dataset(c));
+    FM_TRY(fm_bench_check_paths(&c->bench));
+    FM_TRY(read_rate(&c->rate, c->online.request_rate));
+    FM_TRY(check_users(c));
+    FM_TRY(draw_rows(c));
+    if (!c->rows.n) return fm_fail(FM_E_ARG, "the dataset has no requests");
+    return make_requests(c);
 }

@@ -122,6 +122,7 @@ static fm_status add_limit(fm_tune_command *c, const char *text)
 {
     if (c->n_limit == FM_TUNE_MAX_LIMIT)
         return fm_fail(FM_E_ARG, "more than %d limits", FM_TUNE_MAX_LIMIT);
+    fm_word_add(&c->limit_text, text);
     return fm_limit_init(&c->limit[c->n_limit++], text);
 }
 
@@ -228,8 +229,18 @@ static fm_status run(fm_tune_command *c, const char **why)
     fm_str   what = {0};
     FM_TRY(make_search(c));
     fm_words_quote(&what, c->shown.word);
-    fm_status rc = fm_study_open(&s, c->options.study, &c->space, c->maximize, what.text);
-    s.seed       = (uint64_t)c->options.seed;
+    if (c->client.n) {
+        fm_str_puts(&what, " -- ");
+        fm_words_quote(&what, c->client.word);
+    }
+    const fm_study_aim aim = {.maximize = c->maximize,
+                              .what     = what.text,
+                              .metric   = c->metric,
+                              .report   = c->options.report,
+                              .limit    = c->limit_text.word,
+                              .n_limit  = c->limit_text.n};
+    fm_status          rc  = fm_study_open(&s, c->options.study, &c->space, &aim);
+    s.seed                 = (uint64_t)c->options.seed;
     if (rc == FM_OK) rc = search(c, &s, why);
     if (rc == FM_OK) rc = fm_tune_report(c, &s, *why);
     fm_study_close(&s);
@@ -239,8 +250,8 @@ static fm_status run(fm_tune_command *c, const char **why)
 
 static void finish(fm_tune_command *c)
 {
-    fm_word_list *const lists[] = {&c->param, &c->constraint, &c->require, &c->given,
-                                   &c->run,   &c->shown,      &c->tuned};
+    fm_word_list *const lists[] = {&c->param, &c->constraint, &c->require, &c->given,     &c->run,
+                                   &c->shown, &c->tuned,      &c->client,  &c->limit_text};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) fm_word_list_fini(lists[i]);
     for (int i = 0; i < c->n_limit; i++) fm_limit_fini(&c->limit[i]);
     fm_space_fini(&c->space);

@@ -34,19 +34,21 @@ typedef struct {
     fm_args         args;
     fm_word_list    param, constraint, require;
 
-    const char  *form;  /* "", "bench" or "serve" */
-    fm_word_list given; /* what stood behind it */
-    fm_word_list run;   /* what a trial runs, with places for values */
-    fm_word_list shown; /* the same as a user would type it */
-    fm_word_list tuned; /* own forms: the words that carry the values alone */
+    const char  *form;   /* "", "bench" or "serve" */
+    fm_word_list given;  /* what stood behind it */
+    fm_word_list run;    /* what a trial runs, with places for values */
+    fm_word_list shown;  /* the same as a user would type it */
+    fm_word_list client; /* serve: flags of the one who measures */
+    fm_word_list tuned;  /* own forms: the words that carry the values alone */
     fm_space     space;
-    fm_point     first[FM_TUNE_MAX_FIRST]; /* fathom's defaults, then what the plan expects most of */
-    int          n_first;
-    int          has_first; /* the defaults are in the space */
+    fm_point first[FM_TUNE_MAX_FIRST]; /* fathom's defaults, then what the plan expects most of */
+    int      n_first;
+    int      has_first; /* the defaults are in the space */
     const char  *metric;
     int          maximize;
     fm_limit     limit[FM_TUNE_MAX_LIMIT];
     int          n_limit;
+    fm_word_list limit_text; /* [n_limit] as they were given */
 } fm_tune_command;
 
 /* fathom's own knobs and where each may go; `bench` and `serve`. */
@@ -66,8 +68,8 @@ extern const int          fm_n_tune_space;
 /* Fills space, run, shown, tuned, first from the knobs' table. */
 fm_status fm_tune_own_form(fm_tune_command *c);
 
-/* tune_seed.c: adds the points that `fathom plan` expects the most of, where this machine has a table
- * of costs (docs/planning.md); otherwise none. */
+/* tune_seed.c: adds the points that `fathom plan` expects the most of, where this machine has a
+ * table of costs (docs/planning.md); otherwise none. */
 void fm_tune_seed(fm_tune_command *c);
 
 /* One trial of `tune serve`: words are server flags, "--", client flags.  The server starts on a

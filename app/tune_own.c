@@ -7,9 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench_online.h"
-#include "llm/options.h"
-#include "llm/serve/serve.h"
+#include "client_flags.h"
 #include "machine.h"
 #include "tune.h"
 
@@ -64,19 +62,35 @@ static fm_status set_first(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
     snprintf(cpus, sizeof cpus, "%d", n_cpu);
     const char *initial = !strcmp(k->initial, "cpus") ? cpus : k->initial;
     if (fm_param_read(&c->space.param[i], initial, &c->first[0].v[i]) != FM_OK)
-        c->first[0].v[i] = fm_param_value(&c->space.param[i], 0.5); /* outside of the user's range */
+        c->first[0].v[i] =
+            fm_param_value(&c->space.param[i], 0.5); /* outside of the user's range */
     return FM_OK;
+}
+
+/* The table's range, with the number of CPUs in it. */
+static void range_text(fm_str *out, const fm_tune_knob *k, int n_cpu)
+{
+    const char *at = strstr(k->space, "%d");
+    if (at)
+        fm_str_printf(out, "%.*s%d%s", (int)(at - k->space), k->space, n_cpu, at + 2);
+    else
+        fm_str_puts(out, k->space);
+}
+
+static int cpus_of_a_trial(const fm_tune_command *c)
+{
+    const int share = fm_usable_cpus() / (int)c->options.jobs;
+    return share > 0 ? share : 1;
 }
 
 static fm_status add_knob(fm_tune_command *c, const fm_tune_knob *k, int n_cpu)
 {
     fm_str      text  = {0};
     const char *given = given_range(c, k->name);
-    const char *at    = given ? NULL : strstr(k->space, "%d");
-    if (at)
-        fm_str_printf(&text, "%.*s%d%s", (int)(at - k->space), k->space, n_cpu, at + 2);
+    if (given)
+        fm_str_puts(&text, given);
     else
-        fm_str_puts(&text, given ? given : k->space);
+        range_text(&text, k, n_cpu);
     fm_status rc = fm_space_add(&c->space, text.text);
     fm_str_fini(&text);
     if (rc != FM_OK) return rc;
@@ -103,8 +117,7 @@ static fm_status constrain_ranks(fm_tune_command *c, int n_cpu, int gpu)
 
 static fm_status make_space(fm_tune_command *c)
 {
-    const int share = fm_usable_cpus() / (int)c->options.jobs;
-    const int n_cpu = share > 0 ? share : 1;
+    const int n_cpu = cpus_of_a_trial(c);
     int       gpu   = 0;
     FM_TRY(fm_usable_gpus(&gpu, &c->given));
     FM_TRY(check_list(c->options.knobs));
@@ -134,32 +147,6 @@ static fm_status add_program(fm_word_list *l)
     return FM_OK;
 }
 
-static int is_client_option(const char *word)
-{
-    const fm_knob *const table[] = {fm_bench_knobs, fm_online_knobs};
-    const int            n[]     = {fm_n_bench_knob, fm_n_online_knob};
-    char                 name[96];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    if (fm_knob_find(fm_serve_knobs, fm_n_serve_knob, name) ||
-        fm_knob_find(fm_engine_knobs, fm_n_engine_knob, name))
-        return 0;
-    for (int t = 0; t < 2; t++)
-        if (fm_knob_find(table[t], n[t], name)) return 1;
-    return 0;
-}
-
-/* What describes the requests goes to the client, all else to the server; a
- * word without dashes goes where the option before it went. */
-static void divide_flags(const fm_tune_command *c, fm_word_list *server, fm_word_list *client)
-{
-    int to_client = 0;
-    for (int i = 0; i < c->given.n; i++) {
-        const char *w = c->given.word[i];
-        if (!strncmp(w, "--", 2)) to_client = is_client_option(w);
-        fm_word_add(to_client ? client : server, w);
-    }
-}
-
 static fm_status make_bench_words(fm_tune_command *c)
 {
     FM_TRY(add_program(&c->run));
@@ -176,8 +163,8 @@ static fm_status make_bench_words(fm_tune_command *c)
 
 static fm_status make_serve_words(fm_tune_command *c)
 {
-    fm_word_list server = {0}, client = {0};
-    divide_flags(c, &server, &client);
+    fm_word_list server = {0};
+    fm_divide_flags(&server, &c->client, &c->given);
     fm_status rc = add_program(&c->run);
     fm_word_add(&c->run, "tune");
     fm_word_add(&c->run, "serve-trial");
@@ -189,26 +176,29 @@ static fm_status make_serve_words(fm_tune_command *c)
         fm_word_add_all(both[i], c->tuned.word, c->tuned.n);
     }
     fm_word_add(&c->run, "--");
-    fm_word_add_all(&c->run, client.word, client.n);
+    fm_word_add_all(&c->run, c->client.word, c->client.n);
     fm_word_list_fini(&server);
-    fm_word_list_fini(&client);
     return rc;
 }
 
-__attribute__((noreturn)) static void list_knobs(void)
+__attribute__((noreturn)) static void list_knobs(const fm_tune_command *c)
 {
+    fm_str text = {0};
     for (int i = 0; i < fm_n_tune_space; i++) {
         const fm_tune_knob *k = &fm_tune_spaces[i];
-        printf("%-26s %s%s%s\n", k->name, strchr(k->space, '=') + 1,
+        fm_str_clear(&text);
+        range_text(&text, k, cpus_of_a_trial(c));
+        printf("%-26s %s%s%s\n", k->name, strchr(text.text, '=') + 1,
                k->where & FM_TUNE_CPU ? "" : "  (GPU)",
                k->where & FM_TUNE_ASKED ? "  (if named)" : "");
     }
+    fm_str_fini(&text);
     exit(0);
 }
 
 fm_status fm_tune_own_form(fm_tune_command *c)
 {
-    if (c->options.knobs && !strcmp(c->options.knobs, "help")) list_knobs();
+    if (c->options.knobs && !strcmp(c->options.knobs, "help")) list_knobs(c);
     FM_TRY(make_space(c));
     if (!strcmp(c->form, "bench")) fm_tune_seed(c);
     return strcmp(c->form, "serve") ? make_bench_words(c) : make_serve_words(c);

@@ -54,9 +54,27 @@ static value of_choice(const char *text)
     return (value){.word = text, .len = strlen(text)};
 }
 
-static value of_name(const reader *r, const char *name, size_t len)
+static int is_choice(const fm_space *s, const char *word, size_t len)
+{
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; s->param[i].kind == FM_PARAM_CHOICE && k < s->param[i].n_choice; k++)
+            if (strlen(s->param[i].choice[k]) == len && !memcmp(s->param[i].choice[k], word, len))
+                return 1;
+    return 0;
+}
+
+static value unknown(reader *r, const char *name, size_t len)
+{
+    if (r->rc == FM_OK)
+        r->rc = fm_fail(FM_E_ARG, "constraint \"%s\": \"%.*s\" is neither a parameter nor a choice",
+                        r->text, (int)len, name);
+    return (value){0};
+}
+
+static value of_name(reader *r, const char *name, size_t len)
 {
     const int i = fm_space_find(r->space, name, len);
+    if (i < 0 && !is_choice(r->space, name, len)) return unknown(r, name, len);
     if (i < 0) return (value){.word = name, .len = len};
     const double x = r->point->v[i];
     if (isnan(x)) return of_number(0, 1);

@@ -4,8 +4,8 @@
  *     tp*pp*dp <= 16 && (mapping == core || threads > 1)
  *
  * Operators by rising precedence: ||, &&, comparisons (< <= > >= == !=), + -, * / %, unary
- * minus, parentheses.  A name is a parameter; a word that is none stands for
- * itself and may be compared with a choice.  Numeric choices count as numbers.
+ * minus, parentheses.  A name is a parameter; a word that is none is a
+ * choice of one, stands for itself and may be compared.  Numeric choices count as numbers.
  * A comparison with a parameter that does not exist at this point holds. */
 #ifndef FM_TUNE_EXPR_H
 #define FM_TUNE_EXPR_H

@@ -26,7 +26,6 @@ void fm_study_close(fm_study *s)
 {
     for (int i = 0; i < s->n; i++) free(s->trial[i].report);
     free(s->trial);
-    free(s->what);
     free(s->path);
     if (s->fd >= 0) close(s->fd);
     *s = (fm_study){.fd = -1};
@@ -49,11 +48,8 @@ fm_trial *fm_study_begin(fm_study *s, const fm_point *at)
         s->trial = grown;
     }
     fm_trial *t = &s->trial[s->n];
-    *t          = (fm_trial){.id       = next_id(s),
-                             .at       = *at,
-                             .state    = FM_TRIAL_RUNNING,
-                             .value    = NAN,
-                             .confirms = -1};
+    *t          = (fm_trial){
+                 .id = next_id(s), .at = *at, .state = FM_TRIAL_RUNNING, .value = NAN, .confirms = -1};
     s->n++;
     return t;
 }

@@ -2,7 +2,8 @@
 /* A study: what is searched, and every trial that ended.  On disk it is a file
  * of JSON lines that only grows:
  *
- *     {"study": 1, "params": [...], "constraints": [...], "goal": "maximize", "what": "..."}
+ *     {"study": 1, "params": [...], "constraints": [...], "goal": "maximize", "metric": "...",
+ *      "limits": [...], "report": "...", "what": "..."}
  *     {"trial": 0, "at": {"threads": "2"}, "state": "ok", "value": 412.5, "seconds": 3.1, ...}
  *     ...
  *
@@ -49,10 +50,20 @@ typedef struct {
     char           why[FM_TRIAL_WHY]; /* FAILED: exit status, signal, last line of output */
 } fm_trial;
 
+/* What values of a study are: trials of two studies can be compared if these are alike.  Words are
+ * borrowed; NULL: none. */
+typedef struct {
+    int          maximize;
+    const char  *what;   /* the command, in one line */
+    const char  *metric; /* how a value is read from its output, likewise intermediate ones */
+    const char  *report;
+    char *const *limit; /* [n_limit] that make a trial unfit */
+    int          n_limit;
+} fm_study_aim;
+
 typedef struct {
     fm_space *space; /* borrowed */
     int       maximize;
-    char     *what;  /* owned: the command, in one line */
     fm_trial *trial; /* [n] owned */
     int       n, cap;
     int       fd; /* -1: in memory only */
@@ -63,11 +74,10 @@ typedef struct {
 /* In memory. */
 void fm_study_init(fm_study *s, fm_space *space, int maximize);
 
-/* With a file, which is made or continued.  FM_E_ARG: it holds another study
- * (the sentence says what differs).  FM_E_FORMAT: not a study.  FM_E_FULL:
+/* With a file, which is made or continued.  FM_E_ARG: it holds another study, of other parameters
+ * or with another aim (the sentence says what differs).  FM_E_FORMAT: not a study.  FM_E_FULL:
  * another process is at work on it.  After a failure, too, it is closed by fm_study_close(). */
-fm_status fm_study_open(fm_study *s, const char *path, fm_space *space, int maximize,
-                        const char *what);
+fm_status fm_study_open(fm_study *s, const char *path, fm_space *space, const fm_study_aim *aim);
 void      fm_study_close(fm_study *s);
 
 /* A trial that begins, in memory; its id is the next free one.  The pointer is

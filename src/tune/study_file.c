@@ -51,16 +51,22 @@ static json_t *describe_param(const fm_param *p, const fm_space *s)
     return o;
 }
 
-static json_t *describe(const fm_study *s)
+/* Words of a command line need not be UTF-8. */
+static json_t *text_json(const char *text) { return json_string_nocheck(text ? text : ""); }
+
+static json_t *describe(const fm_study *s, const fm_study_aim *aim)
 {
-    json_t *params = json_array(), *constraints = json_array();
+    json_t *params = json_array(), *constraints = json_array(), *limits = json_array();
     for (int i = 0; i < s->space->n; i++)
         json_array_append_new(params, describe_param(&s->space->param[i], s->space));
     for (int i = 0; i < s->space->n_constraint; i++)
         json_array_append_new(constraints, json_string(s->space->constraint[i]));
+    for (int i = 0; i < aim->n_limit; i++) json_array_append_new(limits, text_json(aim->limit[i]));
     json_t *o =
-        json_pack("{s:i, s:o, s:o, s:s, s:s}", "study", 1, "params", params, "constraints",
-                  constraints, "goal", s->maximize ? "maximize" : "minimize", "what", s->what);
+        json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "study", 1, "params", params,
+                  "constraints", constraints, "goal", aim->maximize ? "maximize" : "minimize",
+                  "metric", text_json(aim->metric), "limits", limits, "report",
+                  text_json(aim->report), "what", text_json(aim->what));
     FM_BUG_UNLESS(o != NULL);
     return o;
 }
@@ -162,17 +168,16 @@ static fm_status read_trial(fm_study *s, const json_t *o, fm_json_at at)
 }
 
 /* The same search as the one that was begun? */
-static fm_status check_head(const fm_study *s, const json_t *head)
+static fm_status check_head(const fm_study *s, const json_t *mine, const json_t *head)
 {
     if (!json_is_integer(json_object_get(head, "study")))
         return fm_fail(FM_E_FORMAT, "%s is not a study of fathom tune", s->path);
-    json_t                  *mine    = describe(s);
-    static const char *const part[]  = {"params", "constraints", "goal", "what"};
+    static const char *const part[]  = {"params", "constraints", "goal", "metric",
+                                        "limits", "report",      "what"};
     const char              *differs = NULL;
     for (size_t i = 0; i < sizeof part / sizeof part[0] && !differs; i++)
         if (!json_equal(json_object_get(mine, part[i]), json_object_get(head, part[i])))
             differs = part[i];
-    json_decref(mine);
     if (!differs) return FM_OK;
     return fm_fail(FM_E_ARG,
                    "%s holds another study: its \"%s\" differs. Give --study another name, or "
@@ -180,28 +185,30 @@ static fm_status check_head(const fm_study *s, const json_t *head)
                    s->path, differs);
 }
 
-static fm_status read_line(fm_study *s, const char *text, size_t len, int number)
+static fm_status read_line(fm_study *s, const json_t *head, const char *text, size_t len,
+                           int number)
 {
     json_t *o    = NULL;
     fm_str  name = {0};
     fm_str_printf(&name, "%s, line %d", s->path, number);
     fm_status rc = fm_json_parse(&o, text, len, name.text);
     if (rc == FM_OK)
-        rc = number == 1 ? check_head(s, o) : read_trial(s, o, (fm_json_at){name.text, ""});
+        rc = number == 1 ? check_head(s, head, o) : read_trial(s, o, (fm_json_at){name.text, ""});
     json_decref(o);
     fm_str_fini(&name);
     return rc;
 }
 
 /* Whole lines; *used: bytes up to the end of the last. */
-static fm_status read_lines(fm_study *s, const char *text, size_t len, size_t *used)
+static fm_status read_lines(fm_study *s, const json_t *head, const char *text, size_t len,
+                            size_t *used)
 {
     int number = 0;
     for (size_t at = 0; at < len;) {
         const char *end = memchr(text + at, '\n', len - at);
         if (!end) break;
         const size_t n = (size_t)(end - text) - at;
-        FM_TRY(read_line(s, text + at, n, ++number));
+        FM_TRY(read_line(s, head, text + at, n, ++number));
         *used = at += n + 1;
     }
     return FM_OK;
@@ -215,7 +222,7 @@ static int is_torn_head(const fm_str *text)
     return !strncmp(text->text, head, text->len < n ? text->len : n);
 }
 
-static fm_status read_file(fm_study *s)
+static fm_status read_file(fm_study *s, json_t *head)
 {
     struct stat st;
     if (fstat(s->fd, &st) != 0) return fm_fail(FM_E_IO, "%s: %s", s->path, strerror(errno));
@@ -226,27 +233,28 @@ static fm_status read_file(fm_study *s)
     while ((n = read(s->fd, block, sizeof block)) > 0) fm_str_add(&text, block, (size_t)n);
     size_t    used = 0;
     fm_status rc   = n < 0 ? fm_fail(FM_E_IO, "%s: %s", s->path, strerror(errno)) : FM_OK;
-    if (rc == FM_OK) rc = read_lines(s, text.text ? text.text : "", text.len, &used);
+    if (rc == FM_OK) rc = read_lines(s, head, text.text ? text.text : "", text.len, &used);
     if (rc == FM_OK && used == 0 && text.len && !is_torn_head(&text))
         rc = fm_fail(FM_E_FORMAT, "%s is not a study of fathom tune", s->path);
     /* A line without its end: the process was killed while it wrote. */
     if (rc == FM_OK && used < text.len && ftruncate(s->fd, (off_t)used) != 0)
         rc = fm_fail(FM_E_IO, "%s: %s", s->path, strerror(errno));
-    if (rc == FM_OK && used == 0) rc = append_line(s, describe(s));
+    if (rc == FM_OK && used == 0) rc = append_line(s, json_incref(head));
     fm_str_fini(&text);
     return rc;
 }
 
-fm_status fm_study_open(fm_study *s, const char *path, fm_space *space, int maximize,
-                        const char *what)
+fm_status fm_study_open(fm_study *s, const char *path, fm_space *space, const fm_study_aim *aim)
 {
-    fm_study_init(s, space, maximize);
-    s->what = strdup(what);
+    fm_study_init(s, space, aim->maximize);
     s->path = strdup(path);
-    if (!s->what || !s->path) return fm_fail(FM_E_OOM, "study");
+    if (!s->path) return fm_fail(FM_E_OOM, "study");
     s->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (s->fd < 0) return fm_fail(FM_E_IO, "--study %s: %s", path, strerror(errno));
     if (flock(s->fd, LOCK_EX | LOCK_NB) != 0)
         return fm_fail(FM_E_FULL, "--study %s: another process is at work on it", path);
-    return read_file(s);
+    json_t         *head = describe(s, aim);
+    const fm_status rc   = read_file(s, head);
+    json_decref(head);
+    return rc;
 }

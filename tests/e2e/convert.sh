@@ -30,12 +30,17 @@ refuse() # refuse WORDS ARGUMENTS...
     run 2 "$fathom" convert --quiet "$@"
     grep -q "$words" "$work/err" || fail "no word of: $words"
 }
+# By name, as other commands take it.
+run 0 "$fathom" convert --quiet --quantize fp8 --experts-only fathom-tiny "$work/by-name"
+[ -s "$work/by-name/config.json" ] || fail "fathom-tiny by its name"
+"$fathom" convert --help | tr -s ' \n' ' ' | grep -q "the head does, too, with fp8" || fail "--help about the head"
+refuse "built-in shape" --quantize int4 r1-mini "$work/again"
 refuse "not empty" --quantize int4 "$data/v3" "$work/int4"
 refuse "INT4 already" --quantize int4 "$data/v3-int4" "$work/again"
 refuse "FP8 already" --quantize fp8 "$data/v3wide-fp8" "$work/again"
 refuse "neither int4 nor fp8" --quantize int3 "$data/v3" "$work/again"
 refuse "give MODEL and OUT" --quantize int4 "$data/v3"
-refuse "No such file" --quantize int4 "$work/nothing" "$work/again"
+refuse "no model .*/nothing: not a directory" --quantize int4 "$work/nothing" "$work/again"
 [ ! -e "$work/again" ] || fail "a refused conversion left a folder"
 
 # From FP8, and experts alone: the rest is BF16 and named in the ignore list.

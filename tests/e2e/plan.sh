@@ -23,8 +23,40 @@ run 0 "$fathom" plan --machine cpu-amx --model-path fathom-tiny --num-prompts 4 
 grep -q "^  1  tp 1  .*+-" out && grep -q "^fathom bench --model-path fathom-tiny --num-prompts 4\$" out || fail "the table"
 run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --speculative-algorithm NEXTN --accept-length 1.9 --json
 [ "$(field "['layouts'][0]['fits']")" = True ] || fail "speculation"
-run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
-grep -q "beyond --slo-ttft or --slo-tpot" out || fail "a bound that nothing meets"
+
+# A server is planned: the command starts it, a second one measures it, and the bounded latencies show.
+run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 9000 --tp-size 1 --pp-size 1 --dp-size 1
+grep -q "TTFT ms *P99 *TPOT ms *P99" out || fail "no 99th percentiles"
+grep -q "^fathom serve --model-path r1-mini\$" out || fail "no server"
+grep -q "^fathom bench --base-url http://127.0.0.1:30000 --dataset-name random --num-prompts 12 .* --request-rate 2\$" out || fail "no client"
+run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
+grep -q "^no layout of this cluster meets .*--slo-tpot 0.001" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
+run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001 --json
+[ "$(field "['meets_slo']")" = False ] || fail "a bound that nothing meets, in JSON"
+for words in "--request-rate 2" "--max-concurrency 4"; do
+    run 2 "$fathom" bench --num-prompts 2 $words
+    grep -q "for a running server.*--base-url" err || fail "bench ignores $words"
+done
+
+# What is not modelled is said, and sentences are whole.
+run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --hicache-storage-backend file --hicache-storage-dir kept
+grep -q "tiers are not modelled" err || fail "tiers are ignored silently"
+run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1
+[ ! -s err ] || fail "a note about nothing"
+echo '{"nodes": 1, "devices": 1, "device": "cpu-amx"}' >one_host.json
+run 2 "$fathom" plan --model r1 --cluster one_host.json --num-prompts 2
+grep -q "num_hidden_layers.*}')\$" err || fail "the sentence is cut: $(cat err)"
+
+# Users ask again when answered: how many requests are drawn does not matter, whole numbers of hosts
+# are looked at, and a cluster of three hosts has layouts of two.
+echo '{"nodes": 3, "devices": 1, "device": "cpu-amx"}' >three.json
+few="--model-path r1-mini --cluster three.json --dataset-name random --random-input-len 64 --random-output-len 16 --max-total-tokens 8192 --tp-size 1 --pp-size 1"
+run 0 "$fathom" plan $few --users 24 --slo-tpot 110 --json
+need=$(field "['users']['nodes'], o['users']['p99_tpot_ms']")
+[ "$(field "['users']['p99_tpot_ms'] <= 110 and o['users']['nodes'] not in (1, 2, 4, 8, 16, 32, 64)")" = True ] || fail "hosts for users: $need"
+[ "$(field "['layouts'].__len__() == 3 and sorted(l['nodes'] for l in o['layouts']) == [1, 2, 3]")" = True ] || fail "two of three hosts"
+run 0 "$fathom" plan $few --users 24 --slo-tpot 110 --num-prompts 300 --json
+[ "$(field "['users']['nodes'], o['users']['p99_tpot_ms']")" = "$need" ] || fail "users depend on --num-prompts"
 
 # Bad input is one sentence.
 refuse() { says=$1; shift; run 2 "$fathom" plan "$@"; grep -q "^fathom plan: .*$says" err || fail "no \"$says\""; [ "$(wc -l <err)" -le 2 ] || fail "more than a sentence"; }
@@ -32,11 +64,24 @@ refuse "neither NODESxDEVICESxKIND" --cluster 2x8
 refuse "no table of measured costs for \"H999\"" --cluster 2x8xH999
 refuse "cannot open\|No such file" --cluster none.json
 refuse "needs --slo-ttft or --slo-tpot" $small --users 4
+refuse "Leave out --request-rate" $small --users 4 --slo-tpot 9 --request-rate 2
 refuse "none of the layouts" $small --tp-size 7
 refuse "leave out --cluster" --calibrate --cluster 8xH200
 refuse "not a positive number" $small --request-rate fast
 echo '{"fathom_tuned": 1, "name": "x", "kind": "cpu"}' >broken.json
 refuse "broken.json: memory_bytes" --machine broken.json
+
+# A CPU without a table is scaled from the one that ships: by a short measurement, or by what doctor
+# kept of this host; doctor's file is a cluster, too.  Links that were not measured are not said to be.
+one="--model-path r1-mini --num-prompts 4 --dataset-name random --random-input-len 32 --random-output-len 4"
+scaled() { FM_ISA=avx2 run 0 "$fathom" plan $one "$@"; grep -q "scaled from cpu-amx by .*--calibrate" err && grep -q "+- *3[0-9]%" out && ! grep -q "links.*measured" out || fail "a CPU without a table: $*"; }
+scaled
+grep -q "by a short measurement" err || fail "this machine is measured"
+run 0 "$fathom" doctor --seconds 1 --directory none --rates rates.json
+scaled --cluster rates.json
+mkdir -p cache/fathom && cp rates.json cache/fathom/rates.json
+scaled
+grep -q "by rates of fathom doctor" err || fail "what doctor kept is not used"
 
 # Calibration writes a table that is found again.
 run 0 "$fathom" plan --calibrate --calibrate-seconds 3 --quiet --model-path r1-mini --json-model-override-args "$small_shape" --max-total-tokens 4096
@@ -70,4 +115,8 @@ grep -q "^mpirun -np 16 --map-by ppr:8:node fathom bench --model r1 --num-prompt
 grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
 run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
 grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"
+run 0 "$fathom" plan --model r1 --cluster 2x8xH100 --num-prompts 8 --tp-size 8 --pp-size 2 --dp-size 1 --ep-size 1
+grep -q "scaled from H200" err && grep -q "not measured" out && ! grep -q "links.*measured" out || fail "a GPU without a table"
+run 0 "$fathom" plan --model r1 --cluster 3x8xH200 --num-prompts 8 --tp-size 8 --ep-size 1 --json
+[ "$(field "['layouts'] and sorted({l['ranks'] for l in o['layouts']}) == [8, 16, 24]")" = True ] || fail "two of three nodes"
 if [ $# -gt 0 ]; then mkdir -p "$1" && cp plan.html "$1/plan.html"; fi

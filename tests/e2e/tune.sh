@@ -29,6 +29,12 @@ prog 0 --trials 27 --quiet -- sh prog.sh '{n}' '{mode}'
 [ "$(grep -c '"state"' tune-study.jsonl)" -ge $((lines + 1)) ] || fail "two more trials"
 prog 2 --trials 30 -- sh prog.sh '{mode}' '{n}'
 grep -q 'holds another study: its "what" differs' "$work/err" || fail "another command"
+prog 2 --trials 30 --require 'rate.*: *([0-9.]+) <= 9' -- sh prog.sh '{n}' '{mode}'
+grep -q 'holds another study: its "limits" differs' "$work/err" || fail "another limit"
+prog 2 --trials 30 --report 'step ([0-9]+)' -- sh prog.sh '{n}' '{mode}'
+grep -q 'holds another study: its "report" differs' "$work/err" || fail "other intermediate values"
+run 2 "$fathom" tune --param n=1..80 --param 'mode={a,b}' --metric '([0-9.]+)' --maximize --trials 30 -- sh prog.sh '{n}' '{mode}'
+grep -q 'holds another study: its "metric" differs' "$work/err" || fail "another metric"
 
 # Killed at once and without warning, in the middle of trials: what had ended is kept, nothing else runs on.
 cat >slow.sh <<'END'
@@ -89,6 +95,7 @@ grep -q "bad.preset, line 1" "$work/err" || fail "a bad preset"
 run 2 "$fathom" run --preset none.preset hello
 run 2 "$fathom" tune --knobs wings bench
 run 0 "$fathom" tune --knobs help bench
+grep -q "^threads  *1\.\.[0-9]" "$work/out" && ! grep -q "%" "$work/out" || fail "--knobs help"
 
 # A server and its clients, with a latency that cannot be met and one that can.
 serve="--model-path r1-mini --max-total-tokens 4096 --dataset-name random-ids --random-input-len 16 --random-output-len 8 --num-prompts 4 --skip-tokenizer-init"
@@ -96,6 +103,9 @@ run 0 "$fathom" tune --trials 2 --confirm 0 --knobs page-size --slo-ttft 100000 
     serve $serve --json-model-override-args "$small_shape"
 grep -q "^fathom serve " "$work/out" && grep -q -- " --page-size=" "$work/out" || fail "serve: the winner's command"
 grep -q -- "--num-prompts" "$work/out" && fail "serve: a flag of the client in the server's command"
+run 2 "$fathom" tune --trials 2 --confirm 0 --knobs page-size --slo-ttft 100000 --study serve.jsonl \
+    serve $serve --json-model-override-args "$small_shape" --request-rate 4
+grep -q 'holds another study: its "what" differs' "$work/err" || fail "serve: another client"
 run 1 "$fathom" tune --trials 2 --confirm 0 --knobs page-size --slo-ttft 0.001 --study slo.jsonl \
     serve $serve --json-model-override-args "$small_shape"
 grep -q '"state":"unfit"' slo.jsonl || fail "an objective that cannot be met"

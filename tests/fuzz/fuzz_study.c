@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!space.n && (fm_space_add(&space, "threads=1..64:log") != FM_OK ||
                      fm_space_add(&space, "mapping={core,socket}") != FM_OK))
         abort();
-    if (fm_study_open(&s, file_of(data, size), &space, 1, "bench") != FM_OK) {
+    if (fm_study_open(&s, file_of(data, size), &space,
+                      &(fm_study_aim){.maximize = 1, .what = "bench"}) != FM_OK) {
         FM_BUG_UNLESS(fm_why()[0]);
         fm_study_close(&s);
         return 0;

@@ -16,6 +16,7 @@
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
 #include "llm/planner/forecast.h"
+#include "probe/rates.h"
 
 static void near_to(double x, double want) { assert_true(fabs(x - want) <= 1e-9 * fabs(want)); }
 
@@ -106,6 +107,59 @@ static void reads_files(void **state)
     assert_non_null(strstr(fm_why(), "far.latency_s"));
     unlink(path);
     assert_int_equal(fm_cluster_read(&c, path), FM_E_IO);
+}
+
+/* Doctor's file of two hosts with two ranks of four threads each; links between hosts and those of
+ * GPUs were not measured. */
+static void read_rates(fm_cluster *c, const char *gpu)
+{
+    char          path[] = "/tmp/fathom-rates-XXXXXX.json";
+    fm_str        text   = {0};
+    fm_rates      r;
+    const fm_rate fast = {8e9, 0, 8e9, 3}, slow = {2e-6, 0, 2e-6, 3};
+    assert_true(mkstemps(path, 5) >= 0);
+    assert_int_equal(fm_rates_init(&r, 4, 0), FM_OK);
+    for (int i = 0; i < 4; i++) {
+        fm_rates_rank *k = &r.rank[i];
+        snprintf(k->host, sizeof k->host, "host%d", i / 2);
+        snprintf(k->cpu, sizeof k->cpu, "AMD EPYC");
+        snprintf(k->gpu.name, sizeof k->gpu.name, "%s", gpu);
+        k->n_core = k->n_thread    = 4;
+        k->memory                  = 1 << 30;
+        k->read                    = (fm_rate){3e10, 0, 3e10, 5};
+        k->product[FM_FACTOR_BF16] = (fm_rate){2e11, 0, 2e11, 5};
+    }
+    r.near = (fm_rates_links){slow, fast};
+    fm_rates_print(&r, &text);
+    write_file(path, text.text);
+    if (fm_cluster_read(c, path) != FM_OK) fail_msg("%s", fm_why());
+    unlink(path);
+    fm_str_fini(&text);
+    fm_rates_fini(&r);
+}
+
+static void reads_rates_of_cpus(void **state)
+{
+    (void)state;
+    fm_cluster c;
+    read_rates(&c, "");
+    assert_true(c.n_node == 2 && c.per_node == 2 && c.cpu.n_thread == 8);
+    assert_string_equal(c.device, "AMD EPYC x8"); /* as --calibrate names its table */
+    assert_true(c.is_near_measured && !c.is_far_measured && c.near.bytes_per_s == 8e9);
+    near_to(c.cpu.read, 3e10);
+    near_to(c.cpu.peak_bf16, 4e11);
+    near_to(c.cpu.peak_f32, 5e10);
+}
+
+static void reads_rates_of_gpus(void **state)
+{
+    (void)state;
+    fm_cluster c;
+    read_rates(&c, "NVIDIA H100 PCIe");
+    assert_string_equal(c.device, "H100-PCIe");
+    assert_true(!c.is_near_measured && !c.is_far_measured && !c.cpu.n_thread);
+    fm_cluster_fill_links(&c, &(fm_tuned){.is_gpu = 1});
+    assert_true(!c.is_near_measured && c.near.bytes_per_s > 1e10);
 }
 
 /* --- collectives -------------------------------------------------------------- */
@@ -252,6 +306,37 @@ static void names_files(void **state)
     fm_str_fini(&s);
 }
 
+/* --- devices that were not measured ------------------------------------------- */
+
+static void scales_gpus(void **state)
+{
+    (void)state;
+    fm_tuned       t = some_table();
+    const fm_tuned u = t;
+    assert_string_equal(fm_gpu_kind("on NVIDIA H200"), "H200");
+    assert_string_equal(fm_gpu_kind("NVIDIA H100 80GB HBM3"), "H100");
+    assert_string_equal(fm_gpu_kind("NVIDIA H20"), "H20");
+    assert_null(fm_gpu_kind("NVIDIA A100-SXM4-80GB"));
+    assert_null(fm_scaled_from("H200"));
+    assert_null(fm_scaled_from("A100"));
+    assert_string_equal(fm_scaled_from("h100"), "H200");
+    fm_scale_gpu(&t, "H100");
+    near_to(t.read, u.read * 3.35 / 4.8);
+    assert_true(t.peak_bf16 == u.peak_bf16 && t.memory < 9e10 && t.spread > 0.1);
+    assert_true(strstr(t.about, "not measured") && !strcmp(t.name, "H100"));
+    assert_true(t.near.bytes_per_s == 0); /* those of its kind */
+}
+
+static void scales_cpus(void **state)
+{
+    (void)state;
+    fm_tuned            t = some_table();
+    const fm_cpu_limits l = {8, 6e10, 1e11, 4e11, 2e12};
+    fm_scale_cpu(&t, &l);
+    assert_true(t.n_thread == 8 && t.memory == 6e10 && t.read == 1e11 && t.peak_f32 == 4e11);
+    assert_true(t.peak_bf16 == 2e12 && t.peak_fp8 == 2e12 && t.spread >= 0.3);
+}
+
 /* --- steps -------------------------------------------------------------------- */
 
 /* Shares of 1 and no overhead: a step takes what the roofline says. */
@@ -289,12 +374,16 @@ int main(void)
         cmocka_unit_test(a_full_table_says_so),
         cmocka_unit_test(reads_clusters),
         cmocka_unit_test(reads_files),
+        cmocka_unit_test(reads_rates_of_cpus),
+        cmocka_unit_test(reads_rates_of_gpus),
         cmocka_unit_test(groups_spread_over_hosts),
         cmocka_unit_test(collectives_add_latency_and_bytes),
         cmocka_unit_test(lists_layouts),
         cmocka_unit_test(the_file_comes_back),
         cmocka_unit_test(complains_about_files),
         cmocka_unit_test(names_files),
+        cmocka_unit_test(scales_gpus),
+        cmocka_unit_test(scales_cpus),
         cmocka_unit_test(a_step_is_the_sum_of_its_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void narrow_ranges_keep_their_values(void **state)
 {
     (void)state;
     fm_space s    = make((const char *const[]){"a=0.12345678912..0.12345678913",
-                                            "b=1e300..1.0000000000000002e300:log", NULL});
+                                               "b=1e300..1.0000000000000002e300:log", NULL});
     fm_str   text = {0};
     for (int i = 0; i < s.n; i++)
         for (int k = 0; k <= 4; k++) {
@@ -156,6 +156,10 @@ static void constraints_hold_for_every_draw(void **state)
     static const char *const bad[] = {"tp <=", "tp ** 2", "(tp", "tp 3", "core + 1", ""};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (fm_space_constrain(&s, bad[i]) != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
+    assert_int_equal(fm_space_constrain(&s, "tp <= 4 && threds > 1"), FM_E_ARG);
+    if (!strstr(fm_why(), "\"threds\"")) fail_msg("no word of the name: %s", fm_why());
+    assert_int_equal(fm_space_constrain(&s, "m == sockets"), FM_E_ARG);
+    if (!strstr(fm_why(), "\"sockets\"")) fail_msg("no word of the choice: %s", fm_why());
     fm_mt random;
     fm_mt_seed_python(&random, 4);
     int sockets = 0;

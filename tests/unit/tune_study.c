@@ -68,12 +68,12 @@ static void comes_back(void **state)
     fm_space space;
     fm_study s, again;
     make_space(&space);
-    ok(fm_study_open(&s, path, &space, 1, "prog {n}"));
+    ok(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog {n}"}));
     put(&s, 10, 0, NAN, FM_TRIAL_OK, 5);
     put(&s, 20, 1, 0.123456789, FM_TRIAL_FAILED, NAN);
     fm_study_close(&s);
 
-    ok(fm_study_open(&again, path, &space, 1, "prog {n}"));
+    ok(fm_study_open(&again, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog {n}"}));
     assert_int_equal(again.n, 2);
     assert_int_equal(again.trial[0].state, FM_TRIAL_OK);
     assert_true(again.trial[0].value == 5 && isnan(again.trial[0].at.v[2]));
@@ -93,18 +93,18 @@ static void torn_lines_are_dropped(void **state)
     fm_study    s;
     struct stat st;
     make_space(&space);
-    ok(fm_study_open(&s, path, &space, 1, "prog"));
+    ok(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}));
     for (int i = 0; i < 3; i++) put(&s, i + 1, 0, NAN, FM_TRIAL_OK, i);
     fm_study_close(&s);
     assert_int_equal(stat(path, &st), 0);
     for (off_t cut = st.st_size - 1; cut >= 0; cut--) {
         assert_int_equal(truncate(path, cut), 0);
-        ok(fm_study_open(&s, path, &space, 1, "prog"));
+        ok(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}));
         const int n = s.n;
         assert_true(n <= 3);
         put(&s, 50, 0, NAN, FM_TRIAL_OK, 1);
         fm_study_close(&s);
-        ok(fm_study_open(&s, path, &space, 1, "prog"));
+        ok(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}));
         assert_int_equal(s.n, n + 1);
         fm_study_close(&s);
     }
@@ -124,21 +124,36 @@ static void others_are_refused(void **state)
     fm_study s, second;
     make_space(&space);
     ok(fm_space_add(&other, "n=1..99"));
-    ok(fm_study_open(&s, path, &space, 1, "prog"));
-    says(fm_study_open(&second, path, &space, 1, "prog"), FM_E_FULL, "another process");
+    ok(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}));
+    says(fm_study_open(&second, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}),
+         FM_E_FULL, "another process");
     fm_study_close(&second);
     fm_study_close(&s);
-    says(fm_study_open(&s, path, &other, 1, "prog"), FM_E_ARG, "\"params\" differs");
+    says(fm_study_open(&s, path, &other, &(fm_study_aim){.maximize = 1, .what = "prog"}), FM_E_ARG,
+         "\"params\" differs");
     fm_study_close(&s);
-    says(fm_study_open(&s, path, &space, 0, "prog"), FM_E_ARG, "\"goal\" differs");
+    says(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 0, .what = "prog"}), FM_E_ARG,
+         "\"goal\" differs");
     fm_study_close(&s);
-    says(fm_study_open(&s, path, &space, 1, "gorp"), FM_E_ARG, "\"what\" differs");
+    says(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "gorp"}), FM_E_ARG,
+         "\"what\" differs");
     fm_study_close(&s);
+    char *const        limit[]   = {"y <= 1"};
+    const fm_study_aim aim[]     = {{.maximize = 1, .what = "prog", .metric = "x"},
+                                    {.maximize = 1, .what = "prog", .limit = limit, .n_limit = 1},
+                                    {.maximize = 1, .what = "prog", .report = "z"}};
+    const char *const  differs[] = {"\"metric\" differs", "\"limits\" differs",
+                                    "\"report\" differs"};
+    for (int i = 0; i < 3; i++) {
+        says(fm_study_open(&s, path, &space, &aim[i]), FM_E_ARG, differs[i]);
+        fm_study_close(&s);
+    }
 
     FILE *f = fopen(path, "w");
     fputs("a letter to my mother", f); /* no newline: it must not be taken for a torn line */
     fclose(f);
-    says(fm_study_open(&s, path, &space, 1, "prog"), FM_E_FORMAT, "not a study");
+    says(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}),
+         FM_E_FORMAT, "not a study");
     fm_study_close(&s);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -154,12 +169,13 @@ static void numbers_are_unique(void **state)
     fm_space space;
     fm_study s;
     make_space(&space);
-    ok(fm_study_open(&s, path, &space, 1, "prog"));
+    ok(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}));
     put(&s, 10, 0, NAN, FM_TRIAL_FAILED, NAN);
     put(&s, 20, 0, NAN, FM_TRIAL_OK, 5)->id = 0;
     ok(fm_study_end(&s, &s.trial[1]));
     fm_study_close(&s);
-    says(fm_study_open(&s, path, &space, 1, "prog"), FM_E_FORMAT, "line 4: trial 0 is there already");
+    says(fm_study_open(&s, path, &space, &(fm_study_aim){.maximize = 1, .what = "prog"}),
+         FM_E_FORMAT, "line 4: trial 0 is there already");
     fm_study_close(&s);
     fm_space_fini(&space);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "llm/engine/engine_internal.h"
+#include "llm/sched/partition_choice.h"
 
 static fm_status create_partition(fm_partition *p, const fm_sched_options *o, int share,
                                   int has_tiers)
@@ -12,7 +13,7 @@ static fm_status create_partition(fm_partition *p, const fm_sched_options *o, in
                               .max_lease   = o->max_running + o->other_leases,
                               .max_context = o->max_context,
                               .share       = share,
-                              .has_tiers = has_tiers};
+                              .has_tiers   = has_tiers};
     FM_TRY(fm_kv_create(&p->kv, &kv));
     return fm_sched_create(&p->sched, o, p->kv);
 }
@@ -79,41 +80,31 @@ void fm__partitions_destroy(fm_engine *e)
     fm_page_feed_destroy(e->page_feed);
 }
 
+static fm_partition_view view_at(const void *ctx, int i)
+{
+    const fm_partition *p = fm__partition(ctx, i);
+    return (fm_partition_view){.kv = p->kv, .sched = p->sched, .load = p->load};
+}
+
+static fm_partitions_view view_of(const fm_engine *e)
+{
+    return (fm_partitions_view){.n = fm__n_partition(e), .at = view_at, .ctx = e};
+}
+
 fm_partition *fm__partition_for(fm_engine *e, const int32_t *token, int32_t n)
 {
-    fm_partition *best  = fm__partition(e, 0);
-    int64_t       least = INT64_MAX;
-    if (fm__n_partition(e) == 1) return best;
-    for (int i = 0; i < fm__n_partition(e); i++) {
-        fm_partition *p     = fm__partition(e, i);
-        const int32_t match = n > 1 ? fm_kv_match(p->kv, token, n - 1) : 0;
-        if (p->load - match >= least) continue;
-        least = p->load - match;
-        best  = p;
-    }
-    return best;
+    const fm_partitions_view all = view_of(e);
+    return fm__partition(e, fm_choose_partition(&all, token, n));
 }
 
-static int n_waiting(const fm_partition *p)
-{
-    return fm_sched_get_stats(p->sched).n_waiting;
-}
-
-static fm_partition *longest_queue(const fm_engine *e)
-{
-    fm_partition *longest = fm__partition(e, 0);
-    for (int i = 1; i < fm__n_partition(e); i++)
-        if (n_waiting(fm__partition(e, i)) > n_waiting(longest)) longest = fm__partition(e, i);
-    return longest;
-}
-
-/* How long answers get was only guessed when prompts were assigned. */
 void fm__partitions_balance(fm_engine *e, fm_micro_batch *m)
 {
-    for (int g = 0; g < e->n_group && fm__n_partition(e) > 1; g++) {
-        fm_partition *to = &m->partition[g], *from = longest_queue(e);
-        if (n_waiting(to) || from == to) continue;
-        fm_request *r = fm_sched_withdraw(from->sched);
+    const fm_partitions_view all = view_of(e);
+    for (int g = 0; g < e->n_group; g++) {
+        const int lender = fm_choose_lender(&all, (int)(m - e->micro) * e->n_group + g);
+        if (lender < 0) continue;
+        fm_partition *to = &m->partition[g], *from = fm__partition(e, lender);
+        fm_request   *r = fm_sched_withdraw(from->sched);
         if (!r) continue;
         fm_job *j = r->user;
         from->load -= j->of->load;

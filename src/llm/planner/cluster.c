@@ -12,16 +12,15 @@
 enum { MOST_NODES = 4096, MOST_DEVICES = 64 };
 
 /* What messages between GPUs reach, not what the cables can: a collective of a few bytes takes some
- * latencies, a long one the bytes by this rate.  NVLink 4 has 450 GB/s a direction, PCIe 5 64, an
- * InfiniBand NDR card 50, one card a GPU. */
+ * latencies, a long one the bytes by this rate.  NVLink 4 has 450 GB/s a direction (H800: 200),
+ * PCIe 5 64, an InfiniBand NDR card 50, one card a GPU. */
 static const struct {
     const char *device;
     fm_link     near, far;
 } kinds[] = {
-    {"H200", {4e-6, 350e9}, {12e-6, 42e9}},
-    {"H100", {4e-6, 350e9}, {12e-6, 42e9}},
-    {"H100-PCIe", {8e-6, 45e9}, {15e-6, 42e9}},
-    {"H20", {4e-6, 350e9}, {12e-6, 42e9}},
+    {"H200", {4e-6, 350e9}, {12e-6, 42e9}},     {"H100", {4e-6, 350e9}, {12e-6, 42e9}},
+    {"H100-PCIe", {8e-6, 45e9}, {15e-6, 42e9}}, {"H20", {4e-6, 350e9}, {12e-6, 42e9}},
+    {"H800", {4e-6, 155e9}, {12e-6, 42e9}},
 };
 static const fm_link shared_memory = {3e-6, 5e9}, ethernet = {15e-6, 10e9};
 
@@ -93,21 +92,41 @@ static int n_hosts(const fm_rates *r)
     return n;
 }
 
-static void take_links(fm_link *out, const fm_rates_links *l)
+static int take_links(fm_link *out, const fm_rates_links *l)
 {
-    if (l->latency.n && l->bandwidth.n) *out = (fm_link){l->latency.median, l->bandwidth.median};
+    if (!l->latency.n || !l->bandwidth.n) return 0;
+    *out = (fm_link){l->latency.median, l->bandwidth.median};
+    return 1;
 }
 
-/* "NVIDIA H200" is known as H200; a CPU as itself. */
-static void name_device(char *out, size_t size, const fm_rates_rank *r)
+/* Threads of ranks of one host add up; a rank was measured while the others of its host waited. */
+static void take_cpu(fm_cluster *c, const fm_rates *r)
 {
-    const char *name = *r->gpu.name ? r->gpu.name : r->cpu;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strstr(name, kinds[i].device)) {
-            snprintf(out, size, "%s", kinds[i].device);
-            return;
-        }
-    snprintf(out, size, "%.60s", name);
+    const fm_rates_rank *first = &r->rank[0];
+    fm_cpu_limits       *l     = &c->cpu;
+    for (int i = 0; i < r->n_rank; i++) {
+        const fm_rates_rank *k = &r->rank[i];
+        if (strcmp(k->host, first->host)) continue;
+        l->n_thread += k->n_thread;
+        l->peak_f32 += k->product[FM_FACTOR_F32].median;
+        l->peak_bf16 += k->product[FM_FACTOR_BF16].median;
+        if (k->read.median > l->read) l->read = k->read.median;
+    }
+    l->memory = (double)first->memory;
+    if (!(l->peak_f32 > 0)) l->peak_f32 = l->peak_bf16 / 8;
+    if (!(l->peak_bf16 > 0)) l->peak_bf16 = l->peak_f32;
+    if (!(l->read > 0) || !(l->peak_bf16 > 0)) *l = (fm_cpu_limits){0};
+}
+
+/* A GPU by its kind, a CPU as its table of costs is called: its model and the number of CPUs. */
+static void name_device(fm_cluster *c, const fm_rates_rank *r)
+{
+    const char *kind = fm_gpu_kind(r->gpu.name);
+    if (*r->gpu.name)
+        snprintf(c->device, sizeof c->device, "%.60s", kind ? kind : r->gpu.name);
+    else
+        snprintf(c->device, sizeof c->device, "%.50s x%d", *r->cpu ? r->cpu : "cpu",
+                 c->cpu.n_thread);
 }
 
 static fm_status read_rates(fm_cluster *c, const char *file)
@@ -120,12 +139,13 @@ static fm_status read_rates(fm_cluster *c, const char *file)
         rc = fm_fail(FM_E_FORMAT, "%s: %d ranks on %d hosts: hosts must be alike", file, r.n_rank,
                      hosts);
     if (rc == FM_OK) {
-        c->n_node   = hosts;
-        c->per_node = r.n_rank / hosts;
-        name_device(c->device, sizeof c->device, &r.rank[0]);
-        take_links(&c->near, *r.rank[0].gpu.name ? &r.gpu_near : &r.near);
-        take_links(&c->far, *r.rank[0].gpu.name ? &r.gpu_far : &r.far);
-        c->is_measured = 1;
+        c->n_node     = hosts;
+        c->per_node   = r.n_rank / hosts;
+        const int gpu = *r.rank[0].gpu.name != 0;
+        if (!gpu) take_cpu(c, &r);
+        name_device(c, &r.rank[0]);
+        c->is_near_measured = take_links(&c->near, gpu ? &r.gpu_near : &r.near);
+        c->is_far_measured  = take_links(&c->far, gpu ? &r.gpu_far : &r.far);
     }
     fm_rates_fini(&r);
     return rc;

@@ -180,7 +180,7 @@ static double error_of(const forecast *f)
     const fm_forecast     *o        = f->out;
     const int              measured = fm_tuned_steps_of(a->tuned, a->model) != NULL;
     const double           model = measured ? 0.05 : 0.15, noise = fmax(a->tuned->spread, 0.02);
-    const double           links = o->n_rank == 1 ? 0 : a->cluster->is_measured ? 0.05 : 0.08;
+    const double           links = o->n_rank == 1 ? 0 : a->cluster->is_near_measured ? 0.05 : 0.08;
     const double           far = o->n_node > 1 ? 0.08 : 0, drafts = f->sched.max_draft ? 0.1 : 0;
     return sqrt(model * model + noise * noise + links * links + far * far + drafts * drafts);
 }
@@ -198,6 +198,7 @@ static fm_status simulate(forecast *f)
                                   .n_stage     = o->size.pp,
                                   .n_draft     = f->sched.max_draft,
                                   .concurrency = a->concurrency,
+                                  .is_steady   = a->is_steady,
                                   .step        = fm_step_seconds,
                                   .ctx         = &m};
     sim.sched.n_page           = f->n_page / f->n_lane;
@@ -206,9 +207,8 @@ static fm_status simulate(forecast *f)
         sim.sched.simulated =
             fm_acceptance_for(a->accept_length > 1 ? a->accept_length : 1, sim.n_draft);
     FM_TRY(fm_simulate(&o->sim, &sim, a->request, a->n_request));
-    o->throughput =
-        o->sim.seconds > 0 ? (double)(o->sim.n_input + o->sim.n_output) / o->sim.seconds : 0;
-    o->meets = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&
+    o->throughput = o->sim.throughput;
+    o->meets      = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&
                (!(a->slo_tpot > 0) || o->sim.p99_tpot <= a->slo_tpot);
     o->error = error_of(f);
     add_shares(o, &m);
@@ -284,7 +284,6 @@ static int better(const void *pa, const void *pb)
     return (x > y) - (x < y);
 }
 
-/* All hosts, halves of them, one; of one host all devices, halves of them, one. */
 static int add_layouts(fm_forecast *list, int n, const fm_forecast_ask *a, int n_rank, int n_node,
                        const fm_model_config *c)
 {
@@ -295,12 +294,20 @@ static int add_layouts(fm_forecast *list, int n, const fm_forecast_ask *a, int n
     return n + found;
 }
 
+/* Every number of hosts up to four; beyond, powers of two and all of them. */
+static int is_listed(int nodes, const fm_forecast_ask *a)
+{
+    if (nodes == a->cluster->n_node) return 1;
+    return !a->whole && (nodes <= 4 || !(nodes & (nodes - 1)));
+}
+
+/* Of one host all devices, halves of them, one. */
 static int list_layouts(fm_forecast *list, const fm_forecast_ask *a, const fm_model_config *config)
 {
     const fm_cluster *c = a->cluster;
     int               n = 0;
-    for (int nodes = c->n_node; nodes >= 1; nodes = a->whole ? 0 : nodes / 2)
-        n = add_layouts(list, n, a, nodes * c->per_node, nodes, config);
+    for (int nodes = c->n_node; nodes >= 1; nodes--)
+        if (is_listed(nodes, a)) n = add_layouts(list, n, a, nodes * c->per_node, nodes, config);
     for (int k = c->per_node / 2; !a->whole && k >= 1; k /= 2)
         n = add_layouts(list, n, a, k, 1, config);
     return n;

@@ -22,6 +22,7 @@ typedef struct {
     const fm_sim_request *request; /* [n_request] */
     int                   n_request;
     int                   concurrency;        /* 0: as requests arrive */
+    int                   is_steady;          /* users that ask again and again (simulate.h) */
     double                slo_ttft, slo_tpot; /* seconds, 99th percentiles; 0: any */
     double                accept_length; /* tokens of a step with drafts; 0: engine's default 1 */
     int                   n_thread;      /* of the forecast itself */
@@ -32,7 +33,7 @@ typedef struct {
     fm_rank_sizes size;
     int           n_rank, n_node;
     fm_status     rc;         /* FM_OK: it fits and was simulated */
-    char          why[240];   /* otherwise */
+    char          why[1024];  /* otherwise: the whole sentence of fm_why() */
     fm_plan       plan;       /* of the rank with the fewest pages */
     int64_t       max_tokens; /* of KV, all partitions and replicas together */
     double memory_left; /* bytes that weights and workspace of the fullest rank leave to KV pages */

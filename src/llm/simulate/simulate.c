@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "llm/sched/partition_choice.h"
+
 typedef struct {
     fm_kv    *kv;
     fm_sched *sched;
@@ -102,6 +104,9 @@ static fm_status open_world(world *w, const fm_sim *sim, const fm_sim_request *r
                  .n_stage   = at_least_one(sim->n_stage)};
     if (w->n_stage > FM_SIM_MAX_STAGE)
         return fm_fail(FM_E_ARG, "more than %d stages", FM_SIM_MAX_STAGE);
+    if (sim->is_steady && (sim->concurrency < 1 || n <= 2 * sim->concurrency))
+        return fm_fail(FM_E_ARG, "%d requests of %d users show no steady state", n,
+                       sim->concurrency);
     w->replica = calloc((size_t)w->n_replica, sizeof *w->replica);
     w->life    = calloc((size_t)n + 1, sizeof *w->life);
     w->chosen  = calloc((size_t)fm_sched_max_out(&sim->sched) + 1, sizeof *w->chosen);
@@ -153,50 +158,46 @@ static partition *partition_at(const world *w, const replica *r, int i)
     return &r->micro[i / w->n_group].part[i % w->n_group];
 }
 
-/* As fm__partition_for: the smallest load, less what is cached of the prompt. */
-static partition *partition_for(const world *w, const replica *r, const fm_request *q)
+typedef struct {
+    const world   *world;
+    const replica *replica;
+} partitions;
+
+static fm_partition_view view_at(const void *ctx, int i)
 {
-    partition *best  = partition_at(w, r, 0);
-    int64_t    least = INT64_MAX;
-    for (int i = 0; i < n_partition(w); i++) {
-        partition    *p    = partition_at(w, r, i);
-        const int64_t load = p->load - (q->n_prompt > 1 && n_partition(w) > 1
-                                            ? fm_kv_match(p->kv, q->token, q->n_prompt - 1)
-                                            : 0);
-        if (load >= least) continue;
-        least = load;
-        best  = p;
-    }
-    return best;
+    const partitions *all = ctx;
+    const partition  *p   = partition_at(all->world, all->replica, i);
+    return (fm_partition_view){.kv = p->kv, .sched = p->sched, .load = p->load};
+}
+
+static fm_partitions_view view_of(const partitions *all)
+{
+    return (fm_partitions_view){.n = n_partition(all->world), .at = view_at, .ctx = all};
 }
 
 static fm_status submit(world *w, life *l)
 {
     l->arrived = w->sim->concurrency > 0 ? w->now : l->asked->arrival;
     w->n_live++;
-    l->replica = least_loaded(w);
-    l->part    = partition_for(w, l->replica, &l->request);
+    l->replica                    = least_loaded(w);
+    const partitions         all  = {w, l->replica};
+    const fm_partitions_view view = view_of(&all);
+    const int place = fm_choose_partition(&view, l->request.token, l->request.n_prompt);
+    l->part         = partition_at(w, l->replica, place);
     l->replica->load += load_of(l);
     l->part->load += load_of(l);
     return fm_sched_submit(l->part->sched, &l->request);
 }
 
-static int n_waiting(const partition *p) { return fm_sched_get_stats(p->sched).n_waiting; }
-
-static partition *longest_queue(const world *w, const replica *r)
-{
-    partition *longest = partition_at(w, r, 0);
-    for (int i = 1; i < n_partition(w); i++)
-        if (n_waiting(partition_at(w, r, i)) > n_waiting(longest)) longest = partition_at(w, r, i);
-    return longest;
-}
-
 /* As fm__partitions_balance. */
 static fm_status balance(world *w, replica *r, micro_batch *m)
 {
-    for (int g = 0; g < w->n_group && n_partition(w) > 1; g++) {
-        partition *to = &m->part[g], *from = longest_queue(w, r);
-        if (n_waiting(to) || from == to) continue;
+    const partitions         all  = {w, r};
+    const fm_partitions_view view = view_of(&all);
+    for (int g = 0; g < w->n_group; g++) {
+        const int lender = fm_choose_lender(&view, (int)(m - r->micro) * w->n_group + g);
+        if (lender < 0) continue;
+        partition  *to = &m->part[g], *from = partition_at(w, r, lender);
         fm_request *q = fm_sched_withdraw(from->sched);
         if (!q) continue;
         life *l = q->user;
@@ -395,18 +396,48 @@ static void add_replica(fm_sim_result *out, const world *w, const replica *r)
         if (r->busy[s] > out->busy) out->busy = r->busy[s];
 }
 
+/* Requests that are measured: [*from, *to). */
+static void measured(const world *w, int *from, int *to)
+{
+    const int edge = w->sim->is_steady ? w->sim->concurrency : 0;
+    *from          = edge;
+    *to            = w->n - edge;
+}
+
+static int64_t tokens_of(const life *l)
+{
+    return (int64_t)l->request.n_prompt + fm_request_n_output(&l->request);
+}
+
+/* A steady state is measured from the first request that is asked for again to the last one:
+ * answers that end in between, by the time in between. */
+static double throughput_of(const world *w)
+{
+    const double from = w->sim->is_steady ? w->life[w->sim->concurrency].arrived : 0;
+    const double to   = w->sim->is_steady ? w->life[w->n - 1].arrived : w->now;
+    int64_t      n    = 0;
+    for (int i = 0; i < w->n; i++) {
+        const life *l = &w->life[i];
+        if (!w->sim->is_steady || (l->last > from && l->last <= to)) n += tokens_of(l);
+    }
+    return to > from ? (double)n / (to - from) : 0;
+}
+
 static fm_status summarise(fm_sim_result *out, const world *w)
 {
+    int     from, to;
     int     n_first = 0, n_many = 0;
     double *ttft = malloc(2 * ((size_t)w->n + 1) * sizeof *ttft), *tpot = ttft + w->n + 1;
     if (!ttft) return fm_fail(FM_E_OOM, "latencies");
-    *out = (fm_sim_result){.seconds = w->now};
+    *out = (fm_sim_result){.seconds = w->now, .throughput = throughput_of(w)};
+    measured(w, &from, &to);
     for (int i = 0; i < w->n_replica; i++) add_replica(out, w, &w->replica[i]);
     for (int i = 0; i < w->n; i++) {
         const life *l        = &w->life[i];
         const int   n_output = fm_request_n_output(&l->request);
         out->n_input += l->request.n_prompt;
         out->n_output += n_output;
+        if (i < from || i >= to) continue;
         if (l->first >= 0) ttft[n_first++] = l->first - l->arrived;
         if (n_output > 1) tpot[n_many++] = (l->last - l->first) / (n_output - 1);
     }

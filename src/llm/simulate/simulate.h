@@ -40,7 +40,9 @@ typedef struct {
     int              n_draft;     /* drafts of a request in a step; sched.simulated accepts them */
     int              concurrency; /* requests under way at most: the next one comes when one ends,
                                      and its latency counts from there; 0: no limit */
-    double patience;              /* simulated seconds after which it is given up; 0: never */
+    int is_steady;   /* `concurrency` users ask again and again: the first and the last request of
+                        each only fill the machine and keep it full, and are not measured */
+    double patience; /* simulated seconds after which it is given up; 0: never */
 
     /* batch[n_group] are the rows of each group, NULL for none. */
     void (*step)(void *ctx, const fm_batch *const *batch, fm_sim_times *out);
@@ -50,7 +52,8 @@ typedef struct {
 } fm_sim;
 
 typedef struct {
-    double         seconds; /* until the last answer ended */
+    double         seconds;    /* until the last answer ended */
+    double         throughput; /* tokens in and out per second, of what is measured */
     double         mean_ttft, mean_tpot, p99_ttft, p99_tpot;
     double         busy;    /* seconds that the slowest stage of a replica computed */
     int            is_over; /* 0: patience ended before the work did */
@@ -59,7 +62,8 @@ typedef struct {
     fm_kv_stats    kv;
 } fm_sim_result;
 
-/* FM_E_ARG: a request that can never run, or options out of range. */
+/* FM_E_ARG: a request that can never run, or options out of range: a steady state needs more than
+ * two requests of each user. */
 fm_status fm_simulate(fm_sim_result *out, const fm_sim *sim, const fm_sim_request *request, int n);
 
 #endif

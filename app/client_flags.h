@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which flags of one command line are a server's, and which those of the client that measures it.
+ */
+#ifndef FM_APP_CLIENT_FLAGS_H
+#define FM_APP_CLIENT_FLAGS_H
+
+#include "word_list.h"
+
+/* What describes the requests goes to the client, all else to the server; a word without dashes
+ * goes where the option before it went. */
+void fm_divide_flags(fm_word_list *server, fm_word_list *client, const fm_word_list *given);
+
+#endif
