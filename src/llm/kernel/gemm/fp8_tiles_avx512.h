@@ -5,7 +5,10 @@
 #ifndef FM_LLM_KERNEL_GEMM_FP8_TILES_AVX512_H
 #define FM_LLM_KERNEL_GEMM_FP8_TILES_AVX512_H
 
-enum { GROUP_K = 128 };
+enum {
+    GROUP_K = 128,
+    AHEAD   = 8192, /* bytes between reading and prefetching: those of a pass */
+};
 
 #include "llm/kernel/gemm/quant_tiles_avx512.h"
 

@@ -2,7 +2,10 @@
 /* INT4 panels: a group is 32 k with a scale for each output behind its weights. */
 #include "llm/kernel/gemm/gemm_internal.h"
 
-enum { GROUP_K = FM__GROUP_K };
+enum {
+    GROUP_K = FM__GROUP_K,
+    AHEAD   = 8 * FM__GROUP_BYTES, /* bytes between reading and prefetching: those of a pass */
+};
 
 #include "llm/kernel/gemm/quant_tiles_avx512.h"
 

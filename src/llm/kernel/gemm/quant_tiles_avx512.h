@@ -9,7 +9,7 @@
  *     up to 8 rows    weights are widened to BF16 in registers
  *     more            passes of 256 k: the first tile keeps what it widens, the others read that
  *
- * The file that includes this defines GROUP_K, packed_at(), widen_four() and
+ * The file that includes this defines GROUP_K, AHEAD, packed_at(), widen_four() and
  * factor_of(). */
 #ifndef FM_LLM_KERNEL_GEMM_QUANT_TILES_AVX512_H
 #define FM_LLM_KERNEL_GEMM_QUANT_TILES_AVX512_H
@@ -18,9 +18,8 @@
 
 enum {
     ROWS   = 6,
-    ALONE  = 8,    /* rows of a single tile, at most: sums of everything lie in L1 then */
-    PASS_K = 256,  /* of many rows; widened they are 16 KB and stay in L1 */
-    AHEAD  = 8192, /* bytes between reading and prefetching: at least those of a pass */
+    ALONE  = 8,   /* rows of a single tile, at most: sums of everything lie in L1 then */
+    PASS_K = 256, /* of many rows; widened they are 16 KB and stay in L1 */
 };
 
 typedef struct {
