@@ -16,10 +16,11 @@
 
 static void print_compiled(void)
 {
-    size_t         n;
-    const fm_gemm *v = fm_gemm_all(&n);
+    size_t         count;
+    const fm_gemm *v = fm_gemm_all(&count);
     printf("  ISA compiled");
-    while (n--) printf(" %s", fm_isa_name(v[n].isa));
+    for (size_t n = count; n--;) /* a level may have two variants */
+        if (n + 1 == count || v[n].isa != v[n + 1].isa) printf(" %s", fm_isa_name(v[n].isa));
 }
 
 void fm_print_version(void)

@@ -57,7 +57,7 @@ static fm_cost experts(const fm_roof *l, const fm_model_config *c, double rows, 
 
 fm_cost fm_cost_experts(const fm_roof *l, const fm_model_config *c, int rows)
 {
-    return experts(l, c, rows, BF16);
+    return experts(l, c, rows, fm_weight_bytes(c));
 }
 
 static double rows_of(const fm_shape *s) { return (double)s->n_seq * s->n_row; }

@@ -85,8 +85,8 @@ static void report(const fm_gemm *v, fm_dtype type, const char *name, double ban
 {
     const double peak = fm_peak_of_team(v->isa, type == FM_F32 ? FM_FACTOR_F32 : FM_FACTOR_BF16, n_thread);
     for (size_t a = 0; a < sizeof shape_k / sizeof *shape_k; a++) {
-        printf("\n%s %s k=%d, peak %.0f GFLOP/s\n     m  GFLOP/s  of peak     GB/s  of read\n",
-               fm_isa_name(v->isa), name, shape_k[a], peak * 1e-9);
+        printf("\n%s%s %s k=%d, peak %.0f GFLOP/s\n     m  GFLOP/s  of peak     GB/s  of read\n",
+               fm_isa_name(v->isa), v->vbmi ? " vbmi" : "", name, shape_k[a], peak * 1e-9);
         for (size_t b = 0; b < sizeof shape_m / sizeof *shape_m; b++) {
             const job    j     = {fm_gemm_for(v, type), type, shape_m[b], shape_k[a]};
             const double rate  = measure(&j);
@@ -116,10 +116,11 @@ int main(int argc, char **argv)
     size_t         count;
     const fm_gemm *all = fm_gemm_all(&count);
     for (size_t i = 0; i < count; i++) {
-        if (!fm_cpu_detects(all[i].isa) || (only && strcmp(only, fm_isa_name(all[i].isa))))
+        if (!fm_gemm_runs_here(all + i) || (only && strcmp(only, fm_isa_name(all[i].isa))))
             continue;
         report(all + i, FM_BF16, "bf16", bandwidth);
         report(all + i, FM_FP8, "fp8", bandwidth);
+        report(all + i, FM_INT4, "int4", bandwidth);
         report(all + i, FM_F32, "f32", bandwidth);
     }
     fm_host_free(rows, (size_t)MAX_M * MAX_K * 4);

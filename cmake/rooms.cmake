@@ -16,7 +16,8 @@ endif()
 # The file name says which instructions the file may use.
 set(FM_ISA_avx2   -mavx2 -mfma -mf16c)
 set(FM_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma)
-set(FM_ISA_amx    ${FM_ISA_avx512} -mavx512vbmi -mavx512vbmi2 -mgfni -mamx-tile -mamx-bf16)
+set(FM_ISA_vbmi   ${FM_ISA_avx512} -mavx512vbmi -mavx512vbmi2)
+set(FM_ISA_amx    ${FM_ISA_vbmi} -mgfni -mamx-tile -mamx-bf16)
 
 # fm_room_law(op_cuda DIR cuda USES fm_op fm_cuda): what the files of a room may include, for
 # rooms whose sources are compiled into other targets.  DIR defaults to this directory.
@@ -45,7 +46,7 @@ function(fm_room name)
   add_library(fm_${name} STATIC ${ROOM_SOURCES})
   target_link_libraries(fm_${name} PUBLIC fm_flags ${ROOM_USES})
   foreach(src IN LISTS ROOM_SOURCES)
-    if(src MATCHES "_(avx2|avx512|amx)\\.c$")
+    if(src MATCHES "_(avx2|avx512|vbmi|amx)\\.c$")
       set_source_files_properties(${src} PROPERTIES COMPILE_OPTIONS "${FM_ISA_${CMAKE_MATCH_1}}")
     endif()
   endforeach()

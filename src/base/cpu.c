@@ -13,6 +13,7 @@
 static const char *const name[] = {"ref", "avx2", "avx512", "amx"};
 
 static fm_isa         detected, allowed;
+static int            has_vbmi;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__)
@@ -23,6 +24,12 @@ static int amx_permitted(void)
     if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0) return 1;
     FM_WARN("cpu", "this CPU has AMX but the kernel refused its tiles; using avx512");
     return 0;
+}
+
+static int detect_vbmi(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
 }
 
 static fm_isa detect(void)
@@ -36,11 +43,15 @@ static fm_isa detect(void)
     unsigned eax = 7, ebx, ecx = 0, edx;
     __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
     const int has_amx = (edx >> 22 & 1) && (edx >> 24 & 1) && /* amx-bf16, amx-tile */
-                        __builtin_cpu_supports("avx512vbmi") &&
-                        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni");
+                        detect_vbmi() && __builtin_cpu_supports("gfni");
     return has_amx && amx_permitted() ? FM_ISA_AMX : FM_ISA_AVX512;
 }
 #else
+static int detect_vbmi(void)
+{
+    return 0;
+}
+
 static fm_isa detect(void)
 {
     return FM_ISA_REF;
@@ -50,6 +61,7 @@ static fm_isa detect(void)
 static void look(void)
 {
     detected = allowed = detect();
+    has_vbmi           = detected >= FM_ISA_AVX512 && detect_vbmi();
     const char *wish   = getenv("FM_ISA");
     if (!wish || !*wish) return;
     for (int i = 0; i < 4; i++)
@@ -73,6 +85,12 @@ int fm_cpu_detects(fm_isa isa)
 {
     pthread_once(&once, look);
     return isa <= detected;
+}
+
+int fm_cpu_has_vbmi(void)
+{
+    pthread_once(&once, look);
+    return has_vbmi;
 }
 
 const char *fm_isa_name(fm_isa isa)

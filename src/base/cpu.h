@@ -14,5 +14,6 @@ typedef enum {
 fm_isa      fm_cpu_isa(void);            /* the best this process may use */
 const char *fm_isa_name(fm_isa isa);     /* "ref", "avx2", "avx512", "amx" */
 int         fm_cpu_detects(fm_isa isa);  /* whatever FM_ISA says */
+int         fm_cpu_has_vbmi(void);       /* and VBMI2: what may join AVX512 */
 
 #endif

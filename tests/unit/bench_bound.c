@@ -63,6 +63,7 @@ static void quantised_weights_are_fewer_bytes(void **state)
     const double    cache   = 1000.0 * (c.kv_lora + c.rope) * c.n_layer;
     const double    rest    = 2 * (up + routers + cache);
     const double    head    = 2.0 * c.vocab * c.hidden;
+    const double experts    = fm_cost_experts(&xeon, &c, 1).bytes / 2; /* weights */
     c.fp8                   = 1;
     const double fp8 = rest + head + (bf16 - rest - head) / 2;
     assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, fp8 - up, 2e-3);
@@ -71,7 +72,9 @@ static void quantised_weights_are_fewer_bytes(void **state)
     const double q     = 64.0 * c.n_head * c.q_lora * c.n_layer;
     assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, fp8 + 2 * grown + q, 2e-3);
     c.nope -= 64;
+    assert_close(fm_cost_experts(&xeon, &c, 1).bytes, experts * 1.002, 1e-3);
     c.fp8 = 0, c.int4 = 1;
+    assert_close(fm_cost_experts(&xeon, &c, 1).bytes, experts * 0.5625, 1e-3);
     assert_close(fm_bound_step(&c, &s, &xeon).cost.bytes, rest + (bf16 - rest) * 4.5 / 16, 1e-6);
 }
 

@@ -74,6 +74,7 @@ typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x
 
 typedef struct {
     fm_isa              isa; /* the least the CPU must have */
+    int                 vbmi; /* and VBMI with VBMI2, which some CPUs of this level lack */
     fm_gemm_fn         *bf16, *fp8, *int4, *f32;
     fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are final together */
     fm_gemm_scaled_fn  *fp8_scaled;
@@ -81,6 +82,7 @@ typedef struct {
 } fm_gemm;
 
 const fm_gemm *fm_gemm_all(size_t *count); /* best first; ends with ref */
+int            fm_gemm_runs_here(const fm_gemm *g); /* whatever FM_ISA says */
 const fm_gemm *fm_gemm_pick(void);         /* the best this process may run */
 
 static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)

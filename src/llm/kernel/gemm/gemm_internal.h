@@ -17,10 +17,12 @@ enum {
 fm_gemm_fn fm__gemm_bf16_ref, fm__gemm_fp8_ref, fm__gemm_f32_ref;
 fm_gemm_fn fm__gemm_bf16_avx2, fm__gemm_fp8_avx2, fm__gemm_f32_avx2;
 fm_gemm_fn fm__gemm_bf16_avx512, fm__gemm_fp8_avx512, fm__gemm_f32_avx512;
+fm_gemm_fn fm__gemm_fp8_vbmi;
 fm_gemm_fn fm__gemm_bf16_amx, fm__gemm_fp8_amx;
 fm_gemm_fn fm__gemm_int4_ref, fm__gemm_int4_avx2, fm__gemm_int4_avx512, fm__gemm_int4_amx;
 fm_gemm_telling_fn fm__gemm_telling_amx;
-fm_gemm_scaled_fn fm__gemm_scaled_ref, fm__gemm_scaled_avx2, fm__gemm_scaled_avx512, fm__gemm_scaled_amx;
+fm_gemm_scaled_fn fm__gemm_scaled_ref, fm__gemm_scaled_avx2, fm__gemm_scaled_avx512;
+fm_gemm_scaled_fn fm__gemm_scaled_vbmi, fm__gemm_scaled_amx;
 
 fm_widen_fn fm__widen_amx;
 
