@@ -112,10 +112,9 @@ static fm_status grid(fm_scf *s, double *energy)
 {
     fm__scf_parts *p     = s->parts;
     const double  *C[2]  = {p->column[0], p->column[1]};
-    double        *V[2]  = {p->V, p->V + (s->n_spin - 1) * fm__nn(s)};
+    double        *V[2]  = {p->V, p->V + (size_t)(s->n_spin - 1) * fm__nn(s)};
     const double   began = fm_now();
     fm_xc_result   out   = {0};
-    if (!s->is_dft) return FM_OK;
     FM_TRY(fm_xc_build(p->xc, C, p->n_column, V, &out));
     s->energy.electrons = out.electrons;
     *energy             = out.energy;
@@ -166,7 +165,7 @@ fm_status fm__scf_fock(fm_scf *s)
     double e_xc = 0;
     fm_world_doing(s->opt.world, "%s iteration %d: Fock matrix", fm_scf_name(s), s->step.iteration);
     FM_TRY(coulomb_exchange(s));
-    FM_TRY(grid(s, &e_xc));
+    if (s->is_dft) FM_TRY(grid(s, &e_xc));
     assemble(s);
     energy(s, e_xc);
     if (!isfinite(s->energy.total))
