@@ -23,7 +23,7 @@ static void defaults(void **state)
     near_to(s->thresh, 1e-4, 0);
     near_to(s->tol2e, 1e-7, 1e-20);
     near_to(s->lindep, 1e-5, 0);
-    assert_int_equal(s->max_iterations, 30);
+    assert_int_equal(s->max_iterations, 200);
     assert_int_equal(s->goes_on, 0);
     assert_int_equal(s->vectors_from, FM_VECTORS_USUAL);
     assert_int_equal(s->line, 3);
