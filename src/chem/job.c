@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "chem/vectors/vectors.h"
+
 typedef struct {
     const fm_deck        *deck;
     const fm_job_options *o;
@@ -65,15 +67,13 @@ fm_status fm_job_check(const fm_deck *d, const fm_job_options *o)
     return (fm_status)rc;
 }
 
-static void usual_start(const job *j, const fm_deck_task *t, fm_scf_options *s, char path[PATH_MAX])
+/* Empty: nowhere. */
+static void usual_start(const job *j, const fm_deck_task *t, char path[PATH_MAX])
 {
     if (j->last[t->theory][0])
         snprintf(path, PATH_MAX, "%s", j->last[t->theory]);
     else if (j->deck->is_restart)
         output_path(path, j, t);
-    else
-        return;
-    s->vectors_from = FM_VECTORS_FILE;
 }
 
 /* What rank 0 finds, all ranks do. */
@@ -83,9 +83,9 @@ static fm_status choose_start(const job *j, const fm_deck_task *t, fm_scf_option
     int from = t->vectors_from;
     if (from == FM_VECTORS_FILE) in_dir(path, j, t->vectors_in);
     if (from == FM_VECTORS_USUAL) {
-        usual_start(j, t, s, path);
-        from = s->vectors_from == FM_VECTORS_FILE && access(path, R_OK) == 0 ? FM_VECTORS_FILE
-                                                                             : FM_VECTORS_ATOMIC;
+        usual_start(j, t, path);
+        const int fits = path[0] && fm_vectors_fit(path, t->basis, t->n_alpha);
+        from           = fits ? FM_VECTORS_FILE : FM_VECTORS_ATOMIC;
     }
     FM_TRY(fm_broadcast(j->comm, &from, sizeof from, 0));
     s->vectors_from = (fm_vectors_from)from;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A deck's tasks, in order.  A task begins from the vectors its deck names; where
  * the deck does not say, from those of the last converged task of the same theory,
- * after `restart` from the last run's, otherwise from atoms.
+ * after `restart` from the last run's, otherwise, or if those belong to another basis,
+ * from atoms.
  *
  * Vectors files lie in the deck's permanent_dir; the usual name is that of `start`
  * with .movecs.

@@ -17,7 +17,8 @@
 typedef enum { FM_THEORY_SCF, FM_THEORY_DFT } fm_theory;
 typedef enum { FM_SPIN_RESTRICTED, FM_SPIN_RESTRICTED_OPEN, FM_SPIN_UNRESTRICTED } fm_spin;
 /* USUAL: the deck does not say.  The vectors of the last converged task of the same
- * theory, after `restart` those of the last run, otherwise atoms. */
+ * theory, after `restart` those of the last run, otherwise, or if they are of
+ * another basis, atoms. */
 typedef enum {
     FM_VECTORS_USUAL,
     FM_VECTORS_ATOMIC,
