@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "chem/job.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "chem/vectors/vectors.h"
@@ -31,8 +33,8 @@ static void in_dir(char out[PATH_MAX], const job *j, const char *name)
 
 static void output_path(char out[PATH_MAX], const job *j, const fm_deck_task *t)
 {
-    char name[128];
-    snprintf(name, sizeof name, "%s.movecs", j->deck->name[0] ? j->deck->name : "fathom");
+    char name[sizeof j->deck->name + 8];
+    snprintf(name, sizeof name, "%s.movecs", j->deck->name);
     in_dir(out, j, t->vectors_out[0] ? t->vectors_out : name);
 }
 
@@ -46,10 +48,38 @@ static int is_written_before(const job *j, int task, const char *path)
     return 0;
 }
 
+/* errno's number, 0 if a file can be written beside `path` and renamed to it. */
+static int why_not_writable(const char *path)
+{
+    char        dir[PATH_MAX];
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return EISDIR;
+    const int n = slash ? (int)(slash - path) + 1 : 0;
+    snprintf(dir, sizeof dir, "%.*s", n ? n : 1, n ? path : ".");
+    return access(dir, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+/* The sentence blames the line that chose the place: of the file, the directory or the task. */
+static fm_status check_output(const job *j, const fm_deck_task *t)
+{
+    char path[PATH_MAX];
+    output_path(path, j, t);
+    const int why = why_not_writable(path);
+    if (why == 0) return FM_OK;
+    const char *dir = j->o->dir || t->vectors_out[0] == '/' ? "" : j->deck->permanent_dir;
+    if (dir[0] && access(dir, W_OK | X_OK) != 0)
+        return fm_fail(FM_E_IO, "%s:%d: permanent_dir \"%s\" cannot take the vectors file %s: %s",
+                       j->o->path, j->deck->permanent_dir_line, dir, path, strerror(why));
+    return fm_fail(FM_E_IO, "%s:%d: the vectors file %s cannot be written: %s", j->o->path,
+                   t->vectors_out[0] ? t->vectors_out_line : t->line, path, strerror(why));
+}
+
 static fm_status check_task(const job *j, int i)
 {
     char                path[PATH_MAX];
     const fm_deck_task *t = &j->deck->task[i];
+    FM_TRY(check_output(j, t));
     if (t->vectors_from != FM_VECTORS_FILE) return FM_OK;
     in_dir(path, j, t->vectors_in);
     if (is_written_before(j, i, path) || access(path, R_OK) == 0) return FM_OK;

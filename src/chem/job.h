@@ -4,8 +4,8 @@
  * after `restart` from the last run's, otherwise, or if those belong to another basis,
  * from atoms.
  *
- * Vectors files lie in the deck's permanent_dir; the usual name is that of `start`
- * with .movecs.
+ * Vectors files lie in the deck's permanent_dir; the usual name is that of `start`,
+ * otherwise the deck's own, with .movecs.
  *
  * All functions are collective over the world; callbacks are made on every rank. */
 #ifndef FM_CHEM_JOB_H
@@ -29,8 +29,8 @@ typedef struct {
     void *ctx;                                      /* any of the functions may be NULL */
 } fm_job_options;
 
-/* What can be known before computing: FM_E_IO for a vectors file that is missing and
- * that no earlier task writes. */
+/* What can be known before computing: FM_E_IO for a vectors file that cannot be written,
+ * or one that is missing and that no earlier task writes. */
 fm_status fm_job_check(const fm_deck *d, const fm_job_options *o);
 
 /* `times` of this rank, all tasks.  FM_E_NOCONV: a task did not converge, and the

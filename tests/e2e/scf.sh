@@ -64,6 +64,12 @@ assert abs(total - b["energy"]) < 1e-9
 assert abs(sum(a["mulliken_charges"])) < 1e-9 and len(a["orbital_sets"][0]["energies"]) == a["orbitals"]
 END
 
+# Without `start` the deck's own name is that of its files.
+deck mine.nw "" "task scf"
+run 0 "$fathom" scf "$work/mine.nw"
+[ -s mine.movecs ] || fail "no mine.movecs"
+[ ! -e fathom.movecs ] || fail "fathom.movecs"
+
 # Not converged: status 1, said so; `ignore` goes on.
 deck short.nw "start short" "scf; maxiter 3; end" "task scf"
 run 1 "$fathom" scf short.nw
@@ -93,6 +99,13 @@ deck bad.nw "start bad" "scf; vectors input gone.movecs; end" "task scf"
 refused "no vectors file gone.movecs"
 deck bad.nw "start bad" "scf; doublet; end" "task scf"
 refused "multiplicity"
+deck bad.nw "permanent_dir $work/nowhere" "task scf"
+refused 'bad.nw:1: permanent_dir ".*nowhere".*: No such file'
+deck bad.nw "start bad" "scf; vectors output gone/v.movecs; end" "task scf"
+refused 'bad.nw:10: .*gone/v.movecs .*: No such file'
+mkdir folder.movecs
+deck bad.nw "start folder" "task scf"
+refused 'bad.nw:10: .*folder.movecs .*: Is a directory'
 run 2 "$fathom" scf nowhere.nw
 run 2 "$fathom" scf
 run 2 "$fathom" scf good.nw good.nw

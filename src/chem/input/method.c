@@ -60,6 +60,7 @@ fm_status fm__read_vectors(fm__words *w, fm__method *m)
     while (fm__peek(w)) {
         if (fm__take(w, "output")) {
             FM_TRY(fm__need_text(w, m->vectors_out, sizeof m->vectors_out, "a file of vectors"));
+            m->vectors_out_line = fm__line(w);
             continue;
         }
         const char *word = fm__peek(w);
