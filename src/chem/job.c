@@ -166,6 +166,7 @@ static fm_status run_task(job *j, const fm_deck_task *t)
     fm_scf        *s            = NULL;
     fm_scf_options opt          = {.world        = j->o->world,
                                    .n_thread     = j->o->n_thread,
+                                   .memory_bytes = j->o->memory_bytes,
                                    .without_diis = j->o->without_diis,
                                    .vectors_in   = in,
                                    .vectors_out  = out,

@@ -18,6 +18,7 @@
 typedef struct {
     fm_world   *world;
     int         n_thread;     /* of this rank */
+    size_t      memory_bytes; /* as in fm_scf_options */
     int         without_diis; /* as in fm_scf_options */
     const char *path;         /* of the deck, for messages */
     const char *dir;          /* where vectors files lie, if not in the deck's permanent_dir */

@@ -26,13 +26,21 @@ static double final_tol(const fm_scf *s)
     return fmin(s->task->tol2e > 0 ? s->task->tol2e : tightest, tightest);
 }
 
+/* What the deck asks for, but at most half of what is free: matrices and grid need theirs. */
+static size_t cache_bytes(const fm_scf *s)
+{
+    const size_t asked = s->task->is_direct ? 0 : s->task->cache_bytes;
+    const size_t most  = s->opt.memory_bytes / 2;
+    return s->opt.memory_bytes > 0 && most < asked ? most : asked;
+}
+
 fm_status fm__scf_open_builders(fm_scf *s)
 {
-    const fm_fock_options fock  = {.n_thread    = s->opt.n_thread,
-                                   .cache_bytes = s->task->is_direct ? 0 : s->task->cache_bytes,
-                                   .tol         = final_tol(s)};
-    double                began = fm_now();
-    s->parts->tol_final         = fock.tol;
+    s->cache_bytes             = cache_bytes(s);
+    const fm_fock_options fock = {
+        .n_thread = s->opt.n_thread, .cache_bytes = s->cache_bytes, .tol = final_tol(s)};
+    double began        = fm_now();
+    s->parts->tol_final = fock.tol;
     FM_TRY(fm_fock_open(&s->parts->fock, s->task->basis, &fock, s->comm));
     s->times.fock += fm_now() - began;
     if (!s->is_dft) return FM_OK;

@@ -70,6 +70,17 @@ run 0 "$fathom" scf "$work/mine.nw"
 [ -s mine.movecs ] || fail "no mine.movecs"
 [ ! -e fathom.movecs ] || fail "fathom.movecs"
 
+# semidirect: no more than the machine has, some where the deck does not say how much.
+kept() { sed -n 's/.*integrals kept, at most *\([0-9.]*\) MB.*/\1/p' "$work/out"; }
+deck semi.nw "start semi" "scf; thresh 1e-7; semidirect memsize 900000000000000; end" "task scf"
+run 0 "$fathom" scf semi.nw
+awk -v kept="$(kept)" '/MemTotal/ { exit !(kept > 0 && kept * 1e6 < $2 * 1024) }' /proc/meminfo ||
+    fail "more integrals are kept than there is memory"
+close_to "$(energy SCF)" "$scf" 1e-9
+deck semi.nw "start semi" "scf; semidirect; end" "task scf"
+run 0 "$fathom" scf semi.nw
+[ -n "$(kept)" ] || fail "semidirect keeps nothing"
+
 # Not converged: status 1, said so; `ignore` goes on.
 deck short.nw "start short" "scf; maxiter 3; end" "task scf"
 run 1 "$fathom" scf short.nw

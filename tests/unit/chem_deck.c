@@ -158,6 +158,7 @@ static void tolerances(void **state)
     near_to(d.task[0].xc.tol_rho, 1e-14, 0);
     near_to(d.task[0].level_shift, 0.3, 0);
     assert_int_equal(d.task[0].cache_bytes, 8000);
+    assert_int_equal(d.task[1].cache_bytes, 8000);
     near_to(d.task[1].xc.tol_ao, 14, 0); /* never less than the energy's convergence needs */
     fm_deck_fini(&d);
 }
