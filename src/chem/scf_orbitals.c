@@ -186,7 +186,8 @@ static int is_stuck(fm_scf *s)
 {
     fm__scf_parts *p = s->parts;
     if (is_atomic_start(s)) return 0;
-    if (s->opt.without_diis || has_climbed(s)) return 1;
+    if (has_climbed(s)) return 1;
+    if (s->opt.without_diis) return s->step.iteration > 1; /* vectors of a file: only occupied */
     if (p->best_gradient == 0 || s->step.gradient < progress * p->best_gradient) {
         p->best_gradient = s->step.gradient;
         p->n_since_best  = 0;

@@ -215,6 +215,16 @@ static void descent_ends_where_diis_ends(void **state)
     }
 }
 
+static void descent_begins_with_vectors_of_a_file(void **state)
+{
+    (void)state;
+    static const char two[]   = "start h\n" WATER "charge 1\nscf; doublet; uhf; end\ntask scf\n"
+                                "scf; rohf; thresh 1e-6; end\ntask scf\n";
+    const chem_result descent = chem_run_without_diis(two), diis = must_run(two, 1);
+    if (descent.rc != FM_OK) fail_msg("%s", descent.why);
+    assert_near(descent.task[1].energy, diis.task[1].energy, 1e-9);
+}
+
 static void failures_that_are_ignored_do_not_end_the_deck(void **state)
 {
     (void)state;
@@ -256,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_level_shift_does_not_move_the_end),
         cmocka_unit_test(unrestricted_closed_shells_are_restricted),
         cmocka_unit_test(descent_ends_where_diis_ends),
+        cmocka_unit_test(descent_begins_with_vectors_of_a_file),
         cmocka_unit_test(failures_that_are_ignored_do_not_end_the_deck),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
