@@ -15,6 +15,7 @@
 #include "chem/job.h"
 #include "chem/report/report.h"
 #include "commands.h"
+#include "device/host.h"
 #include "device/host_threads.h"
 #include "fathom/fathom.h"
 #include "scf_trace.h"
@@ -59,10 +60,7 @@ typedef struct {
 } command;
 
 /* The printout, by rank 0, unless JSON or brevity was asked for. */
-static int reports(const command *c)
-{
-    return c->comm->rank == 0 && !c->opt.json && !c->opt.quiet;
-}
+static int reports(const command *c) { return c->comm->rank == 0 && !c->opt.json && !c->opt.quiet; }
 
 /* --- command line ---------------------------------------------------------- */
 
@@ -243,12 +241,20 @@ static void print_json(const command *c, fm_status rc)
     putchar('\n');
 }
 
+/* Free memory of the host, divided by its ranks. */
+static size_t memory_of_rank(const command *c)
+{
+    int index = 0;
+    return fm_host_available() / (size_t)fm_world_on_host(c->world, &index);
+}
+
 static fm_status compute(command *c)
 {
     const int            n_thread = fm_threads_count(c->threads);
     const fm_report_job  job      = {c->path, FM_VERSION, c->comm->n_rank, n_thread};
     const fm_job_options o        = {.world        = c->world,
                                      .n_thread     = n_thread,
+                                     .memory_bytes = memory_of_rank(c),
                                      .without_diis = c->opt.no_diis,
                                      .path         = c->path,
                                      .on_task      = on_task,

@@ -62,7 +62,7 @@ sanitize()
         { tail -30 "$log"; failed=$((failed + 1)); return; }
     export LSAN_OPTIONS="suppressions=$root/tests/leaks.supp:print_suppressions=0"
     test_build "$tree" \
-        -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|tune|verify_tokenizer|identity/dummy|route/api|route/stream)$|^fuzz/' \
+        -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|scf|tune|verify_tokenizer|identity/dummy|route/api|route/stream)$|^fuzz/' \
         -E '^unit/(chem_fock@|tune_bars)' # the same code once more; minutes, unit/tune_search covers it
 }
 

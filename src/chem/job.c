@@ -2,11 +2,15 @@
 #define _GNU_SOURCE
 #include "chem/job.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "chem/vectors/vectors.h"
 
 typedef struct {
     const fm_deck        *deck;
@@ -29,8 +33,8 @@ static void in_dir(char out[PATH_MAX], const job *j, const char *name)
 
 static void output_path(char out[PATH_MAX], const job *j, const fm_deck_task *t)
 {
-    char name[128];
-    snprintf(name, sizeof name, "%s.movecs", j->deck->name[0] ? j->deck->name : "fathom");
+    char name[sizeof j->deck->name + 8];
+    snprintf(name, sizeof name, "%s.movecs", j->deck->name);
     in_dir(out, j, t->vectors_out[0] ? t->vectors_out : name);
 }
 
@@ -44,10 +48,38 @@ static int is_written_before(const job *j, int task, const char *path)
     return 0;
 }
 
+/* errno's number, 0 if a file can be written beside `path` and renamed to it. */
+static int why_not_writable(const char *path)
+{
+    char        dir[PATH_MAX];
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return EISDIR;
+    const int n = slash ? (int)(slash - path) + 1 : 0;
+    snprintf(dir, sizeof dir, "%.*s", n ? n : 1, n ? path : ".");
+    return access(dir, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+/* The sentence blames the line that chose the place: of the file, the directory or the task. */
+static fm_status check_output(const job *j, const fm_deck_task *t)
+{
+    char path[PATH_MAX];
+    output_path(path, j, t);
+    const int why = why_not_writable(path);
+    if (why == 0) return FM_OK;
+    const char *dir = j->o->dir || t->vectors_out[0] == '/' ? "" : j->deck->permanent_dir;
+    if (dir[0] && access(dir, W_OK | X_OK) != 0)
+        return fm_fail(FM_E_IO, "%s:%d: permanent_dir \"%s\" cannot take the vectors file %s: %s",
+                       j->o->path, j->deck->permanent_dir_line, dir, path, strerror(why));
+    return fm_fail(FM_E_IO, "%s:%d: the vectors file %s cannot be written: %s", j->o->path,
+                   t->vectors_out[0] ? t->vectors_out_line : t->line, path, strerror(why));
+}
+
 static fm_status check_task(const job *j, int i)
 {
     char                path[PATH_MAX];
     const fm_deck_task *t = &j->deck->task[i];
+    FM_TRY(check_output(j, t));
     if (t->vectors_from != FM_VECTORS_FILE) return FM_OK;
     in_dir(path, j, t->vectors_in);
     if (is_written_before(j, i, path) || access(path, R_OK) == 0) return FM_OK;
@@ -65,15 +97,13 @@ fm_status fm_job_check(const fm_deck *d, const fm_job_options *o)
     return (fm_status)rc;
 }
 
-static void usual_start(const job *j, const fm_deck_task *t, fm_scf_options *s, char path[PATH_MAX])
+/* Empty: nowhere. */
+static void usual_start(const job *j, const fm_deck_task *t, char path[PATH_MAX])
 {
     if (j->last[t->theory][0])
         snprintf(path, PATH_MAX, "%s", j->last[t->theory]);
     else if (j->deck->is_restart)
         output_path(path, j, t);
-    else
-        return;
-    s->vectors_from = FM_VECTORS_FILE;
 }
 
 /* What rank 0 finds, all ranks do. */
@@ -83,9 +113,9 @@ static fm_status choose_start(const job *j, const fm_deck_task *t, fm_scf_option
     int from = t->vectors_from;
     if (from == FM_VECTORS_FILE) in_dir(path, j, t->vectors_in);
     if (from == FM_VECTORS_USUAL) {
-        usual_start(j, t, s, path);
-        from = s->vectors_from == FM_VECTORS_FILE && access(path, R_OK) == 0 ? FM_VECTORS_FILE
-                                                                             : FM_VECTORS_ATOMIC;
+        usual_start(j, t, path);
+        const int fits = path[0] && fm_vectors_fit(path, t->basis, t->n_alpha);
+        from           = fits ? FM_VECTORS_FILE : FM_VECTORS_ATOMIC;
     }
     FM_TRY(fm_broadcast(j->comm, &from, sizeof from, 0));
     s->vectors_from = (fm_vectors_from)from;
@@ -136,6 +166,7 @@ static fm_status run_task(job *j, const fm_deck_task *t)
     fm_scf        *s            = NULL;
     fm_scf_options opt          = {.world        = j->o->world,
                                    .n_thread     = j->o->n_thread,
+                                   .memory_bytes = j->o->memory_bytes,
                                    .without_diis = j->o->without_diis,
                                    .vectors_in   = in,
                                    .vectors_out  = out,

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     fm_world       *world;
     int             n_thread;                     /* of this rank */
+    size_t          memory_bytes; /* free for this rank, for integrals to keep; 0: not known */
     int             without_diis;                 /* minimise the energy directly from the start */
     fm_vectors_from vectors_from;                 /* FM_VECTORS_USUAL: atoms */
     const char     *vectors_in;                   /* path, for FM_VECTORS_FILE */
@@ -66,6 +67,7 @@ struct fm_scf {
     int                 n_occ[2];
     double              exact; /* share of exact exchange */
     double              smallest_overlap;
+    size_t              cache_bytes; /* semidirect: integrals are kept up to this; 0: direct */
 
     double *S, *H, *X;     /* [n][n], X [n][m] */
     double *D, *F;         /* [n_spin][n][n] */

@@ -26,13 +26,21 @@ static double final_tol(const fm_scf *s)
     return fmin(s->task->tol2e > 0 ? s->task->tol2e : tightest, tightest);
 }
 
+/* What the deck asks for, but at most half of what is free: matrices and grid need theirs. */
+static size_t cache_bytes(const fm_scf *s)
+{
+    const size_t asked = s->task->is_direct ? 0 : s->task->cache_bytes;
+    const size_t most  = s->opt.memory_bytes / 2;
+    return s->opt.memory_bytes > 0 && most < asked ? most : asked;
+}
+
 fm_status fm__scf_open_builders(fm_scf *s)
 {
-    const fm_fock_options fock  = {.n_thread    = s->opt.n_thread,
-                                   .cache_bytes = s->task->is_direct ? 0 : s->task->cache_bytes,
-                                   .tol         = final_tol(s)};
-    double                began = fm_now();
-    s->parts->tol_final         = fock.tol;
+    s->cache_bytes             = cache_bytes(s);
+    const fm_fock_options fock = {
+        .n_thread = s->opt.n_thread, .cache_bytes = s->cache_bytes, .tol = final_tol(s)};
+    double began        = fm_now();
+    s->parts->tol_final = fock.tol;
     FM_TRY(fm_fock_open(&s->parts->fock, s->task->basis, &fock, s->comm));
     s->times.fock += fm_now() - began;
     if (!s->is_dft) return FM_OK;
@@ -112,10 +120,9 @@ static fm_status grid(fm_scf *s, double *energy)
 {
     fm__scf_parts *p     = s->parts;
     const double  *C[2]  = {p->column[0], p->column[1]};
-    double        *V[2]  = {p->V, p->V + (s->n_spin - 1) * fm__nn(s)};
+    double        *V[2]  = {p->V, p->V + (size_t)(s->n_spin - 1) * fm__nn(s)};
     const double   began = fm_now();
     fm_xc_result   out   = {0};
-    if (!s->is_dft) return FM_OK;
     FM_TRY(fm_xc_build(p->xc, C, p->n_column, V, &out));
     s->energy.electrons = out.electrons;
     *energy             = out.energy;
@@ -166,7 +173,7 @@ fm_status fm__scf_fock(fm_scf *s)
     double e_xc = 0;
     fm_world_doing(s->opt.world, "%s iteration %d: Fock matrix", fm_scf_name(s), s->step.iteration);
     FM_TRY(coulomb_exchange(s));
-    FM_TRY(grid(s, &e_xc));
+    if (s->is_dft) FM_TRY(grid(s, &e_xc));
     assemble(s);
     energy(s, e_xc);
     if (!isfinite(s->energy.total))

@@ -33,7 +33,9 @@ typedef struct fm__scf_parts {
     double      *D_old; /* [n_spin][n][n] */
     double       energy_old, gap; /* gap: least of HOMO and LUMO, without the level shift */
     double       best_gradient;
+    double       lowest;                  /* energy of a determinant so far */
     int          n_since_best, n_descent; /* iterations; times that DIIS was given up */
+    int          n_climbing;              /* iterations in a row above `lowest` */
     int          n_more;                  /* iterations since what the deck asks for was met */
     fm__descent *descent;                 /* NULL while DIIS is at work */
 

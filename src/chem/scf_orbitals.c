@@ -14,9 +14,11 @@
 static const double small_gap = 0.01, auto_shift = 0.5;
 
 /* DIIS is given up after PATIENCE iterations without a smaller gradient, and
- * tried once more where the descent has come to `near`. */
-static const double near = 1e-3, progress = 0.9;
-enum { PATIENCE = 10 };
+ * tried once more where the descent has come to `near`.  It looks for any stationary
+ * point: in Hartree-Fock, whose energy should fall, it is also given up where the
+ * energy has stayed `climb` hartree above the lowest for more than CLIMBING iterations. */
+static const double near = 1e-3, progress = 0.9, climb = 1e-4;
+enum { PATIENCE = 10, CLIMBING = 3 };
 
 /* The atoms' density is no determinant: its residual says nothing. */
 static int is_atomic_start(const fm_scf *s)
@@ -171,11 +173,21 @@ static fm_status descent_step(fm_scf *s)
     return FM_OK;
 }
 
+static int has_climbed(fm_scf *s)
+{
+    fm__scf_parts *p = s->parts;
+    if (s->is_dft) return 0;
+    if (s->energy.total < p->lowest) p->lowest = s->energy.total;
+    p->n_climbing = s->energy.total > p->lowest + climb ? p->n_climbing + 1 : 0;
+    return p->n_climbing > CLIMBING;
+}
+
 static int is_stuck(fm_scf *s)
 {
     fm__scf_parts *p = s->parts;
     if (is_atomic_start(s)) return 0;
-    if (s->opt.without_diis) return 1;
+    if (has_climbed(s)) return 1;
+    if (s->opt.without_diis) return s->step.iteration > 1; /* vectors of a file: only occupied */
     if (p->best_gradient == 0 || s->step.gradient < progress * p->best_gradient) {
         p->best_gradient = s->step.gradient;
         p->n_since_best  = 0;
@@ -192,6 +204,7 @@ static void back_to_diis(fm_scf *s)
     fm_diis_clear(p->diis);
     p->best_gradient = s->step.gradient;
     p->n_since_best  = 0;
+    p->n_climbing    = 0;
 }
 
 /* The error of the energy goes as the square of the gradient: NWChem's default thresholds leave up

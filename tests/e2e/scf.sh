@@ -64,6 +64,23 @@ assert abs(total - b["energy"]) < 1e-9
 assert abs(sum(a["mulliken_charges"])) < 1e-9 and len(a["orbital_sets"][0]["energies"]) == a["orbitals"]
 END
 
+# Without `start` the deck's own name is that of its files.
+deck mine.nw "" "task scf"
+run 0 "$fathom" scf "$work/mine.nw"
+[ -s mine.movecs ] || fail "no mine.movecs"
+[ ! -e fathom.movecs ] || fail "fathom.movecs"
+
+# semidirect: no more than the machine has, some where the deck does not say how much.
+kept() { sed -n 's/.*integrals kept, at most *\([0-9.]*\) MB.*/\1/p' "$work/out"; }
+deck semi.nw "start semi" "scf; thresh 1e-7; semidirect memsize 900000000000000; end" "task scf"
+run 0 "$fathom" scf semi.nw
+awk -v kept="$(kept)" '/MemTotal/ { exit !(kept > 0 && kept * 1e6 < $2 * 1024) }' /proc/meminfo ||
+    fail "more integrals are kept than there is memory"
+close_to "$(energy SCF)" "$scf" 1e-9
+deck semi.nw "start semi" "scf; semidirect; end" "task scf"
+run 0 "$fathom" scf semi.nw
+[ -n "$(kept)" ] || fail "semidirect keeps nothing"
+
 # Not converged: status 1, said so; `ignore` goes on.
 deck short.nw "start short" "scf; maxiter 3; end" "task scf"
 run 1 "$fathom" scf short.nw
@@ -93,6 +110,13 @@ deck bad.nw "start bad" "scf; vectors input gone.movecs; end" "task scf"
 refused "no vectors file gone.movecs"
 deck bad.nw "start bad" "scf; doublet; end" "task scf"
 refused "multiplicity"
+deck bad.nw "permanent_dir $work/nowhere" "task scf"
+refused 'bad.nw:1: permanent_dir ".*nowhere".*: No such file'
+deck bad.nw "start bad" "scf; vectors output gone/v.movecs; end" "task scf"
+refused 'bad.nw:10: .*gone/v.movecs .*: No such file'
+mkdir folder.movecs
+deck bad.nw "start folder" "task scf"
+refused 'bad.nw:10: .*folder.movecs .*: Is a directory'
 run 2 "$fathom" scf nowhere.nw
 run 2 "$fathom" scf
 run 2 "$fathom" scf good.nw good.nw

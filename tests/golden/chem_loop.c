@@ -128,6 +128,30 @@ static void vectors_of_another_basis_are_refused(void **state)
     assert_int_equal(r.n_task, 0);
 }
 
+/* Nobody has asked for the last task's vectors: where they do not fit, atoms do. */
+static void another_basis_or_molecule_begins_with_atoms(void **state)
+{
+    (void)state;
+    static const char bases[] = "start m\n" WATER "scf; thresh 1e-7; end\ntask scf\n"
+                                "basis spherical; * library cc-pvdz; end\ntask scf\n"
+                                "dft; xc b3lyp; end\ntask dft\n"
+                                "basis spherical; * library 6-31g**; end\ntask dft\ntask scf\n"
+                                "geometry; N 0 0 0; N 0 0 1.1; end\ntask scf\n"
+                                "geometry; N 0 0 0; N 0 0 1.2; end\ntask scf\n";
+    const chem_result r       = must_run(bases, 1);
+    const chem_result n2      = must_run("start n\ngeometry; N 0 0 0; N 0 0 1.1; end\n"
+                                              "basis spherical; * library 6-31g**; end\n"
+                                              "scf; thresh 1e-7; end\ntask scf\n",
+                                         1);
+    assert_int_equal(r.n_task, 7);
+    assert_near(r.task[4].energy, r.task[0].energy, 1e-9);
+    assert_near(r.task[5].energy, n2.task[0].energy, 1e-9);
+    assert_true(fabs(r.task[1].energy - r.task[0].energy) > 1e-3);
+    assert_true(r.task[6].n_iteration < r.task[5].n_iteration); /* a moved atom keeps them */
+    const chem_result again = must_run("restart m\n" WATER "scf; thresh 1e-7; end\ntask scf\n", 1);
+    assert_near(again.task[0].energy, r.task[0].energy, 1e-9);
+}
+
 static void the_core_guess_gets_there_too(void **state)
 {
     (void)state;
@@ -191,6 +215,16 @@ static void descent_ends_where_diis_ends(void **state)
     }
 }
 
+static void descent_begins_with_vectors_of_a_file(void **state)
+{
+    (void)state;
+    static const char two[]   = "start h\n" WATER "charge 1\nscf; doublet; uhf; end\ntask scf\n"
+                                "scf; rohf; thresh 1e-6; end\ntask scf\n";
+    const chem_result descent = chem_run_without_diis(two), diis = must_run(two, 1);
+    if (descent.rc != FM_OK) fail_msg("%s", descent.why);
+    assert_near(descent.task[1].energy, diis.task[1].energy, 1e-9);
+}
+
 static void failures_that_are_ignored_do_not_end_the_deck(void **state)
 {
     (void)state;
@@ -227,10 +261,12 @@ int main(void)
         cmocka_unit_test(threads_do_not_move_a_bit),
         cmocka_unit_test(a_task_begins_with_another_s_vectors),
         cmocka_unit_test(vectors_of_another_basis_are_refused),
+        cmocka_unit_test(another_basis_or_molecule_begins_with_atoms),
         cmocka_unit_test(the_core_guess_gets_there_too),
         cmocka_unit_test(a_level_shift_does_not_move_the_end),
         cmocka_unit_test(unrestricted_closed_shells_are_restricted),
         cmocka_unit_test(descent_ends_where_diis_ends),
+        cmocka_unit_test(descent_begins_with_vectors_of_a_file),
         cmocka_unit_test(failures_that_are_ignored_do_not_end_the_deck),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

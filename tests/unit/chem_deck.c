@@ -23,7 +23,7 @@ static void defaults(void **state)
     near_to(s->thresh, 1e-4, 0);
     near_to(s->tol2e, 1e-7, 1e-20);
     near_to(s->lindep, 1e-5, 0);
-    assert_int_equal(s->max_iterations, 30);
+    assert_int_equal(s->max_iterations, 200);
     assert_int_equal(s->goes_on, 0);
     assert_int_equal(s->vectors_from, FM_VECTORS_USUAL);
     assert_int_equal(s->line, 3);
@@ -158,6 +158,7 @@ static void tolerances(void **state)
     near_to(d.task[0].xc.tol_rho, 1e-14, 0);
     near_to(d.task[0].level_shift, 0.3, 0);
     assert_int_equal(d.task[0].cache_bytes, 8000);
+    assert_int_equal(d.task[1].cache_bytes, 8000);
     near_to(d.task[1].xc.tol_ao, 14, 0); /* never less than the energy's convergence needs */
     fm_deck_fini(&d);
 }

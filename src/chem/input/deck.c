@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/input/deck.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,15 @@ static fm_status read_directives(fm__state *s)
     return FM_OK;
 }
 
+/* As in NWChem: h2o of runs/h2o.nw. */
+static void take_name_of_file(fm_deck *d, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    const int   n   = dot && dot > base ? (int)(dot - base) : (int)strlen(base);
+    snprintf(d->name, sizeof d->name, "%.*s", n, base);
+}
+
 fm_status fm_deck_parse(fm_deck *out, const char *name, const char *text, size_t n)
 {
     fm_deck    deck = {0};
@@ -55,6 +65,7 @@ fm_status fm_deck_parse(fm_deck *out, const char *name, const char *text, size_t
     if (rc == FM_OK) rc = read_directives(s);
     fm__words_fini(&s->words);
     s->deck = NULL;
+    if (rc == FM_OK && !deck.name[0]) take_name_of_file(&deck, name);
     if (rc == FM_OK)
         *out = deck;
     else

@@ -17,7 +17,8 @@
 typedef enum { FM_THEORY_SCF, FM_THEORY_DFT } fm_theory;
 typedef enum { FM_SPIN_RESTRICTED, FM_SPIN_RESTRICTED_OPEN, FM_SPIN_UNRESTRICTED } fm_spin;
 /* USUAL: the deck does not say.  The vectors of the last converged task of the same
- * theory, after `restart` those of the last run, otherwise atoms. */
+ * theory, after `restart` those of the last run, otherwise, or if they are of
+ * another basis, atoms. */
 typedef enum {
     FM_VECTORS_USUAL,
     FM_VECTORS_ATOMIC,
@@ -43,6 +44,7 @@ typedef struct {
     double          level_shift;    /* hartree; 0: none asked for */
     fm_vectors_from vectors_from;
     char            vectors_in[256], vectors_out[256]; /* empty: the default name */
+    int             vectors_out_line;
     fm_xc_options   xc;             /* dft; n_thread is left 0 */
     const fm_molecule *molecule;    /* borrowed from the deck */
     const fm_basis    *basis;
@@ -50,10 +52,11 @@ typedef struct {
 } fm_deck_task;
 
 typedef struct {
-    char          name[64];   /* of `start`: stem of file names */
+    char          name[256];  /* of `start`, otherwise the deck's own: stem of file names */
     int           is_restart;
     char          echo;       /* print the deck */
     char          permanent_dir[256], scratch_dir[256];
+    int           permanent_dir_line;
     size_t        memory_bytes; /* 0: not said */
     fm_deck_task *task;       /* [n_task] in order */
     int           n_task;

@@ -8,7 +8,7 @@
 
 static fm_status read_name(fm__state *s)
 {
-    if (!fm__peek(&s->words)) return FM_OK; /* NWChem: the deck's own name */
+    if (!fm__peek(&s->words)) return FM_OK; /* the deck's own name */
     FM_TRY(fm__need_text(&s->words, s->deck->name, sizeof s->deck->name, "the job's name"));
     return fm__need_end(&s->words);
 }
@@ -58,6 +58,7 @@ static fm_status read_dir(fm__words *w, char dir[256])
 
 fm_status fm__read_permanent_dir(fm__state *s)
 {
+    s->deck->permanent_dir_line = fm__line(&s->words);
     return read_dir(&s->words, s->deck->permanent_dir);
 }
 

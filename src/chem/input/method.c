@@ -13,12 +13,16 @@ fm_status fm__read_direct(fm__words *w, fm__method *m)
     return FM_OK;
 }
 
+/* Kept where `semidirect` does not say how much: only integrals that cost more than reading
+ * them are, so small molecules need a few MB of it. */
+static const size_t usual_cache_bytes = (size_t)512 << 20;
+
 /* memsize counts 64-bit words; files are not written, so filesize has no effect. */
 fm_status fm__read_semidirect(fm__words *w, fm__method *m)
 {
     double words;
     m->is_direct   = 0;
-    m->cache_bytes = 0;
+    m->cache_bytes = usual_cache_bytes;
     while (fm__peek(w)) {
         if (fm__take(w, "memsize")) {
             FM_TRY(fm__need_real(w, &words, "a number of words"));
@@ -60,6 +64,7 @@ fm_status fm__read_vectors(fm__words *w, fm__method *m)
     while (fm__peek(w)) {
         if (fm__take(w, "output")) {
             FM_TRY(fm__need_text(w, m->vectors_out, sizeof m->vectors_out, "a file of vectors"));
+            m->vectors_out_line = fm__line(w);
             continue;
         }
         const char *word = fm__peek(w);

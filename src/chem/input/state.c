@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Defaults of NWChem 7.0.2. */
+/* Where a deck sets no limit: an iteration of NWChem's scf is a Newton step of several Fock
+ * matrices, one of ours is one, so its 30 would end decks that converge there. */
+enum { MAX_ITERATIONS = 200 };
+
+/* Defaults of NWChem 7.0.2, but for the number of iterations. */
 void fm__state_init(fm__state *s, fm_deck *deck)
 {
     s->deck   = deck;
     s->lindep = 1e-5;
-    s->scf    = (fm__scf){.thresh = 1e-4, .max_iterations = 30};
+    s->scf    = (fm__scf){.thresh = 1e-4, .max_iterations = MAX_ITERATIONS};
     s->dft    = (fm__dft){.mix          = {{{"slater", 1, FM_XC_WHOLE}, {"vwn_5", 1, FM_XC_WHOLE}}, 2},
                           .level        = FM_GRID_MEDIUM,
                           .tol_energy   = 1e-6,
@@ -17,7 +21,7 @@ void fm__state_init(fm__state *s, fm_deck *deck)
                           .tol_gradient = 5e-4,
                           .acc_coul     = 8,
                           .tol_rho      = 1e-10,
-                          .max_iterations = 30,
+                          .max_iterations = MAX_ITERATIONS,
                           .multiplicity   = 1};
     strcpy(s->geometry_name, "geometry");
     strcpy(s->basis_name, "ao basis");

@@ -50,6 +50,7 @@ typedef struct {
     size_t          cache_bytes;
     fm_vectors_from vectors_from;
     char            vectors_in[256], vectors_out[256];
+    int             vectors_out_line;
     unsigned        quiet;
 } fm__method; /* what scf and dft blocks have in common */
 

@@ -34,10 +34,11 @@ static fm_status read_operation(fm__words *w, fm_deck_task *t)
 
 static void take_method(fm_deck_task *t, const fm__method *m)
 {
-    t->is_direct    = m->is_direct;
-    t->cache_bytes  = m->cache_bytes;
-    t->vectors_from = m->vectors_from;
-    t->quiet        = m->quiet;
+    t->is_direct        = m->is_direct;
+    t->cache_bytes      = m->cache_bytes;
+    t->vectors_from     = m->vectors_from;
+    t->quiet            = m->quiet;
+    t->vectors_out_line = m->vectors_out_line;
     memcpy(t->vectors_in, m->vectors_in, sizeof t->vectors_in);
     memcpy(t->vectors_out, m->vectors_out, sizeof t->vectors_out);
 }

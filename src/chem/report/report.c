@@ -117,6 +117,9 @@ void fm_report_task(FILE *to, const fm_scf *s)
     if (s->task->title[0]) fprintf(to, "\n          %s\n", s->task->title);
     if (shows(s, FM_PRINT_GEOMETRY)) geometry(to, s);
     if (shows(s, FM_PRINT_PARAMETERS)) (s->is_dft ? dft_information : scf_information)(to, s);
+    if (s->cache_bytes > 0 && shows(s, FM_PRINT_PARAMETERS))
+        fprintf(to, "  semidirect: integrals kept, at most %.1f MB a rank\n",
+                (double)s->cache_bytes * 1e-6);
     if (s->m < s->n)
         fprintf(to,
                 "\n !! linear dependence: %d of %d combinations of functions dropped,"

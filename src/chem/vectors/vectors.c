@@ -80,10 +80,7 @@ static size_t body_bytes(const fm_vectors *v)
 
 /* --- writing --------------------------------------------------------------- */
 
-static int put(FILE *f, const void *p, size_t bytes)
-{
-    return fwrite(p, 1, bytes, f) == bytes;
-}
+static int put(FILE *f, const void *p, size_t bytes) { return fwrite(p, 1, bytes, f) == bytes; }
 
 static int put_all(FILE *f, const fm_vectors *v)
 {
@@ -128,7 +125,7 @@ static fm_status check_magic(const header *h, size_t got, const char *path)
                    path);
 }
 
-static fm_status check_header(const header *h, size_t got, const char *path, const fm_basis *b)
+static fm_status check_header(const header *h, size_t got, const char *path)
 {
     FM_TRY(check_magic(h, got, path));
     if (got < sizeof *h) return fm_fail(FM_E_FORMAT, "%s: cut short after %zu bytes", path, got);
@@ -138,6 +135,11 @@ static fm_status check_header(const header *h, size_t got, const char *path, con
     if (h->n_function < 1 || h->n_function > MOST || h->n_orbital < 1 ||
         h->n_orbital > h->n_function || h->n_set < 1 || h->n_set > 2)
         return fm_fail(FM_E_FORMAT, "%s: damaged: impossible sizes", path);
+    return FM_OK;
+}
+
+static fm_status check_basis(const header *h, const char *path, const fm_basis *b)
+{
     if (h->n_function != b->n_function)
         return fm_fail(FM_E_FORMAT, "%s: vectors of %d functions, this basis has %d", path,
                        h->n_function, b->n_function);
@@ -164,7 +166,8 @@ static fm_status take_body(fm_vectors *v, const header *h, FILE *f, const char *
 static fm_status take_all(fm_vectors *v, FILE *f, const char *path, const fm_basis *b)
 {
     header h;
-    FM_TRY(check_header(&h, fread(&h, 1, sizeof h, f), path, b));
+    FM_TRY(check_header(&h, fread(&h, 1, sizeof h, f), path));
+    FM_TRY(check_basis(&h, path, b));
     FM_TRY(fm_vectors_init(v, h.n_function, h.n_orbital, h.n_set));
     v->n_occ[0] = h.n_occ[0], v->n_occ[1] = h.n_occ[1];
     v->is_converged = h.is_converged, v->iteration = h.iteration;
@@ -184,4 +187,15 @@ fm_status fm_vectors_read(fm_vectors *out, const char *path, const fm_basis *b)
     else
         fm_vectors_fini(&v);
     return rc;
+}
+
+int fm_vectors_fit(const char *path, const fm_basis *b, int n_orbital)
+{
+    header h;
+    FILE  *f = fopen(path, "rb");
+    if (!f) return 0;
+    const fm_status rc = check_header(&h, fread(&h, 1, sizeof h, f), path);
+    fclose(f);
+    return rc != FM_OK || (h.n_function == b->n_function && h.n_orbital >= n_orbital &&
+                           h.fingerprint == fm_vectors_fingerprint(b));
 }

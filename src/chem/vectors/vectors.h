@@ -38,4 +38,8 @@ fm_status fm_vectors_write(const fm_vectors *v, const char *path, int is_last);
  * or of another basis than `b`; the sentence says which. */
 fm_status fm_vectors_read(fm_vectors *out, const char *path, const fm_basis *b);
 
+/* Whether a file is there whose vectors this basis can take, at least n_orbital of them.
+ * One whose header cannot be read fits: fm_vectors_read says what is wrong with it. */
+int fm_vectors_fit(const char *path, const fm_basis *b, int n_orbital);
+
 #endif
