@@ -72,6 +72,7 @@ typedef struct {
     char            **tool_name; /* [n_tool] declared functions */
     int               n_tool;
     fm_str            forced; /* the call's opening that the prompt ends with */
+    int               is_load; /* Ollama's call to load the model: no prompts */
 
     /* /v1/responses: members that the response repeats, each with a comma before it; the
      * chat without instructions, a JSON list; may it be kept? */
