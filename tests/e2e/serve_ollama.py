@@ -68,6 +68,7 @@ def test_load(s):
 def test_errors(s):
     for path, body, word in (("/api/chat", {"messages": "no"}, "messages"), ("/api/chat", {"messages": HELLO, "options": 5}, "options"),
                              ("/api/chat", {"messages": HELLO, "format": "xml"}, "format"), ("/api/generate", {"prompt": 5}, "content"),
+                             ("/api/generate", {"prompt": "a", "format": {"not": {}}}, "request: format: "),
                              ("/api/chat", {"model": 5}, "model"),
                              ("/api/generate", {"prompt": "a", "images": ["x"]}, "images"),
                              ("/api/chat", {"messages": [{"role": "user", "content": "a", "images": ["x"]}]}, "images")):

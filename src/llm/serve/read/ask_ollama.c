@@ -41,7 +41,8 @@ static fm_status copy_format(json_t *to, const json_t *body)
     if (!format || json_is_null(format) || (json_is_string(format) && !json_string_length(format)))
         return FM_OK;
     if (json_is_object(format)) {
-        json_object_set(to, "json_schema", format);
+        json_object_set_new(to, "response_format",
+                            json_pack("{s:s, s:O}", "type", "json_object", "schema", format));
         return FM_OK;
     }
     if (!json_is_string(format) || strcmp(json_string_value(format), "json"))
@@ -131,6 +132,7 @@ fm_status fm__read_ollama_chat(fm__ask *a, const json_t *body, const fm__reader 
 {
     json_t   *chat  = json_object();
     fm_status rc    = convert_chat(chat, body);
+    a->format_field = "format";
     if (rc == FM_OK)
         rc = is_load(body, "messages") ? read_load(a, chat, r) : fm__read_chat(a, chat, r);
     json_decref(chat);
@@ -143,6 +145,7 @@ fm_status fm__read_ollama_generate(fm__ask *a, const json_t *body, const fm__rea
     int       is_raw = 0;
     fm_status rc     = fm_json_opt_bool(&is_raw, body, "raw", fm__at);
     if (rc == FM_OK) rc = convert_prompt(to, body, is_raw);
+    a->format_field = "format";
     if (rc == FM_OK && is_load(body, "prompt"))
         rc = read_load(a, to, r);
     else if (rc == FM_OK)
