@@ -262,6 +262,33 @@ static void drawn_items_are_distinct(void **state)
     assert_true(n_string > 100 && n_integer > 100);
 }
 
+static void counts_properties_with_names(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2},\"c\":{\"const\":3}},"
+         "\"minProperties\":2,\"type\":\"object\"}",
+         {"{\"a\":1,\"b\":2}", "{\"b\":2, \"c\":3}", "{\"a\":1,\"c\":3}",
+          "{\"a\":1,\"b\":2,\"c\":3}"},
+         {"{}", "{\"a\":1}", "{\"b\":2}", "{\"c\"", "{\"a\":1,\"a\":1}"}},
+        {"{\"properties\":{\"a\":{\"const\":1}},\"minProperties\":1,\"type\":\"object\"}",
+         {"{\"a\":1}"},
+         {"{}"}},
+        {"{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2},\"c\":{\"const\":3}},"
+         "\"maxProperties\":2,\"required\":[\"c\"],\"type\":\"object\"}",
+         {"{\"c\":3}", "{\"a\":1,\"c\":3}", "{\"b\":2,\"c\":3}"},
+         {"{}", "{\"a\":1,\"b\"", "{\"a\":1}"}},
+        {"{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}},\"maxProperties\":1,"
+         "\"minProperties\":1,\"type\":\"object\"}",
+         {"{\"a\":1}", "{\"b\":2}"},
+         {"{}", "{\"a\":1,"}},
+        {"{\"properties\":{\"a\":{\"const\":1}},\"maxProperties\":0,\"type\":\"object\"}",
+         {"{}"},
+         {"{\"a\""}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
 static void says_what_it_cannot_follow(void **state)
 {
     (void)state;
@@ -292,7 +319,7 @@ static void says_what_it_cannot_follow(void **state)
          "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"uniqueItems\":5}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"minProperties\":2}", "minProperties"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"minProperties\":1}",
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"minProperties\":2}",
          "minProperties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"propertyNames\":{}}",
          "propertyNames"},
@@ -309,6 +336,7 @@ int main(void)
         cmocka_unit_test(all_of),
         cmocka_unit_test(maps),
         cmocka_unit_test(unique_items),
+        cmocka_unit_test(counts_properties_with_names),
         cmocka_unit_test(drawn_items_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),
     };
