@@ -100,10 +100,10 @@ static fm_status convert_chat(json_t *to, const json_t *body)
 {
     size_t  i;
     json_t *m, *messages = json_object_get(body, "messages");
-    json_array_foreach(messages, i, m) if (
-        json_array_size(json_object_get(
-            m, "image"
-               "s"))) return fm_fail(FM_E_NOSUP, "request: messages[%zu].images: not supported", i);
+    json_array_foreach (messages, i, m) {
+        if (json_array_size(json_object_get(m, "images")))
+            return fm_fail(FM_E_NOSUP, "request: messages[%zu].images: not supported", i);
+    }
     if (messages) json_object_set(to, "messages", messages);
     return copy_shared(to, body);
 }
