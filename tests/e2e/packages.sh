@@ -61,6 +61,7 @@ grep -q "^--tp=" "$work/out" && grep -q "^--port=" "$work/out" && ! grep -q "tru
 if command -v shellcheck >/dev/null; then
     run 0 shellcheck -S error "$here/../../tools/packages.sh" "$here/../../tools/tarball.sh" "$contrib"/pbs/*.pbs "$contrib"/slurm/*.sbatch
 fi
+run 0 "$here/containers.py"
 run 0 python3 -c "import ast; ast.parse(open('$contrib/spack/packages/fathom/package.py').read())"
 if command -v luac5.4 >/dev/null; then run 0 luac5.4 -p "$contrib/lmod/fathom.lua"; fi
 version=$("$fathom" --version | sed -n '1s/fathom //p')

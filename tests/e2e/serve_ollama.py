@@ -52,9 +52,24 @@ def test_formats_and_tools(s):
     s.post("/api/chat", {"messages": HELLO, "format": "json", "options": FEW, "stream": False})
 
 
+def test_load(s):
+    """A request without a prompt: clients send it to load a model before they need it."""
+    for path, key, said, bodies in (("/api/generate", "response", "", ({}, {"prompt": ""}, {"prompt": None, "keep_alive": "5m"}, {"raw": True})),
+                                    ("/api/chat", "message", {"role": "assistant", "content": ""}, ({}, {"messages": []}))):
+        for body in bodies:
+            status, headers, data = s.ask("POST", path, dict(body, model="m"))
+            same((status, headers["Content-Type"]), (200, "application/json"))
+            r = json.loads(data)
+            same((r["model"], r[key], r["done"], r["done_reason"]), ("m", said, True, "load"))
+            assert r["created_at"].endswith("Z"), r
+    assert "fathom" in s.get("/metrics").decode() and s.post("/api/generate", {"prompt": "Hello", "options": FEW, "stream": False})["done"]
+
+
 def test_errors(s):
     for path, body, word in (("/api/chat", {"messages": "no"}, "messages"), ("/api/chat", {"messages": HELLO, "options": 5}, "options"),
-                             ("/api/chat", {"messages": HELLO, "format": "xml"}, "format"), ("/api/generate", {}, "content is missing"),
+                             ("/api/chat", {"messages": HELLO, "format": "xml"}, "format"), ("/api/generate", {"prompt": 5}, "content"),
+                             ("/api/generate", {"prompt": "a", "format": {"not": {}}}, "request: format: "),
+                             ("/api/chat", {"model": 5}, "model"),
                              ("/api/generate", {"prompt": "a", "images": ["x"]}, "images"),
                              ("/api/chat", {"messages": [{"role": "user", "content": "a", "images": ["x"]}]}, "images")):
         status, _, data = s.ask("POST", path, body)

@@ -124,6 +124,22 @@ def test_json_schema(s):
     same("".join(e["delta"] for e in events if e["type"] == "response.output_text.delta"), text)
 
 
+def test_format_beside_forced_call(s):
+    """What instructor sends in its mode RESPONSES_TOOLS."""
+    form = {"format": {"type": "json_schema", "name": "n", "strict": True, "schema": {"type": "object", "properties": {}, "additionalProperties": False}}}
+    ask = dict(ASK, tools=[WEATHER], text=form, max_output_tokens=600, parallel_tool_calls=False)
+    for choice in ({"type": "function", "name": "weather"}, "required"):
+        call = s.post("/v1/responses", dict(ask, tool_choice=choice))["output"][-1]
+        assert json.loads(call["arguments"])["city"] in ("Rome", "Oslo"), call
+
+
+def test_errors_name_own_fields(s):
+    for form, word in (({"type": "json_schema", "name": "n"}, "schema is missing"), ({"type": "xml"}, "xml"), ({}, "type"),
+                       ({"type": "json_schema", "name": "n", "schema": {"not": {}}}, "not")):
+        r = s.post("/v1/responses", dict(ASK, text={"format": form}), 400)
+        assert "text.format" in r["message"] and "response_format" not in r["message"] and word in r["message"], r
+
+
 def test_cancel(s):
     ask = dict(ASK, max_output_tokens=3500, ignore_eos=True, stream=True)
     c = s.connect()

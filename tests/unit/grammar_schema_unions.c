@@ -192,6 +192,34 @@ static void unique_items(void **state)
          "\"exclusiveMinimum\":0},\"uniqueItems\":true}}",
          {"[[1],[1,2]]", "[[],[30, 3]]"},
          {"[[0]]", "[[-1]]", "[[1],[2,2]]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":100},"
+         "\"uniqueItems\":true}",
+         {"[100,1,10]", "[7, 3]", "[1,10,100]"},
+         {"[1,1]", "[10,1,10]", "[0]", "[101]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"number\"},\"uniqueItems\":true}",
+         {"[1,1.5,-1.5,0]", "[0.25, 2]", "[]"},
+         {"[1,1]", "[1,1.0]", "[1.5,1.50]", "[0,-0]", "[0.5, 1, 0.5]", "[1e3"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"
+         "\"uniqueItems\":true}",
+         {"[0,1,0.5]", "[0.1,0.01]"},
+         {"[0.5,0.5]", "[1,1.0]", "[1.1]", "[0,0]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"format\":\"date\"},\"uniqueItems\":"
+         "true}",
+         {"[\"2024-01-30\",\"2024-01-31\"]", "[\"2024-01-30\"]"},
+         {"[\"2024-01-30\",\"2024-01-30\"]", "[\"2024-01-30\",\"2024-01-31\",\"2024-01-3"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"format\":\"uuid\"},\"uniqueItems\":"
+         "true}",
+         {"[\"123e4567-e89b-12d3-a456-426614174000\",\"123e4567-e89b-12d3-a456-426614174001\"]"},
+         {"[\"123e4567-e89b-12d3-a456-426614174000\",\"123e4567-e89b-12d3-a456-426614174000\"]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":3},\"uniqueItems\":"
+         "true}",
+         {"[\"abc\",\"ab\",\"a\"]"},
+         {"[\"abc\",\"abc\"]", "[\"abcd\"]", "[\"\",\"\"]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]{1,2}$\"},"
+         "\"uniqueItems\":true}",
+         {"[\"a\",\"b\",\"aa\",\"ab\",\"ba\",\"bb\"]", "[\"aa\",\"ab\",\"a\"]"},
+         {"[\"a\",\"a\"]", "[\"aa\",\"ab\",\"a\",\"a",
+          "[\"aa\",\"ab\",\"a\",\"b\",\"ba\",\"bb\",\""}},
         {"{\"type\":\"array\",\"uniqueItems\":false}", {"[1,1]"}, {"1"}},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"maxItems\":1}",
          {"[]", "[\"x\"]"},
@@ -206,9 +234,11 @@ static void check_distinct(const char *text)
     size_t  i, k;
     json_t *list, *one;
     if (!all) fail_msg("no JSON: %s", text);
-    json_array_foreach (all, i, list) {
+    json_array_foreach(all, i, list)
+    {
         json_object_clear(sets);
-        json_array_foreach (list, k, one) {
+        json_array_foreach(list, k, one)
+        {
             char *key = json_dumps(one, JSON_ENCODE_ANY);
             json_object_set(sets, key, one);
             free(key);
@@ -254,12 +284,47 @@ static int draw_arrays(const char *items, uint64_t walk)
 static void drawn_items_are_distinct(void **state)
 {
     (void)state;
-    int n_string = 0, n_integer = 0;
+    static const char *const scarce[] = {
+        "{\"type\":\"integer\",\"minimum\":-3,\"maximum\":12}",
+        "{\"type\":\"number\"}",
+        "{\"type\":\"number\",\"multipleOf\":0.5,\"minimum\":0,\"maximum\":5}",
+        "{\"type\":\"string\",\"pattern\":\"^[ab]{1,3}$\"}",
+        "{\"type\":\"string\",\"maxLength\":1}",
+        "{\"type\":\"string\",\"pattern\":\"^2024-02-(0[1-9]|1[0-2])$\"}"};
+    int n_string = 0, n_integer = 0, n_scarce = 0;
     for (uint64_t walk = 0; walk < 300; walk++) {
         n_string += draw_arrays("{\"type\":\"string\"}", walk);
         n_integer += draw_arrays("{\"type\":\"integer\"}", walk);
+        n_scarce += draw_arrays(scarce[walk % 6], walk);
     }
-    assert_true(n_string > 100 && n_integer > 100);
+    assert_true(n_string > 100 && n_integer > 100 && n_scarce > 100);
+}
+
+static void counts_properties_with_names(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2},\"c\":{\"const\":3}},"
+         "\"minProperties\":2,\"type\":\"object\"}",
+         {"{\"a\":1,\"b\":2}", "{\"b\":2, \"c\":3}", "{\"a\":1,\"c\":3}",
+          "{\"a\":1,\"b\":2,\"c\":3}"},
+         {"{}", "{\"a\":1}", "{\"b\":2}", "{\"c\"", "{\"a\":1,\"a\":1}"}},
+        {"{\"properties\":{\"a\":{\"const\":1}},\"minProperties\":1,\"type\":\"object\"}",
+         {"{\"a\":1}"},
+         {"{}"}},
+        {"{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2},\"c\":{\"const\":3}},"
+         "\"maxProperties\":2,\"required\":[\"c\"],\"type\":\"object\"}",
+         {"{\"c\":3}", "{\"a\":1,\"c\":3}", "{\"b\":2,\"c\":3}"},
+         {"{}", "{\"a\":1,\"b\"", "{\"a\":1}"}},
+        {"{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}},\"maxProperties\":1,"
+         "\"minProperties\":1,\"type\":\"object\"}",
+         {"{\"a\":1}", "{\"b\":2}"},
+         {"{}", "{\"a\":1,"}},
+        {"{\"properties\":{\"a\":{\"const\":1}},\"maxProperties\":0,\"type\":\"object\"}",
+         {"{}"},
+         {"{\"a\""}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
 }
 
 static void says_what_it_cannot_follow(void **state)
@@ -281,18 +346,18 @@ static void says_what_it_cannot_follow(void **state)
          "{\"oneOf\":[{\"properties\":{\"a\":{\"const\":1}}},{\"properties\":{\"a\":{\"type\":"
          "\"integer\"}}}]}",
          "oneOf"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"number\"},\"uniqueItems\":true}",
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"object\"},\"uniqueItems\":true}",
          "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA,
-         "{\"items\":{\"type\":\"integer\",\"maximum\":500},\"uniqueItems\":true}", "uniqueItems"},
-        {FM_GRAMMAR_JSON_SCHEMA,
-         "{\"items\":{\"type\":\"string\",\"maxLength\":3},\"uniqueItems\":true}", "uniqueItems"},
+         "{\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]$\"},\"uniqueItems\":true,"
+         "\"minItems\":3}",
+         "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"enum\":[1,2]},\"uniqueItems\":true,\"minItems\":3}",
          "no text"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"uniqueItems\":5}", "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"minProperties\":2}", "minProperties"},
-        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"minProperties\":1}",
+        {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"minProperties\":2}",
          "minProperties"},
         {FM_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}},\"propertyNames\":{}}",
          "propertyNames"},
@@ -309,6 +374,7 @@ int main(void)
         cmocka_unit_test(all_of),
         cmocka_unit_test(maps),
         cmocka_unit_test(unique_items),
+        cmocka_unit_test(counts_properties_with_names),
         cmocka_unit_test(drawn_items_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),
     };

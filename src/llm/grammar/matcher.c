@@ -50,7 +50,7 @@ static int is_too_much(const fm_grammar *g)
 }
 
 /* Does a token begin an item of an array with uniqueItems and complete it, too?  Then it is not
- * known in time whether the item is new. */
+ * known in time whether the item is new; for a scarce one, whether one with its beginning is. */
 static int hides_item(const fm_grammar *g, int len)
 {
     const fm__state *q     = g->states.state;
@@ -58,7 +58,7 @@ static int hides_item(const fm_grammar *g, int len)
     for (int i = 1; g->nfa.has_marks && i <= len; i++) {
         const int was = q[g->path[i - 1]].mark & FM__IN_ITEM, is = q[g->path[i]].mark & FM__IN_ITEM;
         if (!was && is) began = 1;
-        if (was && !is && began) return 1;
+        if (was && began && (!is || q[g->path[i]].mark & FM__IN_SCARCE)) return 1;
     }
     return 0;
 }
@@ -172,8 +172,7 @@ static void look(fm_matcher *m)
 {
     m->over = is_at_end(m);
     memcpy(m->allowed, allowed_at(m->grammar, m->state), n_word(m->grammar) * 4);
-    fm__seen_exclude(&m->seen, m->grammar->states.state[m->state].mark, &m->grammar->of->order,
-                     m->allowed);
+    fm__seen_exclude(&m->seen, &m->grammar->states, m->state, &m->grammar->of->order, m->allowed);
 }
 
 fm_status fm_matcher_create(fm_matcher **out, fm_grammar *g, const char *after)

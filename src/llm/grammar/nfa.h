@@ -43,9 +43,9 @@ typedef enum { FM__PLAIN, FM__IN_STRING } fm__spelling;
 
 /* Marks of states: inside an array with uniqueItems whose strings must be remembered
  * (seen_items.h), inside such a string, behind its opening quote, and inside such an array of
- * integers. */
-enum { FM__IN_UNIQUE = 1, FM__IN_ITEM = 2, FM__IN_NUMBERS = 4 };
-enum { FM__MAX_UNIQUE_DIGITS = 17 }; /* of these integers */
+ * numbers.  FM__IN_SCARCE: in such a string that cannot go on from every beginning. */
+enum { FM__IN_UNIQUE = 1, FM__IN_ITEM = 2, FM__IN_NUMBERS = 4, FM__IN_SCARCE = 8 };
+enum { FM__MAX_UNIQUE_DIGITS = 17 }; /* before the point of these numbers */
 
 /* White space of JSON: one separator or indentation (layout.h), none, or a rule of the caller's. */
 typedef enum { FM__SPACING_LAYOUT, FM__SPACING_NONE, FM__SPACING_RULE } fm__spacing;

@@ -86,15 +86,22 @@ static fm_status read_array(array *a, const json_t *v)
 /* Every state from the opening bracket on is marked, so that the matcher knows the array's end. */
 static fm_status add_remembered(fm__schema *s, array *a, int32_t open, int32_t close)
 {
-    fm__nfa *n    = s->n;
-    int      mark = 0;
-    FM_TRY(fm__schema_remembered(s, a->items, &a->rule, &mark));
+    fm__nfa         *n     = s->n;
+    fm__unique_items items = {.max = -1};
+    if (fm__schema_is_free(s, a->items))
+        FM_TRY(fm__schema_remembered(s, a->items, &items.rule, &items.mark));
+    else
+        FM_TRY(fm__schema_scarce(s, a->items, &items));
+    if (items.max >= 0 && a->min > items.max)
+        return fm_fail(FM_E_NOSUP, "schema: uniqueItems: there are not minItems different items");
+    if (items.max >= 0 && (a->max < 0 || a->max > items.max)) a->max = items.max;
+    a->rule = items.rule;
     fm__nfa_comma(n, fm__nfa_state(n)); /* its rule is made before, and not marked */
     const int32_t first = fm__nfa_state(n), last = fm__nfa_state(n);
     fm__nfa_empty(n, open, first);
     FM_TRY(add_items(s, a, first, last));
     fm__nfa_empty(n, last, close);
-    if (!n->full) fm__nfa_mark(n, first, mark);
+    if (!n->full) fm__nfa_mark(n, first, items.mark);
     return FM_OK;
 }
 
@@ -107,7 +114,7 @@ fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t
     FM_TRY(read_unique(&a, v, &is_unique));
     const int32_t open = fm__nfa_open(n, from, '['), close = fm__nfa_state(n);
     *to = fm__nfa_state(n);
-    if (is_unique && fm__schema_is_free(s, a.items)) {
+    if (is_unique && (fm__schema_is_free(s, a.items) || fm__schema_is_scarce(s, a.items))) {
         FM_TRY(add_remembered(s, &a, open, close));
     } else if (is_unique) {
         FM_TRY(fm__schema_unique(s, a.items, a.min, a.max, open, close));

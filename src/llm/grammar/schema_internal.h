@@ -46,6 +46,16 @@ fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int
 int       fm__schema_is_free(fm__schema *s, const json_t *v);
 fm_status fm__schema_remembered(fm__schema *s, const json_t *v, int32_t *rule, int *mark);
 
+/* schema_scarce.c: strings and numbers of any other kind, remembered as well. */
+typedef struct {
+    int32_t rule; /* of an item */
+    int     mark; /* of an array of them */
+    int64_t max;  /* so many items can differ; -1: any number */
+} fm__unique_items;
+enum { FM__MAX_UNIQUE_SET = 8 }; /* so many values come by a state per set of them */
+int       fm__schema_is_scarce(fm__schema *s, const json_t *v);
+fm_status fm__schema_scarce(fm__schema *s, const json_t *v, fm__unique_items *out);
+
 /* schema_ref.c: as a rule of its own, shared by all who call it. */
 fm_status fm__schema_call(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
 fm_status fm__schema_ref(fm__schema *s, const json_t *v, int32_t from, int32_t *to);

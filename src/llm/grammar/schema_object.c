@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects: properties come in the schema's order, optional ones may be left
- * out.  Others come only where the schema names none: then an object is a map
- * (schema_map.c). */
+ * out, as long as minProperties is kept.  Others come only where the schema names none: then an
+ * object is a map (schema_map.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/read.h"
 #include "llm/grammar/schema_internal.h"
 
-enum { MAX_REQUIRED = 2048 };
+enum { MAX_REQUIRED = 2048, MAX_COUNTED = 32 };
 
 /* "name": value, as a rule. */
 static fm_status make_property(fm__schema *s, const char *name, const json_t *v, int32_t *rule)
@@ -32,24 +32,27 @@ static fm_status make_property(fm__schema *s, const char *name, const json_t *v,
     return FM_OK;
 }
 
+/* After each property, a state for each number of properties written so far, as far as it
+ * matters: from `top` on they are one, or, where maxProperties says so, no more may come. */
 typedef struct {
-    int32_t none, some; /* states: no property was written so far, or some were */
+    int32_t count[MAX_COUNTED + 1];
+    int     top, is_limited;
 } chain;
 
 static fm_status add_property(fm__schema *s, chain *c, const char *name, const json_t *v,
                               int is_required)
 {
     fm__nfa *n    = s->n;
-    int32_t  rule = 0;
+    int32_t  rule = 0, next[MAX_COUNTED + 1];
     FM_TRY(make_property(s, name, v, &rule));
-    const int32_t none = fm__nfa_state(n), some = fm__nfa_state(n);
-    fm__nfa_empty(n, fm__nfa_call(n, c->none, rule), some);
-    fm__nfa_empty(n, fm__nfa_call(n, fm__nfa_comma(n, c->some), rule), some);
-    if (!is_required) {
-        fm__nfa_empty(n, c->none, none);
-        fm__nfa_empty(n, c->some, some);
+    for (int i = 0; i <= c->top; i++) next[i] = fm__nfa_state(n);
+    for (int i = 0; i <= c->top; i++) {
+        if (!is_required) fm__nfa_empty(n, c->count[i], next[i]);
+        if (i == c->top && c->is_limited) continue;
+        const int32_t at = i ? fm__nfa_comma(n, c->count[i]) : c->count[i];
+        fm__nfa_empty(n, fm__nfa_call(n, at, rule), next[i < c->top ? i + 1 : i]);
     }
-    *c = (chain){none, some};
+    memcpy(c->count, next, sizeof next);
     return FM_OK;
 }
 
@@ -70,7 +73,8 @@ static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const
     const json_t *one, *properties = json_object_get(v, "properties");
     const json_t *required = json_object_get(v, "required");
     json_t       *anything = json_true();
-    json_array_foreach (required, i, one) {
+    json_array_foreach(required, i, one)
+    {
         const char *name = json_string_value(one);
         if (!name)
             return fm_fail(FM_E_FORMAT, "schema: required: expected strings, found %s",
@@ -81,23 +85,43 @@ static fm_status add_undescribed(fm__schema *s, chain *c, const json_t *v, const
     return FM_OK;
 }
 
-/* Numbers of properties that the names themselves guarantee; other limits are for maps. */
-static fm_status check_limits(const json_t *v)
+/* How many properties there can be: the described ones and the others that are required. */
+static int64_t n_named(const json_t *v)
+{
+    const json_t *properties = json_object_get(v, "properties");
+    const json_t *required   = json_object_get(v, "required");
+    int64_t       n          = (int64_t)json_object_size(properties);
+    for (size_t i = 0; i < json_array_size(required); i++) {
+        const char *name = json_string_value(json_array_get(required, i));
+        n += name && !json_object_get(properties, name) && !is_among(required, i, name);
+    }
+    return n;
+}
+
+/* What must be counted for minProperties and maxProperties. */
+static fm_status read_limits(chain *c, int64_t *min, const json_t *v)
 {
     static const char *const of_maps[] = {"propertyNames", "patternProperties"};
-    const json_t            *required  = json_object_get(v, "required");
-    int64_t                  min = 0, max = INT64_MAX;
-    size_t                   most = json_object_size(json_object_get(v, "properties"));
-    FM_TRY(fm__schema_count(&min, v, "minProperties"));
+    const int64_t            n         = n_named(v);
+    int64_t                  max       = INT64_MAX;
+    FM_TRY(fm__schema_count(min, v, "minProperties"));
     FM_TRY(fm__schema_count(&max, v, "maxProperties"));
-    most += json_array_size(required);
-    if (min > (int64_t)(json_array_size(required) > 0) || max < (int64_t)most)
-        return fm_fail(FM_E_NOSUP,
-                       "schema: minProperties and maxProperties are supported without properties");
     for (size_t i = 0; i < 2; i++)
         if (json_object_get(v, of_maps[i]))
             return fm_fail(FM_E_NOSUP, "schema: %s together with properties is not supported",
                            of_maps[i]);
+    if (max < *min) return fm_fail(FM_E_ARG, "schema: maxProperties is below minProperties");
+    if (*min > n)
+        return fm_fail(FM_E_NOSUP, "schema: minProperties is above the number of properties that "
+                                   "have names");
+    c->is_limited     = max < n;
+    const int64_t top = c->is_limited ? max : *min > 1 ? *min : 1;
+    if (top > MAX_COUNTED)
+        return fm_fail(FM_E_NOSUP,
+                       "schema: minProperties and maxProperties above %d are not supported beside "
+                       "properties",
+                       MAX_COUNTED);
+    c->top = (int)top;
     return FM_OK;
 }
 
@@ -107,13 +131,19 @@ static fm_status add_described(fm__schema *s, const json_t *v, int32_t from, int
     const json_t *required = json_object_get(v, "required");
     const char   *name;
     json_t       *one;
-    chain         c = {fm__nfa_open(n, from, '{'), fm__nfa_state(n)};
-    json_object_foreach (json_object_get(v, "properties"), name, one)
+    chain         c   = {.top = 0};
+    int64_t       min = 0;
+    FM_TRY(read_limits(&c, &min, v));
+    c.count[0] = fm__nfa_open(n, from, '{');
+    for (int i = 1; i <= c.top; i++) c.count[i] = fm__nfa_state(n);
+    json_object_foreach(json_object_get(v, "properties"), name, one)
         FM_TRY(add_property(s, &c, name, one, is_among(required, json_array_size(required), name)));
     FM_TRY(add_undescribed(s, &c, v, json_object_get(v, "additionalProperties")));
-    *to = fm__nfa_state(n);
-    if (!json_array_size(required)) fm__nfa_empty(n, fm__nfa_none(n, from, "{}"), *to);
-    fm__nfa_empty(n, fm__nfa_shut(n, c.some, '}'), *to);
+    const int32_t close = fm__nfa_state(n);
+    *to                 = fm__nfa_state(n);
+    for (int i = min > 1 ? (int)min : 1; i <= c.top; i++) fm__nfa_empty(n, c.count[i], close);
+    if (!json_array_size(required) && !min) fm__nfa_empty(n, fm__nfa_none(n, from, "{}"), *to);
+    fm__nfa_empty(n, fm__nfa_shut(n, close, '}'), *to);
     return FM_OK;
 }
 
@@ -133,6 +163,5 @@ fm_status fm__schema_object(fm__schema *s, const json_t *v, int32_t from, int32_
     if (!json_object_size(properties) && !json_array_size(required) &&
         (!json_is_false(more) || json_object_get(v, "patternProperties")) && !properties)
         return fm__schema_map(s, v, from, to);
-    FM_TRY(check_limits(v));
     return add_described(s, v, from, to);
 }

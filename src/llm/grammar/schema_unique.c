@@ -9,20 +9,20 @@
  * Strings that nothing but a least length restricts, and integers that nothing
  * but a minimum of 0 or more does: the matcher remembers them (seen_items.h).
  * From any beginning such an item can go on, so ruling out those that were
- * written never leads to a dead end; with a pattern or an upper limit it could. */
+ * written never leads to a dead end; with a pattern or an upper limit it could
+ * (schema_scarce.c). */
 #include <string.h>
 
 #include "llm/grammar/schema_internal.h"
 #include "llm/grammar/schema_number.h"
 
-enum { MAX_SET = 8, MAX_VALUES = 64, MAX_DEPTH = 16 };
+enum { MAX_SET = FM__MAX_UNIQUE_SET, MAX_VALUES = 64, MAX_DEPTH = 16 };
 
 static fm_status add_value(json_t *all, const json_t *value)
 {
     size_t        i;
     const json_t *known;
-    json_array_foreach (all, i, known)
-        if (fm__schema_equal(known, value)) return FM_OK;
+    json_array_foreach(all, i, known) if (fm__schema_equal(known, value)) return FM_OK;
     if (json_array_size(all) == MAX_VALUES)
         return fm_fail(FM_E_NOSUP, "schema: uniqueItems: items have more than %d values",
                        MAX_VALUES);
@@ -39,10 +39,8 @@ static fm_status add_new(json_t *all, json_t *value)
 static fm_status refuse(void)
 {
     return fm_fail(FM_E_NOSUP,
-                   "schema: uniqueItems is supported for strings without pattern, format and "
-                   "maxLength, for integers without bounds but a minimum from 0 on, and for items "
-                   "whose values are a list (enum, const, boolean, null, an integer between close "
-                   "bounds)");
+                   "schema: uniqueItems is supported for strings, numbers, and items whose values "
+                   "are a list (enum, const, boolean, null, an integer between close bounds)");
 }
 
 /* Integers of a schema with both bounds. */
@@ -71,7 +69,7 @@ static fm_status add_types(json_t *all, const json_t *v)
     const json_t *one, *types = json_object_get(v, "type");
     if (json_is_string(types)) return add_type(all, v, json_string_value(types));
     if (!json_array_size(types)) return refuse();
-    json_array_foreach (types, i, one) FM_TRY(add_type(all, v, json_string_value(one)));
+    json_array_foreach(types, i, one) FM_TRY(add_type(all, v, json_string_value(one)));
     return FM_OK;
 }
 
@@ -86,14 +84,14 @@ static fm_status collect(fm__schema *s, json_t *all, const json_t *v, int depth)
     if ((one = json_object_get(v, "const")) != NULL)
         return fm__schema_has_type(v, one) ? add_value(all, one) : FM_OK;
     if ((list = json_object_get(v, "enum")) != NULL) {
-        json_array_foreach (list, i, one)
-            if (fm__schema_has_type(v, one)) FM_TRY(add_value(all, one));
+        json_array_foreach(list, i, one) if (fm__schema_has_type(v, one))
+            FM_TRY(add_value(all, one));
         return FM_OK;
     }
     list = json_object_get(v, "anyOf");
     if (!list) list = json_object_get(v, "oneOf");
     if (!list) return add_types(all, v);
-    json_array_foreach (list, i, one) FM_TRY(collect(s, all, one, depth + 1));
+    json_array_foreach(list, i, one) FM_TRY(collect(s, all, one, depth + 1));
     return FM_OK;
 }
 

@@ -48,7 +48,7 @@ static void note_news(fm_serve *s, fm__call *c, fm__answer *a)
     s->dirty      = c;
 }
 
-static void send_whole(fm_serve *s, fm__call *c)
+void fm__call_send_whole(fm_serve *s, fm__call *c)
 {
     fm_str body = {0};
     c->dialect->whole(c, &body);
@@ -105,7 +105,7 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev)
     } else if (c->n_ended == c->n_answer) {
         if (c->probe)
             fm__probes_end(s, NULL);
-        else send_whole(s, c);
+        else fm__call_send_whole(s, c);
     }
 }
 

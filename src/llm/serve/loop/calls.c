@@ -56,8 +56,10 @@ static void free_call(fm_serve *s, fm__call *c)
     fm__call **at = &s->bucket[c->id % FM__N_BUCKET];
     while (*at != c) at = &(*at)->next_in_bucket;
     *at = c->next_in_bucket;
-    if (c->prev) c->prev->next = c->next;
-    else s->calls = c->next;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->calls = c->next;
     if (c->next) c->next->prev = c->prev;
     if (c->dirty)
         for (fm__call **d = &s->dirty; *d; d = &(*d)->next_dirty)
@@ -106,7 +108,8 @@ void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why)
         c->dialect->late_error(&body, status, why);
         if (fm__relay_write(c, &body, 1) == FM_OK) fm_exchange_end(x);
     } else {
-        if (c->dialect) c->dialect->error(&body, status, why);
+        if (c->dialect)
+            c->dialect->error(&body, status, why);
         else
             fm__put_error_at(&body, x->path, status, why);
         fm_exchange_reply(x, status, "application/json",
@@ -282,8 +285,10 @@ static void abort_call(fm_serve *s, fm__call *c, const char *rid)
 /* A worker still reads it: its names are not known yet. */
 static void abort_later(fm__call *c, const char *rid)
 {
-    if (!rid) c->aborted = 1;
-    else if (strlen(rid) < FM__MAX_NAME) fm_str_add(&c->aborted_rids, rid, strlen(rid) + 1);
+    if (!rid)
+        c->aborted = 1;
+    else if (strlen(rid) < FM__MAX_NAME)
+        fm_str_add(&c->aborted_rids, rid, strlen(rid) + 1);
 }
 
 static void abort_now(fm_serve *s, fm__call *c)
@@ -306,7 +311,9 @@ static void take_task(fm_serve *s, fm__task *task)
         task->ask = NULL;
         fm__relay_name_ask(c);
         if (c->ask->rid) snprintf(c->name, sizeof c->name, "%s", c->ask->rid);
-        if (has_room(s, s->load - c->load, c->ask->n_prompt * c->ask->n)) {
+        if (c->ask->is_load)
+            fm__call_send_whole(s, c); /* needs no engine */
+        else if (has_room(s, s->load - c->load, c->ask->n_prompt * c->ask->n)) {
             set_load(s, c, c->ask->n_prompt * c->ask->n);
             to_engine(s, c);
             submit(s, c);
@@ -347,8 +354,10 @@ void fm__calls_abort(fm_serve *s, const char *rid)
 {
     for (fm__call *c = s->calls; c; c = c->next) {
         if (!c->dialect || c->probe) continue;
-        if (c->with_engine) abort_call(s, c, rid);
-        else abort_later(c, rid);
+        if (c->with_engine)
+            abort_call(s, c, rid);
+        else
+            abort_later(c, rid);
     }
 }
 

@@ -84,6 +84,7 @@ void      fm__relay_note(fm__call *c, const fm__answer *a, const fm_event *ev);
 fm_status fm__relay_write(fm__call *c, const fm_str *bytes, int is_error); /* as a frame, or plain */
 
 /* call_events.c: what an engine event does to its call. */
+void fm__call_send_whole(fm_serve *s, fm__call *c); /* the reply in one piece; then dropped */
 void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev);
 void fm__call_take_notice(fm_serve *s, fm__call *c, const fm__notice *n);
 void fm__calls_flush(fm_serve *s); /* hands streams what was written */

@@ -31,6 +31,7 @@ typedef struct {
 /* The form an answer must have, as it was asked for. */
 typedef struct {
     const char     *field; /* of the request; NULL: none */
+    int             of_text; /* field is response_format: a forced call goes before it */
     fm_grammar_kind kind;
     fm_str          text;
     const char     *space_field; /* that gave `space`; NULL: none */
@@ -72,6 +73,8 @@ typedef struct {
     char            **tool_name; /* [n_tool] declared functions */
     int               n_tool;
     fm_str            forced; /* the call's opening that the prompt ends with */
+    const char       *format_field; /* the dialect's name for response_format; NULL: that */
+    int               is_load; /* Ollama's call to load the model: no prompts */
 
     /* /v1/responses: members that the response repeats, each with a comma before it; the
      * chat without instructions, a JSON list; may it be kept? */
@@ -137,16 +140,16 @@ typedef struct {
 extern const fm__field_names fm__openai_names, fm__native_names;
 
 /* Sampling fields of `o`.  n_default: max_new_tokens where none is given; 0: up
- * to the context. */
+ * to the context.  The form of the answer is for fm__read_format. */
 fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names *names,
                           const fm__facts *facts, int n_default);
 /* model, stream, priority, rid. */
 fm_status fm__read_shared(fm__ask *a, const json_t *body, const fm__facts *facts);
 fm_status fm__read_n(fm__ask *a, const json_t *o);
 
-/* ask_grammar.c: response_format, json_schema, regex, ebnf; then, when the rest is
- * known, what they mean. */
-fm_status fm__read_format(fm__params *p, const json_t *o);
+/* ask_grammar.c: response_format (errors say `format_field`), json_schema, regex, ebnf; then,
+ * when the rest is known, what they mean. */
+fm_status fm__read_format(fm__params *p, const json_t *o, const char *format_field);
 fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts);
 fm_status fm__make_call_grammar(fm__ask *a, const fm__facts *facts, const fm_grammar_calls *calls);
 

@@ -35,6 +35,7 @@ fm_status fm__read_chat(fm__ask *a, const json_t *body, const fm__reader *r)
     FM_TRY(fm__read_shared(a, body, r->facts));
     FM_TRY(fm__read_n(a, body));
     FM_TRY(fm__read_params(a->params, body, &fm__openai_names, r->facts, 0));
+    FM_TRY(fm__read_format(a->params, body, a->format_field));
     FM_TRY(read_logprobs(&a->params->sampling, body));
     FM_TRY(fm__add_prompts(a, 1));
     FM_TRY(read_prompt(a, body, r));

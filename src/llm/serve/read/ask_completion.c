@@ -97,6 +97,7 @@ fm_status fm__read_completion(fm__ask *a, const json_t *body, const fm__reader *
     if (best_of > a->n) return fm_fail(FM_E_NOSUP, "request: best_of above n is not supported");
     FM_TRY(fm_json_opt_bool(&a->echo, body, "echo", fm__at));
     FM_TRY(fm__read_params(a->params, body, &fm__openai_names, r->facts, DEFAULT_TOKENS));
+    FM_TRY(fm__read_format(a->params, body, a->format_field));
     FM_TRY(read_logprobs(&a->params->sampling, body));
     FM_TRY(read_prompts(a, body, r));
     return fm__check_lengths(a, r->facts);

@@ -173,8 +173,7 @@ fm_status fm__read_params(fm__params *p, const json_t *o, const fm__field_names 
     p->keep_special = !skip_special;
     FM_TRY(read_stops(p, json_object_get(o, names->stop)));
     FM_TRY(read_stop_ids(s, json_object_get(o, "stop_token_ids")));
-    FM_TRY(read_bias(p, json_object_get(o, "logit_bias")));
-    return fm__read_format(p, o);
+    return read_bias(p, json_object_get(o, "logit_bias"));
 }
 
 fm_status fm__read_n(fm__ask *a, const json_t *o)

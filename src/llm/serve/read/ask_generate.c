@@ -62,6 +62,7 @@ static fm_status read_one_params(fm__ask *a, fm__params *p, const json_t *v, con
     }
     const json_t *o  = v ? v : empty;
     fm_status     rc = fm__read_params(p, o, &fm__native_names, r->facts, DEFAULT_TOKENS);
+    if (rc == FM_OK) rc = fm__read_format(p, o, NULL);
     if (rc == FM_OK) rc = fm__read_n(a, o);
     json_decref(empty);
     return rc;

@@ -130,27 +130,27 @@ static fm_status read_structured_outputs(fm__params *p, const char *field, const
     return fm_fail(FM_E_NOSUP, "request: %s: expected json, regex, choice or grammar", field);
 }
 
-static fm_status read_response_format(fm__params *p, const json_t *v)
+/* `field`: what the dialect calls it. */
+static fm_status read_response_format(fm__params *p, const char *field, const json_t *v)
 {
     const char   *type   = json_string_value(json_object_get(v, "type"));
     const json_t *schema = json_object_get(v, "schema");
     if (!is_given(v)) return FM_OK;
-    if (!type)
-        return fm_fail(FM_E_FORMAT, "request: response_format: expected an object with a type");
+    if (!type) return fm_fail(FM_E_FORMAT, "request: %s: expected an object with a type", field);
     if (!strcmp(type, "text")) return FM_OK;
+    p->format.of_text = 1;
     if (!strcmp(type, "json_object")) /* with llama.cpp's schema beside it, or without */
-        return is_given(schema) ? set_schema(p, "response_format", schema)
-                                : set_any_object(p, "response_format", v);
+        return is_given(schema) ? set_schema(p, field, schema) : set_any_object(p, field, v);
     if (strcmp(type, "json_schema"))
-        return fm_fail(FM_E_NOSUP, "request: response_format: type \"%.40s\" is not supported",
-                       type);
+        return fm_fail(FM_E_NOSUP, "request: %s: type \"%.40s\" is not supported", field, type);
     schema = json_object_get(json_object_get(v, "json_schema"), "schema");
     if (!schema)
-        return fm_fail(FM_E_FORMAT, "request: response_format: json_schema.schema is missing");
-    return set_schema(p, "response_format", schema);
+        return fm_fail(FM_E_FORMAT, "request: %s: %sschema is missing", field,
+                       strcmp(field, "response_format") ? "" : "json_schema.");
+    return set_schema(p, field, schema);
 }
 
-fm_status fm__read_format(fm__params *p, const json_t *o)
+fm_status fm__read_format(fm__params *p, const json_t *o, const char *format_field)
 {
     static const char *const unknown[] = {"structural_tag", "stop_regex"};
     static const form        forms[]   = {{"json_schema", set_schema},
@@ -167,7 +167,8 @@ fm_status fm__read_format(fm__params *p, const json_t *o)
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (is_given(json_object_get(o, unknown[i])))
             return fm_fail(FM_E_NOSUP, "request: %s: it is not supported", unknown[i]);
-    FM_TRY(read_response_format(p, json_object_get(o, "response_format")));
+    FM_TRY(read_response_format(p, format_field ? format_field : "response_format",
+                                json_object_get(o, "response_format")));
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const json_t *v = json_object_get(o, forms[i].name);
         if (is_given(v)) FM_TRY(forms[i].set(p, forms[i].name, v));
@@ -202,6 +203,7 @@ fm_status fm__make_grammars(fm__ask *a, const fm__facts *facts)
     for (int i = 0; i < a->n_params; i++) {
         fm__params *p = &a->params[i];
         if (!p->format.field) continue;
+        if (a->forced.len && p->format.of_text) continue; /* a call has the form of its tool */
         if (a->forced.len)
             return fm_fail(FM_E_ARG,
                            "request: %s: not together with a tool_choice that forces a call",

@@ -41,7 +41,8 @@ static fm_status copy_format(json_t *to, const json_t *body)
     if (!format || json_is_null(format) || (json_is_string(format) && !json_string_length(format)))
         return FM_OK;
     if (json_is_object(format)) {
-        json_object_set(to, "json_schema", format);
+        json_object_set_new(to, "response_format",
+                            json_pack("{s:s, s:O}", "type", "json_object", "schema", format));
         return FM_OK;
     }
     if (!json_is_string(format) || strcmp(json_string_value(format), "json"))
@@ -59,6 +60,20 @@ static void copy_think(json_t *to, const json_t *body)
                             json_string(json_is_true(think) ? "medium" : "none"));
     else if (json_is_string(think))
         json_object_set(to, "reasoning_effort", think);
+}
+
+/* What loads a model in Ollama: a request without a prompt.  Here it is loaded already. */
+static int is_load(const json_t *body, const char *field)
+{
+    const json_t *v = json_object_get(body, field);
+    return !v || json_is_null(v) || (json_is_string(v) && !json_string_length(v)) ||
+           (json_is_array(v) && !json_array_size(v));
+}
+
+static fm_status read_load(fm__ask *a, const json_t *to, const fm__reader *r)
+{
+    a->is_load = 1;
+    return fm__read_shared(a, to, r->facts);
 }
 
 static fm_status copy_shared(json_t *to, const json_t *body)
@@ -85,9 +100,10 @@ static fm_status convert_chat(json_t *to, const json_t *body)
 {
     size_t  i;
     json_t *m, *messages = json_object_get(body, "messages");
-    json_array_foreach(messages, i, m) if (json_array_size(json_object_get(m, "image"
-                                                                              "s"))) return fm_fail(
-        FM_E_NOSUP, "request: messages[%zu].images: not supported", i);
+    json_array_foreach (messages, i, m) {
+        if (json_array_size(json_object_get(m, "images")))
+            return fm_fail(FM_E_NOSUP, "request: messages[%zu].images: not supported", i);
+    }
     if (messages) json_object_set(to, "messages", messages);
     return copy_shared(to, body);
 }
@@ -114,9 +130,11 @@ static fm_status convert_prompt(json_t *to, const json_t *body, int is_raw)
 
 fm_status fm__read_ollama_chat(fm__ask *a, const json_t *body, const fm__reader *r)
 {
-    json_t   *chat = json_object();
-    fm_status rc   = convert_chat(chat, body);
-    if (rc == FM_OK) rc = fm__read_chat(a, chat, r);
+    json_t   *chat  = json_object();
+    fm_status rc    = convert_chat(chat, body);
+    a->format_field = "format";
+    if (rc == FM_OK)
+        rc = is_load(body, "messages") ? read_load(a, chat, r) : fm__read_chat(a, chat, r);
     json_decref(chat);
     return rc;
 }
@@ -127,7 +145,10 @@ fm_status fm__read_ollama_generate(fm__ask *a, const json_t *body, const fm__rea
     int       is_raw = 0;
     fm_status rc     = fm_json_opt_bool(&is_raw, body, "raw", fm__at);
     if (rc == FM_OK) rc = convert_prompt(to, body, is_raw);
-    if (rc == FM_OK)
+    a->format_field = "format";
+    if (rc == FM_OK && is_load(body, "prompt"))
+        rc = read_load(a, to, r);
+    else if (rc == FM_OK)
         rc = json_object_get(to, "messages") ? fm__read_chat(a, to, r)
                                              : fm__read_completion(a, to, r);
     json_decref(to);

@@ -287,6 +287,7 @@ static fm_status convert(fm__ask *a, json_t *chat, const json_t *body, const fm_
     copy_fields(chat, body);
     convert_tools(chat, body);
     convert_format(chat, body);
+    a->format_field = "text.format";
     return FM_OK;
 }
 

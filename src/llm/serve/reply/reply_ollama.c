@@ -93,9 +93,20 @@ static void finish(fm__call *c, fm_str *out)
     (void)out;
 }
 
+static void put_loaded(fm_str *out, const fm__call *c)
+{
+    const fm__answer nothing = {0};
+    put_text(out, c, &nothing, 0);
+    fm_str_puts(out, ",\"done\":true,\"done_reason\":\"load\"}");
+}
+
 static void whole(fm__call *c, fm_str *out)
 {
     put_opening(out, c);
+    if (c->ask->is_load) {
+        put_loaded(out, c);
+        return;
+    }
     put_text(out, c, &c->answer[0], 1);
     put_end(out, c, &c->answer[0]);
 }
