@@ -157,6 +157,19 @@ def test_killed(router, workers):
         print("  ", name, flush=True)
 
 
+def test_killed_inside_a_character(router, workers):
+    """A token that is part of a character has a log-probability and no text yet: it is neither lost nor told twice."""
+    path, body = ASKS["chat logprobs"]
+    want, data = read_stream(router.port, path, body)
+    events = data.split(b"\n\n")
+    parts = [i for i, e in enumerate(events) if "\ufffd".encode() in e or b"\\ufffd" in e]
+    assert parts, "no token is part of a character"
+    for i in range(parts[0] - 3, parts[0] + 1):
+        at = len(b"\n\n".join(events[:i])) + 2
+        got, _, _ = disturb(router, workers, "chat logprobs", at, signal.SIGKILL)
+        same(joined(got), joined(want), f"killed behind event {i}")
+
+
 def test_hangs(router, workers):
     for name in ("chat", "generate", "chat tools"):
         check(router, workers, name, signal.SIGSTOP, (0.3,))

@@ -129,6 +129,17 @@ static void say_call(fm_str *out, const fm__call *c, fm__answer *a, int i)
     fm_str_clear(&t->arguments);
 }
 
+/* Tokens whose text is held back (part of a character, perhaps of a tag or a stop string) report
+ * their log-probabilities at once: what was sent then follows from the tokens alone, so that a
+ * stream can be resumed behind any of them. */
+static void say_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
+{
+    if (!a->sampling->logprobs || !a->n_lp || a->finish != FM_FINISH_NONE) return;
+    begin_delta(out, c, a);
+    fm_str_puts(out, "\"content\":\"\",\"reasoning_content\":null");
+    end_delta(out, c, a, 0);
+}
+
 static void say(fm__call *c, fm__answer *a, fm_str *out)
 {
     if (!a->begun) say_role(out, c, a);
@@ -136,6 +147,7 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
     say_thought(out, c, a);
     say_text(out, c, a);
     for (int i = 0; i < a->n_call; i++) say_call(out, c, a, i);
+    say_logprobs(out, c, a);
     if (a->finish == FM_FINISH_NONE || a->ended) return;
     begin_delta(out, c, a);
     fm_str_puts(out, "\"content\":null,\"reasoning_content\":null");

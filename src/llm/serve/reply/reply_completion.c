@@ -108,10 +108,12 @@ static void put_choice(fm_str *out, const fm__call *c, fm__answer *a)
     fm_str_puts(out, "}");
 }
 
+/* Log-probabilities do not wait for text that is held back: what was sent follows from the tokens
+ * alone, so that a stream can be resumed behind any of them. */
 static void say(fm__call *c, fm__answer *a, fm_str *out)
 {
     const int last = a->finish != FM_FINISH_NONE;
-    if (a->ended || (!a->said.len && !last)) return;
+    if (a->ended || (!a->said.len && !a->n_lp && !last)) return;
     fm_str_puts(out, "data: ");
     open_body(out, c);
     put_choice(out, c, a);
