@@ -20,6 +20,8 @@ static void all_bad(const mistake *m, size_t n)
 }
 #define ALL_BAD(list) all_bad(list, sizeof(list) / sizeof *(list))
 
+#define A_NAME_OF_64 "a-name-of-sixty-four-characters-which-is-a-quarter-of-the-limit-"
+
 static void in_the_text(void **state)
 {
     (void)state;
@@ -36,8 +38,7 @@ static void in_the_text(void **state)
         {"memory -3 mb", "an amount of memory must be positive"},
         {"echo\nset foo:bar 3", "deck:2: set \"foo:bar\" is not supported"},
         {"unset foo", "unset \"foo\" is not supported"},
-        {"start a-name-that-is-longer-than-sixty-three-characters-which-is-the-limit-of-names",
-         "more than 63 characters"},
+        {"start " A_NAME_OF_64 A_NAME_OF_64 A_NAME_OF_64 A_NAME_OF_64, "more than 255 characters"},
     };
     ALL_BAD(list);
     fm_deck d = {0};
