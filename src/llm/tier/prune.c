@@ -73,7 +73,7 @@ static void remove_oldest(pruning *p)
 {
     const fm_prune_options *o      = p->o;
     const int               is_big = o->limit >= 0 && p->sum.bytes > o->limit;
-    qsort(p->page, p->n, sizeof *p->page, by_age);
+    if (p->n) qsort(p->page, p->n, sizeof *p->page, by_age);
     for (size_t i = 0; i < p->n; i++) {
         const int is_old  = o->older > 0 && p->now - p->page[i].used > o->older;
         const int is_over = is_big && p->sum.bytes - p->sum.removed_bytes > o->down_to;
