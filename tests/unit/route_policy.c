@@ -17,7 +17,7 @@
 static fm_candidate even(int load)
 {
     return (fm_candidate){
-        .load = load, .free_tokens = 1 << 20, .prefill_rate = 1000, .row_seconds = 1e-4};
+        .load = load, .prefill_rate = 1000, .row_seconds = 1e-4};
 }
 
 static void in_turn(void **state)
@@ -77,30 +77,30 @@ static void cache_against_queue(void **state)
     c[1].n_cached               = 900;
     for (int i = 0; i < 4; i++)
         assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[1].load = 32; /* 100 tokens hold up 36: 3.6 s, and rows 0.32 s, against 4 x 1 s of prefill */
+    c[1].load = 196; /* 100 tokens hold up 220: 22 s, and rows 1.96 s, against 24 x 1 s of prefill */
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[1].load = 34;
+    c[1].load = 197;
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 0);
-    c[0].load = 34; /* both busy: what is computed anew holds up as many */
+    c[0].load = 197; /* both busy: what is computed anew holds up as many */
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
     c[0].load = c[1].load = 0;
-    c[1].pending_tokens   = 3500;
+    c[1].pending_tokens   = 21500;
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[1].pending_tokens = 3700;
+    c[1].pending_tokens = 21700;
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 0);
     c[1].prefill_rate = 10000; /* a faster worker */
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
 }
 
-/* A new prefix goes where it evicts nothing. */
+/* A new prefix goes where it evicts least. */
 static void new_prefixes_go_where_there_is_room(void **state)
 {
     (void)state;
     fm_candidate           c[3] = {even(0), even(0), even(0)};
     const fm_candidate_ask ask  = {.n_prompt = 1000, .n_output = 10};
     fm_policy_state        s    = {0};
-    c[0].free_tokens = c[2].free_tokens = 500;
-    c[1].pending_tokens                 = 400;
+    c[0].used_share = c[2].used_share = 0.5;
+    c[1].pending_tokens               = 400;
     for (int i = 0; i < 3; i++)
         assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 3, &ask, &s), 1);
     c[2].n_cached = 600; /* what is cached needs no room */

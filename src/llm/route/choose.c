@@ -46,22 +46,29 @@ static int collect(fm_route *r, const fm__rcall *c, fm_worker **list)
     return n;
 }
 
-static int64_t free_tokens(const fm_worker_feed *f)
+static double used_share(const fm_worker_feed *f)
 {
-    const int64_t used = (int64_t)(f->pages.n_held + f->pages.n_expected);
-    return used < f->n_page ? (f->n_page - used) * f->page_size : 0;
+    const double used = (double)(f->pages.n_held + f->pages.n_expected);
+    return used < (double)f->n_page ? used / (double)f->n_page : 1;
 }
 
-/* Where a worker has not said how fast it is, the others' figures or a guess stand for it:
- * only ratios between workers matter then. */
+/* Only ratios between workers matter.  What equal workers report differs by what each has computed
+ * lately, most of all in their first seconds: those within a factor of two of the best count as
+ * equal to it, and so does one that has not said how fast it is. */
+static double rate_of(const fm_worker *w, double best)
+{
+    const double own = w->feed.prefill_rate;
+    return own > 0 && own < best / 2 ? own : best;
+}
+
 static fm_candidate candidate_of(const fm_worker *w, fm__rcall *c, double rate, double row)
 {
     const int elsewhere = w->feed.load - w->n_active; /* sent by other routers */
     return (fm_candidate){.load           = w->n_active + (elsewhere > 0 ? elsewhere : 0),
                           .pending_tokens = w->pending_tokens,
                           .n_cached       = fm__prompt_cached(c, w),
-                          .free_tokens    = free_tokens(&w->feed),
-                          .prefill_rate   = w->feed.prefill_rate > 0 ? w->feed.prefill_rate : rate,
+                          .used_share     = used_share(&w->feed),
+                          .prefill_rate   = rate_of(w, rate),
                           .row_seconds    = w->feed.row_seconds > 0 ? w->feed.row_seconds : row};
 }
 

@@ -27,13 +27,13 @@ const char *fm_route_policy_name(fm_route_policy p) { return names[p]; }
 /* What has to be computed holds up the request itself, everything that runs or waits there, and
  * what comes next (hold_up): with the wait of the request alone, prefixes would be computed anew
  * elsewhere as soon as that takes as long as the queue, and all would wait longer in the end. */
-static const double hold_up = 4;
+static const double hold_up = 24;
 
 double fm_candidate_cost(const fm_candidate *c, const fm_candidate_ask *ask)
 {
     const double uncached = ask->n_prompt - c->n_cached;
-    const double evicted  = uncached - (double)c->free_tokens; /* computed again some day */
-    const double work     = uncached + (evicted > 0 ? evicted : 0);
+    const double evicted  = uncached * c->used_share; /* expected; computed again some day */
+    const double work     = uncached + evicted;
     return (work * (hold_up + c->load) + (double)c->pending_tokens) / c->prefill_rate +
            (double)c->load * c->row_seconds * (double)ask->n_output;
 }

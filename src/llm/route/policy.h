@@ -35,7 +35,7 @@ typedef struct {
     int     load;           /* requests under way there */
     int64_t pending_tokens; /* uncached prompt tokens it has still to compute */
     int32_t n_cached;       /* of this prompt */
-    int64_t free_tokens;    /* its cache can take without evicting others */
+    double  used_share;     /* of its cache: that part of what is added evicts something */
     double  prefill_rate;   /* tokens per second */
     double  row_seconds;    /* that one running request adds to a decode step */
 } fm_candidate;
