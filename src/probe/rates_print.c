@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/print.h"
 #include "probe/rates.h"
 
 static void put_rate(json_t *to, const char *key, fm_rate r)
@@ -126,11 +127,5 @@ static json_t *json_of(const fm_rates *r)
 
 void fm_rates_print(const fm_rates *r, fm_str *out)
 {
-    json_t *o    = json_of(r);
-    char   *text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    FM_BUG_UNLESS(text != NULL);
-    fm_str_puts(out, text);
-    fm_str_puts(out, "\n");
-    free(text);
-    json_decref(o);
+    fm_json_print(out, json_of(r));
 }

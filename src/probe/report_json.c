@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/print.h"
 #include "probe/report.h"
 
 static json_t *text(const char *s)
@@ -94,10 +95,6 @@ void fm_report_json(fm_str *out, const fm_checkup *c, const fm_findings *f, cons
 {
     json_t *o = object(c, f), *more = extra ? json_loads(extra, 0, NULL) : NULL;
     if (more) json_object_update(o, more);
-    char *dump = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    FM_BUG_UNLESS(dump != NULL);
-    fm_str_printf(out, "%s\n", dump);
-    free(dump);
     json_decref(more);
-    json_decref(o);
+    fm_json_print(out, o);
 }

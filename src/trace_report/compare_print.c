@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "json/print.h"
 #include "trace_report/analysis_internal.h"
 #include "trace_report/compare.h"
 #include "trace_report/verdict.h"
@@ -120,10 +121,5 @@ void fm_trace_compare_json(fm_str *out, const fm_trace_comparison *c)
     json_t *o =
         json_pack("{s:f, s:f, s:f, s:o, s:o}", "rows_per_s_before", c->rate_a, "rows_per_s_after",
                   c->rate_b, "more_s", c->more, "cause", cause, "changes", changes);
-    char *text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    FM_BUG_UNLESS(text != NULL);
-    fm_str_puts(out, text);
-    fm_str_puts(out, "\n");
-    free(text);
-    json_decref(o);
+    fm_json_print(out, o);
 }

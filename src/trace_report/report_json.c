@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/print.h"
 #include "trace_report/analysis_internal.h"
 #include "trace_report/verdict.h"
 
@@ -100,10 +101,5 @@ void fm_trace_json(fm_str *out, const fm_trace_analysis *a)
                   "command", h->command, "ranks_of_job", a->job->n_rank, "verdict", verdict_json(a),
                   "all", account_json(&a->all), "late", late_json(a), "calls_matched", a->matched,
                   "stalls", stalls_json(&a->stalls), "ranks", ranks, "keys", keys);
-    char *text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    FM_BUG_UNLESS(text != NULL);
-    fm_str_puts(out, text);
-    fm_str_puts(out, "\n");
-    free(text);
-    json_decref(o);
+    fm_json_print(out, o);
 }
