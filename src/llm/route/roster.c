@@ -112,14 +112,14 @@ static fm_status take_line(fm_route *r, char *url, const char *key)
     return FM_OK;
 }
 
-fm_status fm__fail_at(fm_status rc, const char *path, int n_line)
+static fm_status fail_at(fm_status rc, const char *path, int n_line)
 {
     char why[400];
     snprintf(why, sizeof why, "%s", fm_why());
     return fm_fail(rc, "%s, line %d: %s", path, n_line, why);
 }
 
-static fm_status read_lines(fm_route *r, FILE *f)
+fm_status fm__read_lines(fm_route *r, FILE *f, const char *path, fm__take_line *take)
 {
     char     *line = NULL, *word[3];
     size_t    room = 0;
@@ -127,13 +127,17 @@ static fm_status read_lines(fm_route *r, FILE *f)
     fm_status rc   = FM_OK;
     for (; rc == FM_OK && getline(&line, &room, f) >= 0; i++) {
         const int n = fm__split_words(line, word, 3);
-        if (n > 2)
-            rc = fm_fail(FM_E_FORMAT, "\"%.40s\" stands behind a URL and its API key", word[2]);
-        else if (n)
-            rc = take_line(r, word[0], n > 1 ? word[1] : NULL);
+        if (n) rc = take(r, word, n);
     }
     free(line);
-    return rc == FM_OK ? rc : fm__fail_at(rc, r->opt->worker_file, i);
+    return rc == FM_OK ? rc : fail_at(rc, path, i);
+}
+
+static fm_status take_words(fm_route *r, char **word, int n)
+{
+    if (n > 2)
+        return fm_fail(FM_E_FORMAT, "\"%.40s\" stands behind a URL and its API key", word[2]);
+    return take_line(r, word[0], n > 1 ? word[1] : NULL);
 }
 
 fm_status fm__roster_read_file(fm_route *r)
@@ -142,7 +146,7 @@ fm_status fm__roster_read_file(fm_route *r)
     if (!path) return FM_OK;
     FILE *f = fopen(path, "re");
     if (!f) return fm_fail(FM_E_IO, "%s: %s", path, strerror(errno));
-    const fm_status rc = read_lines(r, f);
+    const fm_status rc = fm__read_lines(r, f, path, take_words);
     fclose(f);
     for (fm_worker *w = r->workers; w; w = w->next) {
         if (rc == FM_OK && w->from_file == FM_LISTED) fm__roster_remove(r, w);

@@ -3,6 +3,8 @@
 #ifndef FM_LLM_ROUTE_ROUTE_INTERNAL_H
 #define FM_LLM_ROUTE_ROUTE_INTERNAL_H
 
+#include <stdio.h>
+
 #include "llm/relay/frame.h"
 #include "llm/relay/stream.h"
 #include "llm/route/affinity.h"
@@ -137,7 +139,9 @@ void       fm__roster_sweep(fm_route *r);     /* frees those that have left */
 int        fm__roster_n_up(const fm_route *r);
 int        fm__split_words(char *line, char **word, int most); /* up to a comment; how many */
 /* What just failed is in that line of that file: fm_why() says so, too.  Returns rc. */
-fm_status fm__fail_at(fm_status rc, const char *path, int n_line);
+/* take(): a line's words, up to three.  Errors name the file and the line. */
+typedef fm_status fm__take_line(fm_route *r, char **word, int n);
+fm_status fm__read_lines(fm_route *r, FILE *f, const char *path, fm__take_line *take);
 
 /* state.c: what requests changed in the table, kept over a restart. */
 fm_status fm__state_read(fm_route *r);

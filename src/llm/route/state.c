@@ -38,20 +38,6 @@ static fm_status take_line(fm_route *r, char **word, int n)
     return FM_OK;
 }
 
-static fm_status read_lines(fm_route *r, FILE *f)
-{
-    char     *line = NULL, *word[3];
-    size_t    room = 0;
-    int       i    = 0;
-    fm_status rc   = FM_OK;
-    for (; rc == FM_OK && getline(&line, &room, f) >= 0; i++) {
-        const int n = fm__split_words(line, word, 3);
-        if (n) rc = take_line(r, word, n);
-    }
-    free(line);
-    return rc == FM_OK ? rc : fm__fail_at(rc, r->opt->state_file, i);
-}
-
 /* Whether a later change can be kept is found out now, not when there is one. */
 static fm_status check_writable(const char *path)
 {
@@ -79,7 +65,7 @@ fm_status fm__state_read(fm_route *r)
     FILE *f = fopen(path, "re");
     if (!f && errno == ENOENT) return FM_OK;
     if (!f) return fm_fail(FM_E_IO, "%s: %s", path, strerror(errno));
-    const fm_status rc = read_lines(r, f);
+    const fm_status rc = fm__read_lines(r, f, path, take_line);
     fclose(f);
     return rc;
 }
