@@ -68,7 +68,7 @@ typedef struct {
 
 /* --- command line ---------------------------------------------------------- */
 
-/* A checkup does not wait five minutes for a rank, unless it is told to. */
+/* The default --comm-timeout of 300 s is lowered to 60 s; a value that was given is kept. */
 static void be_impatient(fm_world_options *o)
 {
     const double usual = 300, ours = 60;

@@ -8,7 +8,7 @@
 #include "plan.h"
 #include "tune.h"
 
-/* The knobs a plan knows the effect of, and how it is told. */
+/* Knobs whose effect the plan models. */
 static const char *const known[] = {"max-running-requests", "chunked-prefill-size", "tp", "pp",
                                     "dp"};
 enum { N_KNOWN = sizeof known / sizeof known[0], N_ENGINE = 2, MOST_TRIES = 512 };

@@ -94,7 +94,7 @@ typedef struct {
 } fm_comm_note;
 typedef void fm_comm_observer(void *ctx, const fm_comm_note *n);
 
-/* From here on every call that ends is told to `fn`, on the thread that made it; NULL: no more. */
+/* Calls `fn` after every finished collective, on the thread that made it; NULL removes it. */
 void fm_world_observe(fm_world *w, fm_comm_observer *fn, void *ctx);
 
 /* On all ranks: what communication cost, per collective and per rank.  Rank 0

@@ -140,7 +140,7 @@ static void forward(fm_run *r)
 
 /* clang-format on */
 
-/* The latent of a token, and with 8 bits its scale; of the MTP layer likewise. */
+/* The latent of a token and, in an 8-bit cache, its scale; the same two for the MTP layer. */
 static fm_planes planes(const fm_model_config *c, const fm_shard *s, fm_dtype cache)
 {
     const int n_layer = fm_range_len(s->layer), drafts = s->n_mtp && fm_shard_is_last(s, c);

@@ -6,8 +6,8 @@
  *     fm_op_watch w = {.timed = timed};
  *     fm_run_watch(r, &w);        until fm_run_watch(r, NULL)
  *
- * The device writes down when each op of a pass ends; the watcher is told when the host has read
- * that, some passes later.  Timing a decode step costs more than a few percent of it, so few of
+ * The device records a timestamp at the end of each op; timed() is called when the host has read
+ * it, some passes later.  Timing a decode step costs more than a few percent of it, so few of
  * them are timed, and each of these stands for the passes of its size that were not.  Passes with
  * prompts are timed all.  Results have the same bits. */
 #ifndef FM_LLM_OP_WATCH_H

@@ -75,7 +75,7 @@ void      fm__open_size_tiers(opening *p);
 void      fm__open_size_host(opening *p); /* when the pool's size is known */
 fm_status fm__open_tiers(opening *p);
 
-/* plan_and_load.c, likewise */
+/* plan_and_load.c: further steps of opening */
 fm_status fm__open_set_courier(opening *p);
 fm_status fm__open_make_plan(opening *p, int64_t max_tokens);
 void      fm__open_share_pages(opening *p);

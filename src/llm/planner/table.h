@@ -9,7 +9,7 @@ enum { FM_TABLE_ROWS = 40, FM_TABLE_CONTEXTS = 16 };
 typedef struct {
     int    n_row, n_context;                        /* 0 rows: nothing is known, the value is 1 */
     double row[FM_TABLE_ROWS];                      /* ascending, above 0 */
-    double context[FM_TABLE_CONTEXTS];              /* likewise */
+    double context[FM_TABLE_CONTEXTS];              /* ascending, above 0 */
     double value[FM_TABLE_ROWS][FM_TABLE_CONTEXTS]; /* above 0; 0: not measured here */
 } fm_table;
 

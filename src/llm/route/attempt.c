@@ -6,7 +6,8 @@
  *                     └─ anything else: passed on as it comes
  *
  * A try that fails is followed by another as long as the client has nothing of the reply, or
- * has frames alone: then the next worker is told which tokens the client has. */
+ * has received whole frames only: then the next worker gets the tokens that were sent, and
+ * resumes behind them. */
 #include <stdio.h>
 #include <string.h>
 

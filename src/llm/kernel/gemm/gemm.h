@@ -95,7 +95,8 @@ static inline int fm_gemm_tells(const fm_gemm *g, fm_dtype w)
     return w == FM_BF16 && g->telling_bf16;
 }
 
-/* Any of them; `done` hears of all rows, of some while others are under way if that can be.
+/* Multiplies with weights of any type.  `done` is called for every range of finished rows, while
+ * later rows are still being computed where the variant can do that.
  * x_scale: of quantised rows; NULL: they are not. */
 static inline void fm_gemm_told(const fm_gemm *g, fm_dtype type, float *c, const void *const *x,
                                 const float *const *x_scale, const void *w, const float *scale,

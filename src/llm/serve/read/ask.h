@@ -92,7 +92,7 @@ typedef struct {
 /* What the readers need to know of the server; the same for all requests. */
 typedef struct {
     const fm_tokenizer *tokenizer; /* NULL: ids alone */
-    fm_grammars        *grammars;  /* likewise */
+    fm_grammars        *grammars;  /* NULL: no constrained output */
     int                 compact_json; /* no white space in JSON unless a request wants it */
     const char         *json_space;   /* expression for it where a request has none, or NULL */
     fm_chat_style       chat_style;
