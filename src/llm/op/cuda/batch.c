@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "llm/kernel/cuda/rows/fetch.h"
+#include "llm/kernel/cuda/variants.h"
 #include "llm/op/cuda/cuda_internal.h"
 
 /* --- lists ---------------------------------------------------------------- */
@@ -241,7 +242,8 @@ void fm__cuda_begin(fm_run *r)
     place_lists(r, g, g->list[turn], rows);
     list(r, g, rows);
     const int n_unit = count_units(g);
-    g->pass.is_few   = n_unit <= fm__cuda_few_units(r->weights->n_head);
+    g->pass.is_few   = n_unit <= fm__cuda_few_units(r->weights->n_head) &&
+                       !fm_cuda_leaves_out(FM_VARIANT_ATTEND_FEW);
 
     const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);
     const size_t pages = (size_t)g->here.page_begin[r->batch->n_span] * sizeof(int32_t);

@@ -7,6 +7,7 @@
 #include "llm/kernel/cuda/exchange/combine.h"
 #include "llm/kernel/cuda/route/route.h"
 #include "llm/kernel/cuda/rows/rows.h"
+#include "llm/kernel/cuda/variants.h"
 #include "llm/op/cuda/cuda_internal.h"
 
 /* One pass of rows through the experts. */
@@ -61,7 +62,8 @@ int fm__cuda_sorts_along(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
     return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
-           g->exchange.way == FM_COMBINE_HERE && r->weights->shard.group.n == 1 && !g->immediate;
+           g->exchange.way == FM_COMBINE_HERE && r->weights->shard.group.n == 1 && !g->immediate &&
+           !fm_cuda_leaves_out(FM_VARIANT_ROUTE_FEW);
 }
 
 fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)

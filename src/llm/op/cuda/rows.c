@@ -2,6 +2,7 @@
 /* Ops that take one row at a time, and routing. */
 #include "llm/kernel/cuda/route/route.h"
 #include "llm/kernel/cuda/rows/rows.h"
+#include "llm/kernel/cuda/variants.h"
 #include "llm/op/cuda/cuda_internal.h"
 
 /* Where each row's token will be cached; once in a pass. */
@@ -52,7 +53,8 @@ void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
 fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a)
 {
     fm_cuda_run *g = fm__gpu(r);
-    if (g->immediate || a->n_row != r->n_row || a->width > FM_CUDA_NORM_EXPERTS)
+    if (g->immediate || a->n_row != r->n_row || a->width > FM_CUDA_NORM_EXPERTS ||
+        fm_cuda_leaves_out(FM_VARIANT_NORM_SUM))
         return fm_cuda_combine(a, g->stream);
     g->pass.experts = *a;
     return FM_OK;
@@ -138,7 +140,7 @@ void fm__cuda_rope_q(fm_run *r, fm_act q)
 {
     fm_cuda_run            *g = fm__gpu(r);
     const fm_cuda_rope_args a = queries(r, q.data);
-    if (!g->immediate)
+    if (!g->immediate && !fm_cuda_leaves_out(FM_VARIANT_ROPE_STORE))
         g->pass.unrotated = q.data;
     else if (a.n_row)
         r->fault = fm_cuda_rope(&a, g->stream);

@@ -8,6 +8,7 @@
  * The side begins behind the last norm that was noted and ends where the main
  * stream joins it; a recorded step has the same fork and join.  Exchanges with other ranks stay
  * in the main stream. */
+#include "llm/kernel/cuda/variants.h"
 #include "llm/op/cuda/cuda_internal.h"
 
 fm_status fm__cuda_side_create(fm_cuda_side *s)
@@ -29,7 +30,8 @@ void fm__cuda_side_destroy(fm_cuda_side *s)
 static int has_few_rows(const fm_run *r)
 {
     const fm_cuda_run *g = r->backend;
-    return r->n_row <= FM_CUDA_SIDE_ROWS && !g->immediate && !g->exchange.attn;
+    return r->n_row <= FM_CUDA_SIDE_ROWS && !g->immediate && !g->exchange.attn &&
+           !fm_cuda_leaves_out(FM_VARIANT_SIDE);
 }
 
 void fm__cuda_side_note(fm_run *r)

@@ -3,6 +3,7 @@
 #include "llm/kernel/cuda/attention/absorbed_copy.cuh"
 #include "llm/kernel/cuda/attention/absorbed_wide.cuh"
 #include "llm/kernel/cuda/attention/mla_internal.h"
+#include "llm/kernel/cuda/variants.h"
 
 /* Boxes need one warp of each stage's. */
 template <class S>
@@ -92,13 +93,15 @@ template <class ONE, class BOTH>
 static fm_status launch_boxes(const fm_mla_absorbed_args *a, fm_stream stream)
 {
     const int groups = (a->n_head + WIDE_HEADS - 1) / WIDE_HEADS;
-    return groups % TWO == 0 && a->n_sm >= TWO ? launch<BOTH>(a, stream) : launch<ONE>(a, stream);
+    const int shares = groups % TWO == 0 && a->n_sm >= TWO &&
+                       !fm_cuda_leaves_out(FM_VARIANT_ATTEND_TWO);
+    return shares ? launch<BOTH>(a, stream) : launch<ONE>(a, stream);
 }
 
 fm_status fm__mla_absorbed_wide(const fm_mla_absorbed_args *a, fm_stream stream)
 {
     const bool bytes = a->cache.e4m3;
-    if (a->cache.page_size % 8)
+    if (a->cache.page_size % 8 || fm_cuda_leaves_out(FM_VARIANT_ATTEND_BOXES))
         return bytes ? launch<any_bytes>(a, stream) : launch<any_pages>(a, stream);
     return bytes ? launch_boxes<byte_boxes, byte_boxes_for_two>(a, stream)
                  : launch_boxes<boxes, boxes_for_two>(a, stream);

@@ -4,6 +4,7 @@
 #define FM_LLM_KERNEL_CUDA_ATTENTION_MLA_INTERNAL_H
 
 #include "llm/kernel/cuda/attention/mla.h"
+#include "llm/kernel/cuda/variants.h"
 
 fm_status fm__mla_absorbed_init(void);
 fm_status fm__mla_absorbed_wide_init(void);
@@ -18,7 +19,8 @@ fm_status fm__mla_expanded_wide(const fm_mla_expanded_args *a, fm_stream stream)
 
 static inline int fm__mla_expanded_is_wide(const fm_mla_expanded_args *a)
 {
-    return a->nope == 128 && a->rope == 64 && a->v_dim == 128;
+    return a->nope == 128 && a->rope == 64 && a->v_dim == 128 &&
+           !fm_cuda_leaves_out(FM_VARIANT_EXPANDED_WIDE);
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* Which kernel computes a product: by size alone, since all give the same bits.  Times were
  * measured on an H200. */
 #include "llm/kernel/cuda/linear/linear.h"
+#include "llm/kernel/cuda/variants.h"
 
 enum {
     FEW_ROWS   = 16,
@@ -24,7 +25,8 @@ static int most_tile_rows(const fm_cuda_linear_args *a)
 
 int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a)
 {
-    return !a->scale && !a->swiglu && a->m > most_tile_rows(a);
+    if (a->scale || a->swiglu) return 0;
+    return a->m > most_tile_rows(a) || fm_cuda_leaves_out(FM_VARIANT_LINEAR_TILES);
 }
 
 /* --- E4M3 weights ------------------------------------------------------------ */
@@ -77,6 +79,11 @@ static int64_t price_of_tiles(const fm_cuda_linear_args *a)
     return price(a, count(a, &few_tiles) <= a->n_sm ? &few_tiles : &more_tiles);
 }
 
+static int is_left_out(fm_cuda_wide w)
+{
+    return w == FM_CUDA_WIDE_128X256 && fm_cuda_leaves_out(FM_VARIANT_LINEAR_128X256);
+}
+
 int fm_cuda_linear_wants_wide(const fm_cuda_linear_args *a, fm_cuda_wide *out)
 {
     if (!a->scale || a->m <= MORE_ROWS) return 0;
@@ -84,7 +91,7 @@ int fm_cuda_linear_wants_wide(const fm_cuda_linear_args *a, fm_cuda_wide *out)
     int     found = 0;
     for (int i = 0; i < FM_CUDA_N_WIDE; i++) {
         const int64_t p = price(a, &wide_tiles[i]);
-        if (p >= least) continue;
+        if (p >= least || is_left_out((fm_cuda_wide)i)) continue;
         least = p;
         *out  = (fm_cuda_wide)i;
         found = 1;

@@ -6,6 +6,7 @@
 #include "llm/kernel/cuda/linear/chain.cuh"
 #include "llm/kernel/cuda/linear/e4m3.cuh"
 #include "llm/kernel/cuda/linear/mma.cuh"
+#include "llm/kernel/cuda/variants.h"
 
 template <class S> struct linear_kernel {
     static auto kernel()
@@ -101,9 +102,9 @@ template <weight_kind KIND, int NT>
 static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
 {
     using choice = linear_choice<KIND, NT>;
-    if (choice::wide::blocks(a) >= 2 * a.n_sm)
+    if (choice::wide::blocks(a) >= 2 * a.n_sm && !fm_cuda_leaves_out(FM_VARIANT_LINEAR_WIDE))
         choice::wide::launch(a, stream);
-    else if (choice::narrow::is_one_round(a))
+    else if (choice::narrow::is_one_round(a) && !fm_cuda_leaves_out(FM_VARIANT_LINEAR_NARROW))
         choice::narrow::launch(a, stream);
     else
         choice::middle::launch(a, stream);

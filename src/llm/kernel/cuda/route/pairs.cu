@@ -2,6 +2,7 @@
 /* Few pairs are one chunk and one kernel.  Many are ranked by one kernel and
  * placed by the next; the chunks' counts wait in between in `scratch`. */
 #include "llm/kernel/cuda/route/sort.cuh"
+#include "llm/kernel/cuda/variants.h"
 
 enum {
     MAX_WARPS = 32,
@@ -81,7 +82,7 @@ fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream)
     const int n = a->n_row * a->top_k, wanted = (n + 31) / 32,
               fit    = a->n_expert <= 256 ? MAX_WARPS : MAX_WARPS / 2;
     const int n_warp = wanted < 1 ? 1 : wanted < fit ? wanted : fit;
-    if (a->scratch && n > ONE_CHUNK)
+    if (a->scratch && n > ONE_CHUNK && !fm_cuda_leaves_out(FM_VARIANT_SORT_TWO))
         sort_many(a, n_warp, stream);
     else
         FM_LAUNCH_EARLY(sort_pairs, 1, n_warp * 32, tables_bytes(n_warp, a->n_expert), stream, *a);

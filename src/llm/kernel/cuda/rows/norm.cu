@@ -3,6 +3,7 @@
  * the row is read once and the order of the sum follows from the width alone. */
 #include "llm/kernel/cuda/fp8/quantise.cuh"
 #include "llm/kernel/cuda/rows/combine.cuh"
+#include "llm/kernel/cuda/variants.h"
 
 enum {
     STRIDE = 4 * FM__ROW_THREADS,
@@ -104,7 +105,7 @@ template <int V> static void launch_way(const fm_cuda_rmsnorm_args *a, fm_stream
 {
     if (!a->experts.top_k)
         launch<V, NO_EXPERTS>(a, stream);
-    else if (a->n_row <= FEW)
+    else if (a->n_row <= FEW && !fm_cuda_leaves_out(FM_VARIANT_NORM_AT_ONCE))
         launch<V, V == 1 ? BY_COLUMN : AT_ONCE>(a, stream);
     else
         launch<V, BY_COLUMN>(a, stream);
