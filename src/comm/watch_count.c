@@ -29,7 +29,7 @@ static int take(fm__watch *w, uint64_t key, uint64_t round, uint64_t *number)
     return s != NULL;
 }
 
-void fm__watch_serve(fm__watch *w, fm__link *l, const fm__count *request)
+void fm__watch_serve(fm__watch *w, fm__watched *l, const fm__count *request)
 {
     fm__frame f = fm__watch_frame(w, FM__NUMBER, "");
     f.count     = *request;

@@ -49,7 +49,7 @@ typedef struct {
     fm__frame last;     /* its latest FM__ALIVE */
     size_t    n_read;   /* bytes of `incoming` so far */
     fm__frame incoming;
-} fm__link;
+} fm__watched;
 
 /* A counter that rank 0 serves. */
 typedef struct {
@@ -63,7 +63,7 @@ struct fm__watch {
     fm__watch_plan plan;
     int            door_fd; /* rank 0, until all are linked */
     int            n_link;
-    fm__link      *link;    /* [n_link] rank 0: all others; others: rank 0 */
+    fm__watched      *link;    /* [n_link] rank 0: all others; others: rank 0 */
     int            wake[2]; /* a byte here wakes the thread: signal handler, close, abort */
     pthread_t      thread;
     int            is_running, has_signal;
@@ -87,14 +87,14 @@ struct fm__watch {
 void *fm__watch_loop(void *watch); /* the thread */
 
 /* Counters: what rank 0's thread does with a request, another's with an answer. */
-void fm__watch_serve(fm__watch *w, fm__link *l, const fm__count *request);
+void fm__watch_serve(fm__watch *w, fm__watched *l, const fm__count *request);
 void fm__watch_answered(fm__watch *w, const fm__count *answer);
 
 fm__frame fm__watch_frame(fm__watch *w, fm__frame_kind kind, const char *text);
 int       fm__frame_send(int fd, const fm__frame *f); /* whole or not at all; 0: sent */
 
 /* These end this process, and the job. */
-_Noreturn void fm__watch_lost(fm__watch *w, const fm__link *l, const char *how);
+_Noreturn void fm__watch_lost(fm__watch *w, const fm__watched *l, const char *how);
 _Noreturn void fm__watch_gives_up(fm__watch *w, const fm__frame *abort); /* rank 0 */
 _Noreturn void fm__watch_obeys(void);
 

@@ -125,8 +125,8 @@ static void adopt(fm__watch *w, int fd, int rank)
 {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    fm__link *l       = &w->link[w->n_link++];
-    *l                = (fm__link){.fd = fd, .rank = rank, .heard = fm_now()};
+    fm__watched *l       = &w->link[w->n_link++];
+    *l                = (fm__watched){.fd = fd, .rank = rank, .heard = fm_now()};
     l->last.waits_for = -1;
     l->last.rank      = rank;
     strcpy(l->last.doing, "starting");

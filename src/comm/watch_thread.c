@@ -28,7 +28,7 @@ static void beat(fm__watch *w)
 }
 
 /* The wire is trusted no further than this: texts end, the rank is the link's. */
-static void handle(fm__watch *w, fm__link *l, fm__frame *f)
+static void handle(fm__watch *w, fm__watched *l, fm__frame *f)
 {
     f->doing[FM__DOING_BYTES - 1] = 0;
     f->rank                       = l->rank;
@@ -53,7 +53,7 @@ static void handle(fm__watch *w, fm__link *l, fm__frame *f)
 }
 
 /* All that has arrived; a connection that ended without goodbye is a death. */
-static void listen_to(fm__watch *w, fm__link *l)
+static void listen_to(fm__watch *w, fm__watched *l)
 {
     for (;;) {
         const ssize_t n = recv(l->fd, (char *)&l->incoming + l->n_read,
@@ -77,7 +77,7 @@ static void listen_to(fm__watch *w, fm__link *l)
 static void check_silence(fm__watch *w, double now)
 {
     for (int i = 0; i < w->n_link; i++) {
-        const fm__link *l = &w->link[i];
+        const fm__watched *l = &w->link[i];
         char            how[64];
         if (l->has_left || now - l->heard <= w->plan.silence_s) continue;
         snprintf(how, sizeof how, "has not answered for %.1f s", now - l->heard);

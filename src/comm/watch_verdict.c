@@ -59,7 +59,7 @@ static _Noreturn void end_job(fm__watch *w, const char *line)
     _exit(FM_WORLD_EXIT);
 }
 
-_Noreturn void fm__watch_lost(fm__watch *w, const fm__link *l, const char *how)
+_Noreturn void fm__watch_lost(fm__watch *w, const fm__watched *l, const char *how)
 {
     char line[LINE_BYTES];
     snprintf(line, sizeof line, "rank %d on %s %s; it was: ", l->rank, host(w, l->rank), how);

@@ -29,7 +29,7 @@ static fm__step *const steps[FM_N_COMM_KIND] = {
     [FM_COMM_RECV]           = fm__recv_step,
 };
 
-static fm_status post(fm__group *g, fm__slot *s, int peer, size_t bytes, fm__message **m)
+static fm_status post(fm__group *g, fm__flight *s, int peer, size_t bytes, fm__message **m)
 {
     FM_BUG_UNLESS(s->n_message < 2 * g->comm.n_rank);
     if (bytes > INT_MAX)
@@ -39,7 +39,7 @@ static fm_status post(fm__group *g, fm__slot *s, int peer, size_t bytes, fm__mes
     return FM_OK;
 }
 
-fm_status fm__post_send(fm__group *g, fm__slot *s, int to, const void *p, size_t bytes)
+fm_status fm__post_send(fm__group *g, fm__flight *s, int to, const void *p, size_t bytes)
 {
     fm__message *m = NULL;
     FM_TRY(post(g, s, to, bytes, &m));
@@ -49,7 +49,7 @@ fm_status fm__post_send(fm__group *g, fm__slot *s, int to, const void *p, size_t
     return FM_OK;
 }
 
-fm_status fm__post_recv(fm__group *g, fm__slot *s, int from, void *p, size_t bytes)
+fm_status fm__post_recv(fm__group *g, fm__flight *s, int from, void *p, size_t bytes)
 {
     fm__message *m = NULL;
     FM_TRY(post(g, s, from, bytes, &m));
@@ -76,7 +76,7 @@ static fm_status broken_message(const fm__group *g, const fm__message *m, fm_sta
 }
 
 /* Testing one message makes progress on all, so the first incomplete one is enough. */
-static fm_status collect(fm__group *g, fm__slot *s)
+static fm_status collect(fm__group *g, fm__flight *s)
 {
     while (s->n_arrived < s->n_message) {
         fm__message    *m     = &s->message[s->n_arrived];
@@ -94,7 +94,7 @@ static fm_status collect(fm__group *g, fm__slot *s)
 static fm_status poll(fm_comm *c, fm_comm_job *job)
 {
     fm__group *g = (fm__group *)c;
-    fm__slot  *s = &g->slot[job->slot];
+    fm__flight  *s = &g->slot[job->slot];
     for (;;) {
         FM_TRY(collect(g, s));
         if (s->n_arrived < s->n_message) return FM_OK;
@@ -136,7 +136,7 @@ static fm_status start(fm_comm *c, fm_comm_job *job)
     fm__group *g = (fm__group *)c;
     FM_TRY(check_call(c, &job->call));
     for (int i = 0; i < FM_COMM_IN_FLIGHT; i++) {
-        fm__slot *s = &g->slot[i];
+        fm__flight *s = &g->slot[i];
         if (s->in_use) continue;
         s->in_use = 1;
         s->tag    = tag_of(g, &job->call);
@@ -151,7 +151,7 @@ static fm_status start(fm_comm *c, fm_comm_job *job)
 static int awaits(const fm_comm *c, const fm_comm_job *job)
 {
     const fm__group *g = (const fm__group *)c;
-    const fm__slot  *s = &g->slot[job->slot];
+    const fm__flight  *s = &g->slot[job->slot];
     return s->n_arrived < s->n_message ? g->member[s->message[s->n_arrived].peer] : -1;
 }
 
@@ -247,7 +247,7 @@ static void carve(fm__group *g, fm_slab *slab)
     const size_t n = (size_t)g->comm.n_rank;
     g->member      = fm_slab_take(slab, n * sizeof *g->member);
     for (int i = 0; i < FM_COMM_IN_FLIGHT; i++) {
-        fm__slot *s = &g->slot[i];
+        fm__flight *s = &g->slot[i];
         s->message  = fm_slab_take(slab, 2 * n * sizeof *s->message);
         s->part     = fm_slab_take(slab, n * sizeof *s->part);
         s->scratch  = fm_slab_take(slab, n * g->piece);

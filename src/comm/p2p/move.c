@@ -6,7 +6,7 @@
 
 /* Dissemination barrier: in round k each rank sends to the rank 2^k further on; after log2(n)
  * rounds every rank has heard from every other, directly or not. */
-fm_status fm__barrier_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__barrier_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     (void)call;
     const int n = g->comm.n_rank, far = 1 << s->step;
@@ -22,7 +22,7 @@ fm_status fm__barrier_step(fm__group *g, fm__slot *s, const fm_comm_call *call, 
 
 /* Binomial tree: counted from the root, rank v receives from v without its lowest bit and sends to
  * those that have one lower bit more. */
-fm_status fm__broadcast_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__broadcast_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     const int n = g->comm.n_rank, root = call->peer;
     const int v = (g->comm.rank - root + n) % n, lowest = v & -v;
@@ -41,7 +41,7 @@ fm_status fm__broadcast_step(fm__group *g, fm__slot *s, const fm_comm_call *call
 
 /* Receives first, and each rank begins with its right neighbour, so that the
  * first messages do not all go to one rank. */
-fm_status fm__all_gather_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__all_gather_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     const int     n = g->comm.n_rank, me = g->comm.rank;
     const size_t *bytes = call->recv_n;
@@ -69,7 +69,7 @@ static size_t before(const size_t *bytes, int rank)
     return at;
 }
 
-fm_status fm__all_to_all_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__all_to_all_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     const int   n = g->comm.n_rank, me = g->comm.rank;
     char       *dst = call->dst;
@@ -92,13 +92,13 @@ fm_status fm__all_to_all_step(fm__group *g, fm__slot *s, const fm_comm_call *cal
     return FM_OK;
 }
 
-fm_status fm__send_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__send_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     *more = s->step++ == 0;
     return *more ? fm__post_send(g, s, call->peer, call->src, call->n) : FM_OK;
 }
 
-fm_status fm__recv_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__recv_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     *more = s->step++ == 0;
     return *more ? fm__post_recv(g, s, call->peer, call->dst, call->n) : FM_OK;

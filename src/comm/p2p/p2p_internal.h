@@ -26,7 +26,7 @@ typedef struct {
     fm__message *message; /* [2 n_rank] */
     void       **part;    /* [n_rank] */
     char        *scratch; /* [n_rank * piece] */
-} fm__slot;
+} fm__flight;
 
 typedef struct fm__group {
     fm_comm  comm; /* first: a group is an fm_comm */
@@ -35,21 +35,21 @@ typedef struct fm__group {
     int      context;
     unsigned n_collective;
     size_t   piece; /* bytes of one rank's block that the scratch can take */
-    fm__slot slot[FM_COMM_IN_FLIGHT];
+    fm__flight slot[FM_COMM_IN_FLIGHT];
     void    *block; /* holds all of the above arrays */
 
     struct fm__group *next_abandoned;
 } fm__group;
 
 /* Set *more to 0 when the collective is complete. */
-typedef fm_status fm__step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more);
+typedef fm_status fm__step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more);
 
 fm__step fm__barrier_step, fm__broadcast_step, fm__all_gather_step, fm__all_to_all_step;
 fm__step fm__send_step, fm__recv_step;
 fm__step fm__all_reduce_step, fm__reduce_scatter_step;
 
 /* Messages of the current step; zero bytes are sent like any other. */
-fm_status fm__post_send(fm__group *g, fm__slot *s, int to, const void *p, size_t bytes);
-fm_status fm__post_recv(fm__group *g, fm__slot *s, int from, void *p, size_t bytes);
+fm_status fm__post_send(fm__group *g, fm__flight *s, int to, const void *p, size_t bytes);
+fm_status fm__post_recv(fm__group *g, fm__flight *s, int from, void *p, size_t bytes);
 
 #endif

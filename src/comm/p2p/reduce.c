@@ -54,7 +54,7 @@ static pairing pair_at(const fm_comm *c, int level)
     return p;
 }
 
-static fm_status exchange(fm__group *g, fm__slot *s, void *x, size_t bytes, pairing p)
+static fm_status exchange(fm__group *g, fm__flight *s, void *x, size_t bytes, pairing p)
 {
     if (p.n_right == 0) return FM_OK;
     if (g->comm.rank < p.right) {
@@ -67,7 +67,8 @@ static fm_status exchange(fm__group *g, fm__slot *s, void *x, size_t bytes, pair
     return FM_OK;
 }
 
-static void add_arrived(const fm__group *g, const fm__slot *s, const fm_comm_call *call, pairing p)
+static void add_arrived(const fm__group *g, const fm__flight *s, const fm_comm_call *call,
+                        pairing p)
 {
     if (p.n_right == 0) return;
     if (g->comm.rank < p.right)
@@ -76,7 +77,7 @@ static void add_arrived(const fm__group *g, const fm__slot *s, const fm_comm_cal
         add(call, call->dst, s->scratch, call->dst);
 }
 
-static fm_status short_sum(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+static fm_status short_sum(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     if (s->step > 0) add_arrived(g, s, call, pair_at(&g->comm, s->step - 1));
     if (1 << s->step >= g->comm.n_rank) {
@@ -93,11 +94,11 @@ typedef struct {
     size_t n;
 } block;
 
-typedef block cut(const fm__group *g, const fm__slot *s, const fm_comm_call *call, int rank);
+typedef block cut(const fm__group *g, const fm__flight *s, const fm_comm_call *call, int rank);
 
 /* Send every rank its block, receive all ranks' parts of the own one into the
  * scratch, one row of g->piece bytes per rank. */
-static fm_status post_blocks(fm__group *g, fm__slot *s, const fm_comm_call *call, cut *block_of)
+static fm_status post_blocks(fm__group *g, fm__flight *s, const fm_comm_call *call, cut *block_of)
 {
     const int   n = g->comm.n_rank, me = g->comm.rank;
     const block own = block_of(g, s, call, me);
@@ -116,12 +117,13 @@ static fm_status post_blocks(fm__group *g, fm__slot *s, const fm_comm_call *call
 
 /* All-reduce: the part of x that begins at s->at, as much as the scratch can
  * take, cut into equal blocks of whole cache lines. */
-static size_t round_bytes(const fm__group *g, const fm__slot *s, const fm_comm_call *call)
+static size_t round_bytes(const fm__group *g, const fm__flight *s, const fm_comm_call *call)
 {
     return least(call_bytes(call) - s->at, g->piece * (size_t)g->comm.n_rank);
 }
 
-static block reduce_block(const fm__group *g, const fm__slot *s, const fm_comm_call *call, int rank)
+static block reduce_block(const fm__group *g, const fm__flight *s, const fm_comm_call *call,
+                          int rank)
 {
     const size_t n = round_bytes(g, s, call), ranks = (size_t)g->comm.n_rank;
     const size_t width = fm_round_up((n + ranks - 1) / ranks, 64);
@@ -129,7 +131,7 @@ static block reduce_block(const fm__group *g, const fm__slot *s, const fm_comm_c
     return (block){(char *)call->dst + s->at + begin, end - begin};
 }
 
-static fm_status gather_blocks(fm__group *g, fm__slot *s, const fm_comm_call *call)
+static fm_status gather_blocks(fm__group *g, fm__flight *s, const fm_comm_call *call)
 {
     const int   n = g->comm.n_rank, me = g->comm.rank;
     const block own = reduce_block(g, s, call, me);
@@ -142,7 +144,7 @@ static fm_status gather_blocks(fm__group *g, fm__slot *s, const fm_comm_call *ca
     return FM_OK;
 }
 
-static fm_status long_sum(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+static fm_status long_sum(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     if (s->step == 1) {
         s->step = 2;
@@ -154,7 +156,7 @@ static fm_status long_sum(fm__group *g, fm__slot *s, const fm_comm_call *call, i
     return *more ? post_blocks(g, s, call, reduce_block) : FM_OK;
 }
 
-fm_status fm__all_reduce_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__all_reduce_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     if (call->n == 0) {
         *more = 0;
@@ -165,7 +167,7 @@ fm_status fm__all_reduce_step(fm__group *g, fm__slot *s, const fm_comm_call *cal
 }
 
 /* Reduce-scatter: bytes s->at .. of every rank's own block. */
-static block scatter_block(const fm__group *g, const fm__slot *s, const fm_comm_call *call,
+static block scatter_block(const fm__group *g, const fm__flight *s, const fm_comm_call *call,
                            int rank)
 {
     size_t before = 0;
@@ -181,7 +183,7 @@ static size_t longest_block(const fm__group *g, const fm_comm_call *call)
     return n * sizeof(float);
 }
 
-fm_status fm__reduce_scatter_step(fm__group *g, fm__slot *s, const fm_comm_call *call, int *more)
+fm_status fm__reduce_scatter_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
 {
     if (s->step) {
         const block own = scatter_block(g, s, call, g->comm.rank);

@@ -22,7 +22,7 @@ static void make_slots(fm__table *t, uint32_t n)
     clear(t);
 }
 
-static void put(fm__table *t, fm__slot s)
+static void put(fm__table *t, fm__numbered s)
 {
     uint32_t at = s.hash;
     while (t->slot[at & t->mask].number >= 0) at++;
@@ -39,13 +39,13 @@ void fm__table_insert(fm__table *t, uint32_t hash, int32_t number)
             if (old.slot[i].number >= 0) put(t, old.slot[i]);
         free(old.slot);
     }
-    put(t, (fm__slot){hash, number});
+    put(t, (fm__numbered){hash, number});
 }
 
 int32_t fm__table_find(const fm__table *t, uint32_t hash, uint32_t *at)
 {
     for (;;) {
-        const fm__slot s = t->slot[(*at)++ & t->mask];
+        const fm__numbered s = t->slot[(*at)++ & t->mask];
         if (s.number < 0 || s.hash == hash) return s.number;
     }
 }

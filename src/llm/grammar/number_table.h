@@ -9,10 +9,10 @@
 typedef struct {
     uint32_t hash;
     int32_t  number; /* -1: empty */
-} fm__slot;
+} fm__numbered;
 
 typedef struct {
-    fm__slot *slot; /* [mask + 1] */
+    fm__numbered *slot; /* [mask + 1] */
     uint32_t  mask, n;
 } fm__table;
 
