@@ -8,7 +8,7 @@
 
 #define NOISE_TIMES 5.0
 #define OWN_TIMES 3.0 /* its own scatter: most of its repeats are as slow as its median */
-#define MOST_BELOW 0.8 /* a rate cannot be more than all of it below: this is slow beside any noise */
+#define MOST_BELOW 0.8 /* of a rate: this is slow beside any noise */
 
 enum { FEW = 3 };
 

@@ -6,8 +6,8 @@
  * hosts two share their best link, which is the only one to compare the third with:
  * what links scatter is not known then, and the threshold is that of single links.
  * Then single links between hosts that are well in latency and bandwidth, and ranks
- * of one host by their best link to another rank of it.  Links of ranks that had to wait for a CPU are not
- * judged. */
+ * of one host by their best link to another rank of it.  Links of ranks that had to wait for a CPU
+ * are not judged. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -182,11 +182,11 @@ static void compare_links(fm_findings *f, const fm_checkup *c, const comparison 
 static void look_at_nccl(fm_findings *f, const fm_gpu_links *g)
 {
     if (!*g->why) return;
-    fm_finding *new =
-        g->has_failed
-            ? fm__finding_add(f, FM_FINDING_FAULT, -1, -1, "NCCL does not connect the GPUs: %s", g->why)
-            : fm__finding_add(f, FM_FINDING_NOTE, -1, -1, "links between GPUs were not measured: %s",
-                              g->why);
+    fm_finding *new = g->has_failed
+                          ? fm__finding_add(f, FM_FINDING_FAULT, -1, -1,
+                                            "NCCL does not connect the GPUs: %s", g->why)
+                          : fm__finding_add(f, FM_FINDING_NOTE, -1, -1,
+                                            "links between GPUs were not measured: %s", g->why);
     if (g->has_failed)
         snprintf(new->todo, sizeof new->todo,
                  "NCCL_DEBUG=WARN prints what it tried; check the network it uses "

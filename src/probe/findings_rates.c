@@ -215,8 +215,8 @@ static void describe_node(node_kind *out, const fm_rates_rank *r, int node)
     snprintf(out->text, sizeof out->text, "%s, %s, %d", r->cpu, r->isa, r->node[node].n_core);
 }
 
-static void accuse_node(fm_findings *f, const fm_checkup *c, const comparison *x, int rank, int node,
-                        const fm_deviation *d)
+static void accuse_node(fm_findings *f, const fm_checkup *c, const comparison *x, int rank,
+                        int node, const fm_deviation *d)
 {
     const fm_checkup_rank *r = &c->rank[rank];
     char                   text[200];
@@ -227,7 +227,8 @@ static void accuse_node(fm_findings *f, const fm_checkup *c, const comparison *x
 }
 
 /* Nodes of all ranks whose cores or memory as a whole were found well. */
-static void compare_nodes(fm_findings *f, const fm_checkup *c, const comparison *x, const accused *a)
+static void compare_nodes(fm_findings *f, const fm_checkup *c, const comparison *x,
+                          const accused *a)
 {
     enum { MOST = FM_RATES_MAX_NODE };
     const int     n      = c->n_rank * MOST;

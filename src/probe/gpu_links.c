@@ -48,7 +48,8 @@ static fm_gpu_seat seat_of(const fm_turns *turns, const char *pci)
                       .has_host_id = getenv("NCCL_HOSTID") != NULL,
                       .machine     = fm_world_machine(turns->world, me)};
     snprintf(s.pci, sizeof s.pci, "%.31s", pci ? pci : "");
-    if (pci && fm_gpu_wire_find() != FM_OK) snprintf(s.no_nccl, sizeof s.no_nccl, "%.95s", fm_why());
+    if (pci && fm_gpu_wire_find() != FM_OK)
+        snprintf(s.no_nccl, sizeof s.no_nccl, "%.95s", fm_why());
     return s;
 }
 

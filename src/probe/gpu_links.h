@@ -20,8 +20,8 @@ typedef struct {
     char no_nccl[96]; /* why NCCL cannot be used; "": it can */
 } fm_gpu_seat;
 
-/* Collective over all ranks; every rank gets all of it.  `pci`: where this rank's open GPU is; NULL:
- * it has none.  FM_E_COMM as fm_turns_run; a failure of NCCL is none of this call's. */
+/* Collective over all ranks; every rank gets all of it.  `pci`: where this rank's open GPU is;
+ * NULL: it has none.  FM_E_COMM as fm_turns_run; a failure of NCCL is none of this call's. */
 fm_status fm_gpu_links_measure(fm_gpu_links *out, const fm_turns *turns, const char *pci);
 void      fm_gpu_links_fini(fm_gpu_links *l); /* {0} is fine */
 

@@ -13,7 +13,8 @@
 
 /* Per round a window of reading and one of multiplying; types and nodes beside the main one get
  * shorter windows in the first rounds.  Where the rounds of one of several ranks differ much, all
- * measure as many again: a disturbance that came or went in the middle shows in most of them then. */
+ * measure as many again: a disturbance that came or went in the middle shows in most of them then.
+ */
 enum { ROUNDS = 5, MOST_ROUNDS = 10, SIDE_ROUNDS = 3, SIDE_PART = 3, MIN_ARENA_MIB = 32 };
 #define MUCH_SCATTER 0.10
 #define LONGEST_WINDOW 0.25
@@ -180,15 +181,16 @@ static void describe(fm_rates_rank *out, work *w)
     snprintf(out->isa, sizeof out->isa, "%s", fm_isa_name(w->isa));
     out->read = rate_of(w->read, w->n_round);
     for (int f = 0; f < FM_N_FACTOR; f++)
-        out->product[f] = rate_of(w->product[f], f == (int)w->main_factor ? w->n_round : SIDE_ROUNDS);
+        out->product[f] =
+            rate_of(w->product[f], f == (int)w->main_factor ? w->n_round : SIDE_ROUNDS);
     for (int l = 0; l < FM_RATES_LEVELS; l++) out->level[l] = rate_of(w->level[l], SIDE_ROUNDS);
     out->level[w->isa] = out->product[w->main_factor];
     out->n_node        = w->n_node;
     for (int i = 0; i < w->n_node; i++) {
-        const int is_only = w->n_node == 1;
+        const int is_only   = w->n_node == 1;
         out->node[i].id     = fm_numa_id(w->numa, i);
         out->node[i].n_core = fm_numa_cores(w->numa, i);
-        out->node[i].read = is_only ? out->read : rate_of(w->node_read[i], SIDE_ROUNDS);
+        out->node[i].read   = is_only ? out->read : rate_of(w->node_read[i], SIDE_ROUNDS);
         out->node[i].product =
             is_only ? out->product[w->main_factor] : rate_of(w->node_product[i], SIDE_ROUNDS);
     }

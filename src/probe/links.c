@@ -10,7 +10,10 @@ enum { MOST_SWEEPS = 5, ROUNDS = 7 };
 
 /* --- all pairs -------------------------------------------------------------------- */
 
-static int is_member(const fm_link_wire *w, int rank) { return !w->is_member || w->is_member[rank]; }
+static int is_member(const fm_link_wire *w, int rank)
+{
+    return !w->is_member || w->is_member[rank];
+}
 
 /* All ranks meet; those of a wire that can fail hear whether it has. */
 static fm_status meet(const fm_turns *turns, const fm_link_wire *w)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links measured by messages of the world's group.  Two ranks of one machine that may use the same
- * CPUs are put on different ones meanwhile: on one CPU they share its caches and wait for each other to
- * be scheduled, which makes another link of it. */
+ * CPUs are put on different ones meanwhile: on one CPU they share its caches and wait for each
+ * other to be scheduled, which makes another link of it. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
@@ -206,13 +206,11 @@ static fm_status all_to_all(fm_link_wire *w, double *rate, int n_round)
 
 fm_status fm_links_measure(fm_links *out, const fm_turns *turns)
 {
-    message_wire w = {.base = {.lead       = lead,
-                               .serve      = serve,
-                               .all_to_all = all_to_all,
-                               .most_steps = MOST_STEPS},
-                      .world = turns->world,
-                      .comm  = fm_world_comm(turns->world)};
-    w.buffer       = calloc(1, MOST_BYTES);
+    message_wire w = {
+        .base  = {.lead = lead, .serve = serve, .all_to_all = all_to_all, .most_steps = MOST_STEPS},
+        .world = turns->world,
+        .comm  = fm_world_comm(turns->world)};
+    w.buffer = calloc(1, MOST_BYTES);
     if (!w.buffer) return fm_fail(FM_E_OOM, "a message of %d bytes", MOST_BYTES);
     const fm_status rc = fm_links_measure_by(out, turns, &w.base);
     free(w.buffer);

@@ -127,7 +127,4 @@ static json_t *json_of(const fm_rates *r)
     return o;
 }
 
-void fm_rates_print(const fm_rates *r, fm_str *out)
-{
-    fm_json_print(out, json_of(r));
-}
+void fm_rates_print(const fm_rates *r, fm_str *out) { fm_json_print(out, json_of(r)); }

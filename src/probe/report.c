@@ -356,6 +356,6 @@ void fm_report_verdict(fm_str *out, const fm_checkup *c, const fm_findings *f)
         fm_str_puts(out, "verdict: nothing is wrong here as far as one rank can tell; start it on "
                          "several hosts by mpirun to compare them\n");
     else
-        fm_str_printf(out, "verdict: all %d %s are alike\n", c->n_host > 1 ? c->n_host : c->n_rank,
-                      c->n_host > 1 ? "hosts" : "ranks");
+        fm_str_printf(out, "verdict: no outlier among %d %s\n",
+                      c->n_host > 1 ? c->n_host : c->n_rank, c->n_host > 1 ? "hosts" : "ranks");
 }

@@ -88,14 +88,15 @@ static json_t *facts(const fm_checkup_rank *r)
 {
     const fm_facts     *f = &r->facts;
     const fm_gpu_facts *g = &r->gpu;
-    json_t             *o = json_pack(
-                    "{s:f,s:o,s:o,s:o,s:o,s:f,s:I,s:f,s:I,s:I,s:f,s:f,s:I,s:I,s:o,s:o}", "on_cpu",
-                    r->on_cpu, "kernel", text(f->kernel), "cpus", text(f->cpus), "governor",
-                    text(f->governor), "huge_pages", text(f->huge_pages), "cpu_quota", f->quota,
-                    "memory_limit", (json_int_t)f->memory_limit, "load", f->load, "throttled",
-                    (json_int_t)f->throttled, "quota_stops", (json_int_t)f->quota_stops, "steal_s",
-                    f->steal_s, "cpu_s", f->cpu_s, "memory_errors_corrected", (json_int_t)f->corrected, "memory_errors_uncorrected", (json_int_t)f->uncorrected,
-                    "libraries", text(f->libraries), "variables", text(f->variables));
+    json_t             *o =
+        json_pack("{s:f,s:o,s:o,s:o,s:o,s:f,s:I,s:f,s:I,s:I,s:f,s:f,s:I,s:I,s:o,s:o}", "on_cpu",
+                  r->on_cpu, "kernel", text(f->kernel), "cpus", text(f->cpus), "governor",
+                  text(f->governor), "huge_pages", text(f->huge_pages), "cpu_quota", f->quota,
+                  "memory_limit", (json_int_t)f->memory_limit, "load", f->load, "throttled",
+                  (json_int_t)f->throttled, "quota_stops", (json_int_t)f->quota_stops, "steal_s",
+                  f->steal_s, "cpu_s", f->cpu_s, "memory_errors_corrected",
+                  (json_int_t)f->corrected, "memory_errors_uncorrected", (json_int_t)f->uncorrected,
+                  "libraries", text(f->libraries), "variables", text(f->variables));
     if (g->index >= 0 || *r->rates.gpu.name) json_object_set_new(o, "gpu", gpu_facts(g));
     return o;
 }

@@ -22,7 +22,7 @@ static void check_pairs(fm_world *w, const fm_links *l)
 /* The numbers of rank 0 are the numbers of all. */
 static void check_same(fm_world *w, const fm_links *l)
 {
-    const size_t n = (size_t)l->n_rank * (size_t)l->n_rank;
+    const size_t n     = (size_t)l->n_rank * (size_t)l->n_rank;
     fm_rate     *first = malloc(n * sizeof *first), sent = l->all_to_all;
     CHECK(w, first != NULL);
     memcpy(first, l->bandwidth, n * sizeof *first);
@@ -48,8 +48,8 @@ int main(void)
 {
     fm_world      *w     = rank_open();
     const fm_turns turns = fm_turns_of(w, 20);
-    const int      n     = fm_world_comm(w)->n_rank, me = fm_world_comm(w)->rank;
-    fm_gpu_links   l     = {0};
+    const int      n = fm_world_comm(w)->n_rank, me = fm_world_comm(w)->rank;
+    fm_gpu_links   l = {0};
 
     CHECK(w, fm_gpu_links_measure(&l, &turns, "") == FM_OK);
     CHECK(w, l.links.n_rank == n && !l.has_failed && !*l.why);

@@ -142,9 +142,9 @@ static void free_arrived(void)
 static void post(const call *c)
 {
     free_arrived();
-    under_way  = realloc(under_way, ((size_t)n_under_way + 1) * sizeof *under_way);
-    sent *new  = &under_way[n_under_way++];
-    new->copy  = malloc(c->bytes);
+    under_way = realloc(under_way, ((size_t)n_under_way + 1) * sizeof *under_way);
+    sent *new = &under_way[n_under_way++];
+    new->copy = malloc(c->bytes);
     memcpy(new->copy, c->buf, c->bytes);
     MPI_Isend(new->copy, (int)c->bytes, MPI_BYTE, c->comm->world[c->peer], c->comm->tag, all,
               &new->request);
@@ -190,10 +190,7 @@ static int group_start(void)
     return FM__NCCL_OK;
 }
 
-static int group_end(void)
-{
-    return --depth ? FM__NCCL_OK : flush();
-}
+static int group_end(void) { return --depth ? FM__NCCL_OK : flush(); }
 
 static int send(const void *buf, size_t n, int type, int to, fm__nccl_comm c, fm_stream s)
 {
@@ -229,10 +226,7 @@ static int all_gather(const void *from, void *to, size_t n, int type, fm__nccl_c
     return group_end();
 }
 
-static const char *error_string(int rc)
-{
-    return rc == INVALID ? "invalid argument" : "no error";
-}
+static const char *error_string(int rc) { return rc == INVALID ? "invalid argument" : "no error"; }
 
 fm_status fm__nccl_library(const fm__nccl_calls **out)
 {

@@ -238,12 +238,11 @@ static void fill_nodes(fm_checkup *c, int cores_0, int cores_1)
     for (int i = 0; i < c->n_rank; i++) {
         c->rank[i].rates.n_node = 2;
         for (int k = 0; k < 2; k++) {
-            const uint64_t s = 90 + 4 * (uint64_t)i + 2 * (uint64_t)k;
-            c->rank[i].rates.node[k] =
-                (fm_rates_node){.id      = k,
-                                .n_core  = cores[k],
-                                .read    = rate(6e9 * cores[k], s),
-                                .product = rate(1.3e12 * cores[k], s + 1)};
+            const uint64_t s         = 90 + 4 * (uint64_t)i + 2 * (uint64_t)k;
+            c->rank[i].rates.node[k] = (fm_rates_node){.id      = k,
+                                                       .n_core  = cores[k],
+                                                       .read    = rate(6e9 * cores[k], s),
+                                                       .product = rate(1.3e12 * cores[k], s + 1)};
         }
     }
 }
@@ -334,7 +333,8 @@ static void one_slow_link_is_named_with_both_ends(void **state)
 }
 
 /* Matrices that were measured between four hosts, in GB/s and us; scatter: of the repeats. */
-static void set_links(fm_checkup *c, const double speed[4][4], const double us[4][4], double scatter)
+static void set_links(fm_checkup *c, const double speed[4][4], const double us[4][4],
+                      double scatter)
 {
     for (int i = 0; i < 16; i++) {
         const double b = 1e9 * speed[i / 4][i % 4], t = 1e-6 * us[i / 4][i % 4];
@@ -344,8 +344,8 @@ static void set_links(fm_checkup *c, const double speed[4][4], const double us[4
     }
 }
 
-/* node-c has a fault of its own and its links are not judged; of the three others two shared a core,
- * which made their link faster than those of the third. */
+/* node-c has a fault of its own and its links are not judged; of the three others two shared a
+ * core, which made their link faster than those of the third. */
 static void of_three_hosts_two_with_a_fast_link_accuse_nobody(void **state)
 {
     (void)state;
@@ -353,13 +353,11 @@ static void of_three_hosts_two_with_a_fast_link_accuse_nobody(void **state)
                                        {9.595, 0, 6.049, 6.154},
                                        {6.075, 6.145, 0, 9.389},
                                        {6.181, 6.094, 9.789, 0}};
-    static const double us[4][4]    = {{0, 2.04, 0.49, 0.49},
-                                       {2.04, 0, 0.49, 0.49},
-                                       {0.49, 0.49, 0, 2.06},
-                                       {0.49, 0.49, 2.06, 0}};
-    fm_checkup          c;
-    fm_findings         f;
-    fm_str              bad = {0};
+    static const double us[4][4]    = {
+           {0, 2.04, 0.49, 0.49}, {2.04, 0, 0.49, 0.49}, {0.49, 0.49, 0, 2.06}, {0.49, 0.49, 2.06, 0}};
+    fm_checkup  c;
+    fm_findings f;
+    fm_str      bad = {0};
     fill(&c, 4, 1);
     set_links(&c, speed, us, 0.01);
     scale(&c.rank[2].rates.read, 0.28);
@@ -372,8 +370,8 @@ static void of_three_hosts_two_with_a_fast_link_accuse_nobody(void **state)
     fm_checkup_fini(&c);
 }
 
-/* Links of a host that is known to be slow are not named beside it, whatever their number, and their
- * other ends are not accused. */
+/* Links of a host that is known to be slow are not named beside it, whatever their number, and
+ * their other ends are not accused. */
 static void the_good_end_of_a_slow_link_is_not_accused(void **state)
 {
     (void)state;
@@ -607,8 +605,8 @@ static void links_between_gpus_are_judged(void **state)
     fill_gpu_links(&c);
     slow_gpu_links(&c, 5, is_rank, 0.1); /* it has lost its NVLinks */
     assert_int_equal(n_fault(&c, &f), 1);
-    says(&f, &c, 0, "rank 5 on node-a", "NCCL bandwidth of its GPU's best link 90 % below the other 7",
-         "nvidia-smi nvlink");
+    says(&f, &c, 0, "rank 5 on node-a",
+         "NCCL bandwidth of its GPU's best link 90 % below the other 7", "nvidia-smi nvlink");
     fm_findings_fini(&f);
     fm_checkup_fini(&c);
 }
@@ -731,12 +729,22 @@ static void gpus_are_printed(void **state)
     check_golden("gpus.txt", &out);
     fm_str_clear(&out);
     fm_report_json(&out, &c, &f, NULL);
-    static const char *const want[] = {
-        "\"throttle_reasons\": \"the power cap\"", "\"pcie_width\": 16", "\"pcie_generation\": 5",
-        "\"ecc\": 1", "\"nvlinks_active\": 18", "\"mhz_memory\": 3201", "\"watt_limit\": 700",
-        "\"cuda_runtime\": \"13.0\"", "\"driver\": \"580.1\"", "\"pci\": \"0000:01:00.0\"",
-        "\"memory_errors_corrected\": 3", "\"gpu_link\": {", "\"gpu_all_to_all\": {",
-        "\"gpu_near\": {", "\"mpi\": \"An MPI v5\"", "\"cpu_s\": 100.0"};
+    static const char *const want[] = {"\"throttle_reasons\": \"the power cap\"",
+                                       "\"pcie_width\": 16",
+                                       "\"pcie_generation\": 5",
+                                       "\"ecc\": 1",
+                                       "\"nvlinks_active\": 18",
+                                       "\"mhz_memory\": 3201",
+                                       "\"watt_limit\": 700",
+                                       "\"cuda_runtime\": \"13.0\"",
+                                       "\"driver\": \"580.1\"",
+                                       "\"pci\": \"0000:01:00.0\"",
+                                       "\"memory_errors_corrected\": 3",
+                                       "\"gpu_link\": {",
+                                       "\"gpu_all_to_all\": {",
+                                       "\"gpu_near\": {",
+                                       "\"mpi\": \"An MPI v5\"",
+                                       "\"cpu_s\": 100.0"};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
         if (!strstr(out.text, want[i])) fail_msg("no %s", want[i]);
     fm_str_fini(&out);

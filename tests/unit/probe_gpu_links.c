@@ -26,7 +26,7 @@ static void chosen(const fm_gpu_seat *seat, const char *want, const char *words)
 {
     char is_member[N], why[240];
     int  n = 0, n_want = 0;
-    n      = fm_gpu_links_choose(seat, N, is_member, why, sizeof why);
+    n = fm_gpu_links_choose(seat, N, is_member, why, sizeof why);
     for (int i = 0; i < N; i++) {
         assert_int_equal(is_member[i], want[i] == '1');
         n_want += want[i] == '1';

@@ -39,18 +39,19 @@ static void fill(fm_rates *r)
         k->memory   = (uint64_t)1 << 41;
         k->read     = rate(2.1e11);
         k->n_node   = 2;
-        k->node[1]  = (fm_rates_node){.id = 3, .n_core = 4, .read = rate(1e11), .product = rate(3e12)};
+        k->node[1] =
+            (fm_rates_node){.id = 3, .n_core = 4, .read = rate(1e11), .product = rate(3e12)};
         k->product[FM_FACTOR_BF16] = rate(3e12);
         k->level[FM_ISA_AVX2]      = rate(4e11);
     }
     strcpy(r->rank[1].gpu.name, "H200");
     r->rank[1].gpu.product[FM_FACTOR_FP8] = rate(1.4e15);
     strcpy(r->rank[1].directory, "/models/x");
-    r->rank[1].file = rate(3e9);
-    r->link[1]      = (fm_rates_link){1.5e-6, 2.4e10};
-    r->link[2]      = (fm_rates_link){1.6e-6, 2.3e10};
-    r->far          = (fm_rates_links){rate(1.55e-6), rate(2.35e10)};
-    r->all_to_all   = rate(1e10);
+    r->rank[1].file   = rate(3e9);
+    r->link[1]        = (fm_rates_link){1.5e-6, 2.4e10};
+    r->link[2]        = (fm_rates_link){1.6e-6, 2.3e10};
+    r->far            = (fm_rates_links){rate(1.55e-6), rate(2.35e10)};
+    r->all_to_all     = rate(1e10);
     r->gpu_link[1]    = (fm_rates_link){8e-6, 3.8e11};
     r->gpu_far        = (fm_rates_links){rate(8e-6), rate(3.8e11)};
     r->gpu_all_to_all = rate(9e10);

@@ -51,7 +51,7 @@ static gpu_wire *of(fm_link_wire *w) { return (gpu_wire *)w; }
 typedef struct {
     int64_t bytes;
     int32_t burst, rounds;
-    int32_t launches; /* of what was recorded; 0: it is over */
+    int32_t launches;  /* of what was recorded; 0: it is over */
     int32_t is_direct; /* not recorded: connections are made by the first messages */
 } order;
 
@@ -230,8 +230,8 @@ static fm_status time_exchanges(const gpu_wire *w, const fm_device_exchange *x, 
 
 static fm_status all_to_all(fm_link_wire *base, double *rate, int n_round)
 {
-    gpu_wire    *w     = of(base);
-    const int    n     = w->nccl->group->n_rank, me = w->nccl->group->rank;
+    gpu_wire    *w = of(base);
+    const int    n = w->nccl->group->n_rank, me = w->nccl->group->rank;
     const size_t piece = MOST_BYTES / n < PIECE_BYTES ? (size_t)(MOST_BYTES / n) : PIECE_BYTES;
     size_t      *at = calloc((size_t)n, sizeof *at), *bytes = calloc((size_t)n, sizeof *bytes);
     fm_status    rc = at && bytes ? FM_OK : fm_fail(FM_E_OOM, "all-to-all of %d GPUs", n);
