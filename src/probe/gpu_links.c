@@ -7,7 +7,7 @@
 
 #include "probe/gpu_wire.h"
 
-enum { MOST_STEPS = 200 }; /* a step takes about 50 ms */
+enum { MOST_STEPS = 200 };
 
 /* --- who takes part ---------------------------------------------------------------- */
 
