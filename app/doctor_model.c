@@ -15,6 +15,15 @@ void fm_doctor_plan(fm_doctor_model *m, const fm_options *o, fm_world *w)
     if (m->rc != FM_OK) snprintf(m->why, sizeof m->why, "%s", fm_why());
 }
 
+/* To a GPU weights are copied over its bus, which each rank has alone. */
+static double upload_s(const fm_doctor_model *m, const fm_checkup_rank *r)
+{
+    const fm_plan *p       = &m->planned.plan[0];
+    const int      is_host = strstr(p->where, "main memory") != NULL;
+    if (is_host || m->planned.is_dummy || r->rates.gpu.upload.n == 0) return 0;
+    return (double)p->weights / r->rates.gpu.upload.median;
+}
+
 /* Weights are read once and then written and read in memory while they are packed; ranks of a
  * machine share both rates.  Random weights are not read from files. */
 void fm_doctor_expect(fm_doctor_model *m, const fm_checkup *c)
@@ -28,7 +37,7 @@ void fm_doctor_expect(fm_doctor_model *m, const fm_checkup *c)
                                             ? 0
                                             : fmin(bytes, r->file.total_bytes) / r->rates.file.median;
         const double           memory = r->rates.read.n ? PASSES * bytes / r->rates.read.median : 0;
-        m->load_s                     = fmax(m->load_s, fmax(disk, memory));
+        m->load_s                     = fmax(m->load_s, fmax(fmax(disk, memory), upload_s(m, r)));
         m->file_bytes                 = fmax(m->file_bytes, r->file.total_bytes);
     }
 }

@@ -93,12 +93,10 @@ quota()
 
 neighbour()
 {
-    rm -f "$work/pid.2"
-    (
-        for try in $(seq 200); do [ -s "$work/pid.2" ] && break; sleep 0.05; done
-        exec "$build/tests/doctor/doctor_neighbour" "$(cat "$work/pid.2")" $((2 * $(nproc)))
-    ) &
+    rm -f "$work/pid.2" "$work/pest"
+    "$build/tests/doctor/doctor_neighbour" "$work/pid.2" $((2 * $(nproc))) >"$work/pest" &
     pest=$!
+    for try in $(seq 600); do grep -q ready "$work/pest" 2>/dev/null && break; sleep 0.05; done
     on_one_machine
     rc=$?
     kill $pest 2>/dev/null

@@ -39,6 +39,7 @@ typedef struct {
     fm_status (*recv)(fm_device_comm *c, void *dst, size_t bytes, int from, fm_stream s);
     fm_status (*broadcast)(fm_device_comm *c, void *buf, size_t bytes, int root, fm_stream s);
     fm_status (*check)(fm_device_comm *c);
+    void (*abort)(fm_device_comm *c, const char *why);
     void (*close)(fm_device_comm *c);
 } fm_device_comm_ops;
 
@@ -57,6 +58,13 @@ typedef struct {
 /* By all ranks of the group.  FM_E_NOSUP: this build has no NCCL. */
 fm_status fm_device_comm_open_staged(fm_device_comm **out, fm_comm *group, fm_staging room);
 fm_status fm_device_comm_open_nccl(fm_device_comm **out, fm_comm *group);
+
+/* As fm_device_comm_open_nccl, for callers who can do without: a failure, now or later, breaks the
+ * group, but the job goes on.  Every rank must have found NCCL before. */
+fm_status fm_device_comm_try_nccl(fm_device_comm **out, fm_comm *group);
+
+/* Is NCCL there?  FM_E_NOSUP, saying why not. */
+fm_status fm_device_comm_find_nccl(void);
 
 static inline void fm_device_comm_close(fm_device_comm *c) /* NULL is fine */
 {
@@ -99,6 +107,13 @@ static inline fm_status fm_device_broadcast(fm_device_comm *c, void *buf, size_t
 static inline fm_status fm_device_comm_check(fm_device_comm *c)
 {
     return c->ops->check(c);
+}
+
+/* Ends this rank's work that waits for other ranks on the device; later calls fail with
+ * FM_E_COMM. */
+static inline void fm_device_comm_abort(fm_device_comm *c, const char *why)
+{
+    c->ops->abort(c, why);
 }
 
 #endif

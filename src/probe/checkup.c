@@ -46,6 +46,7 @@ void fm_checkup_fini(fm_checkup *c)
     free(c->host);
     free(c->before);
     fm_links_fini(&c->links);
+    fm_gpu_links_fini(&c->gpu_links);
     *c = (fm_checkup){0};
 }
 
@@ -138,14 +139,27 @@ static turn turn_of(fm_checkup_rank *mine, const fm_turns *turns, const char *di
     return t;
 }
 
+static fm_status measure_links(fm_checkup *out, const fm_checkup_rank *mine, const fm_turns *turns,
+                               const fm_checkup_plan *plan)
+{
+    const int has_gpu = *mine->rates.gpu.name && !*mine->gpu_why;
+    fm_links  links   = {0};
+    fm_world_doing(turns->world, "measuring links");
+    FM_TRY(fm_links_measure(&links, turns));
+    fm_links_fini(&out->links);
+    out->links = links;
+    fm_world_doing(turns->world, "measuring links between GPUs");
+    if (plan->no_gpu) return FM_OK;
+    return fm_gpu_links_measure(&out->gpu_links, turns, has_gpu ? mine->gpu.pci : NULL);
+}
+
 static fm_status measure(fm_checkup *out, fm_checkup_rank *mine, const fm_turns *turns,
                          const fm_checkup_plan *plan)
 {
     const fm_host_rates_plan host = {plan->threads, plan->seconds};
     turn                     t    = turn_of(mine, turns, plan->directory);
     fm_facts                 before;
-    fm_links                 links = {0};
-    t.gpu_product                  = plan->gpu_product;
+    t.gpu_product = plan->gpu_product;
     fm_facts_read(&before, "");
     fm_world_doing(turns->world, "measuring cores and memory");
     FM_TRY(fm_host_rates(&mine->rates, &mine->on_cpu, &host, turns));
@@ -155,11 +169,7 @@ static fm_status measure(fm_checkup *out, fm_checkup_rank *mine, const fm_turns 
     if (!plan->no_gpu) FM_TRY(fm_turns_run(turns, measure_gpu, &t));
     fm_world_doing(turns->world, "reading files");
     if (plan->directory) FM_TRY(fm_turns_run(turns, measure_files, &t));
-    fm_world_doing(turns->world, "measuring links");
-    FM_TRY(fm_links_measure(&links, turns));
-    fm_links_fini(&out->links);
-    out->links = links;
-    return FM_OK;
+    return measure_links(out, mine, turns, plan);
 }
 
 static fm_status gather(fm_checkup *c, const fm_checkup_rank *mine, fm_comm *comm)

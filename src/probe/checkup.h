@@ -8,6 +8,7 @@
 #include "device/host_threads.h"
 #include "probe/facts.h"
 #include "probe/file_read.h"
+#include "probe/gpu_links.h"
 #include "probe/gpu_rates.h"
 #include "probe/links.h"
 #include "probe/rates.h"
@@ -34,6 +35,7 @@ typedef struct {
     int             *host_of; /* [n_rank] owned: index into host */
     fm_checkup_host *host;    /* [n_host] owned, in the order of their lowest ranks */
     fm_links         links;
+    fm_gpu_links     gpu_links;
     fm_checkup_rank *before;  /* [n_before] owned: rates that were measured another day */
     int              n_before;
     char             mpi[64]; /* the library of messages; "": none was needed */

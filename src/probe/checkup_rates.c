@@ -24,27 +24,38 @@ static fm_rate over_pairs(const fm_checkup *c, const fm_rate *matrix, int is_far
     return r;
 }
 
-static fm_rates_links summary(const fm_checkup *c, int is_far)
+static fm_rates_links summary(const fm_checkup *c, const fm_links *l, int is_far)
 {
-    return (fm_rates_links){.latency   = over_pairs(c, c->links.latency, is_far, 1),
-                            .bandwidth = over_pairs(c, c->links.bandwidth, is_far, 0)};
+    if (l->n_rank == 0) return (fm_rates_links){.latency.n = 0};
+    return (fm_rates_links){.latency   = over_pairs(c, l->latency, is_far, 1),
+                            .bandwidth = over_pairs(c, l->bandwidth, is_far, 0)};
+}
+
+static void copy_matrix(fm_rates_link *out, const fm_links *l)
+{
+    for (size_t i = 0; out && i < (size_t)l->n_rank * (size_t)l->n_rank; i++)
+        out[i] = (fm_rates_link){l->latency[i].median, l->bandwidth[i].median};
 }
 
 fm_status fm_checkup_rates(fm_rates *out, const fm_checkup *c)
 {
-    const time_t now = time(NULL);
-    struct tm    utc;
-    fm_rates     r = {0};
-    FM_TRY(fm_rates_init(&r, c->n_rank, c->n_rank > 1));
+    const time_t    now = time(NULL);
+    const fm_links *gpu = &c->gpu_links.links;
+    struct tm       utc;
+    fm_rates        r = {0};
+    FM_TRY(fm_rates_init(&r, c->n_rank, c->n_rank > 1, gpu->n_rank > 1));
     gmtime_r(&now, &utc);
     strftime(r.made, sizeof r.made, "%Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(r.version, sizeof r.version, "%s", FM_VERSION);
     for (int i = 0; i < c->n_rank; i++) r.rank[i] = c->rank[i].rates;
-    for (size_t i = 0; r.link && i < (size_t)c->n_rank * (size_t)c->n_rank; i++)
-        r.link[i] = (fm_rates_link){c->links.latency[i].median, c->links.bandwidth[i].median};
-    r.near       = summary(c, 0);
-    r.far        = summary(c, 1);
-    r.all_to_all = c->links.all_to_all;
-    *out         = r;
+    copy_matrix(r.link, &c->links);
+    copy_matrix(r.gpu_link, gpu);
+    r.near           = summary(c, &c->links, 0);
+    r.far            = summary(c, &c->links, 1);
+    r.all_to_all     = c->links.all_to_all;
+    r.gpu_near       = summary(c, gpu, 0);
+    r.gpu_far        = summary(c, gpu, 1);
+    r.gpu_all_to_all = gpu->all_to_all;
+    *out             = r;
     return FM_OK;
 }

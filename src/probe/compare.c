@@ -8,6 +8,7 @@
 
 #define NOISE_TIMES 5.0
 #define OWN_TIMES 3.0 /* its own scatter: most of its repeats are as slow as its median */
+#define MOST_BELOW 0.8 /* of a rate: this is slow beside any noise */
 
 enum { FEW = 3 };
 
@@ -45,13 +46,19 @@ static int is_steady(const fm_metric *m, const fm_rate *r, double ref, double of
     return off > 2 * threshold && fabs(ref - r->median) > OWN_TIMES * r->spread;
 }
 
+static double threshold_of(const fm_metric *m, double noise)
+{
+    const double t = fmax(m->least, NOISE_TIMES * noise);
+    return m->is_time ? t : fmin(t, fmax(m->least, MOST_BELOW));
+}
+
 static void judge(fm_deviation *d, const fm_metric *m, const fm_rate *r, others *o)
 {
     const fm_rate their     = fm_rate_of(o->median, o->n);
     const double  theirs    = fm_rate_of(o->spread, o->n).median;
     const double  scatter   = o->n < FEW ? fmax(theirs, r->spread) : theirs;
     const double  noise     = fmax(their.spread, scatter) / their.median;
-    const double  threshold = fmax(m->least, NOISE_TIMES * noise);
+    const double  threshold = threshold_of(m, noise);
     const double  off       = worse_by(m, r->median, their.median);
     d->others               = their.median;
     d->n_other              = o->n;

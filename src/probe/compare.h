@@ -3,7 +3,7 @@
  *
  * A sample is held against the median of the others of its kind, and deviates
  * when all is true, with t the larger of the metric's `least` and five times
- * the noise of the others:
+ * the noise of the others (of a rate at most 80 %, whatever the noise):
  *
  *     its median is worse than theirs by more than t
  *     its best repeat is worse than theirs by more than t / 2, or its median by more than 2 t and

@@ -97,13 +97,34 @@ void fm_finding_who(const fm_finding *f, const fm_checkup *c, char *out, size_t 
         snprintf(out, size, "%s", host);
 }
 
-/* A link has two ends; leaving out one of them is enough. */
+/* Faults of a host itself, and slow links that it is an end of. */
+static int count_faults(const fm_findings *f, int host, int of_links)
+{
+    int n = 0;
+    for (int i = 0; i < f->n; i++) {
+        const fm_finding *x = &f->item[i];
+        if (x->level != FM_FINDING_FAULT || (x->peer_host >= 0) != of_links) continue;
+        n += x->host == host || (of_links && x->peer_host == host);
+    }
+    return n;
+}
+
+/* A link has two ends, and leaving out one is enough: one that has a fault of its own, or else the
+ * one with more slow links. */
+static int end_to_leave_out(const fm_findings *f, const fm_finding *link)
+{
+    const int a = link->host, b = link->peer_host;
+    const int own_a = count_faults(f, a, 0) > 0, own_b = count_faults(f, b, 0) > 0;
+    if (own_a != own_b) return own_a ? a : b;
+    return count_faults(f, a, 1) > count_faults(f, b, 1) ? a : b;
+}
+
 static int is_accused(const fm_findings *f, int host)
 {
     for (int i = 0; i < f->n; i++) {
         const fm_finding *x = &f->item[i];
-        const int         h = x->peer_host >= 0 ? x->peer_host : x->host;
-        if (x->level == FM_FINDING_FAULT && h == host) return 1;
+        if (x->level != FM_FINDING_FAULT) continue;
+        if ((x->peer_host >= 0 ? end_to_leave_out(f, x) : x->host) == host) return 1;
     }
     return 0;
 }

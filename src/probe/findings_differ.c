@@ -51,6 +51,12 @@ static const char *get_driver(const fm_checkup_rank *r, char *room, size_t size)
     return r->gpu.driver;
 }
 
+static const char *get_runtime(const fm_checkup_rank *r, char *room, size_t size)
+{
+    (void)room, (void)size;
+    return r->gpu.runtime;
+}
+
 static const char *get_threads(const fm_checkup_rank *r, char *room, size_t size)
 {
     snprintf(room, size, "%d", r->rates.n_thread);
@@ -69,7 +75,8 @@ static const struct {
 } settings[] = {
     {"CPU", get_cpu},           {"instruction set", get_isa},   {"kernel", get_kernel},
     {"governor", get_governor}, {"huge pages", get_huge_pages}, {"GPU", get_gpu},
-    {"GPU driver", get_driver}, {"threads", get_threads},       {"memory", get_memory},
+    {"GPU driver", get_driver}, {"CUDA runtime", get_runtime},  {"threads", get_threads},
+    {"memory", get_memory},
 };
 
 /* --- the usual value ------------------------------------------------------------- */
@@ -111,8 +118,7 @@ static void name_others(fm_findings *f, const fm_checkup *c, const char *name, c
     }
 }
 
-/* --- libraries and variables
- * ---------------------------------------------------------------------- */
+/* --- libraries and variables ------------------------------------------------------- */
 
 /* The value of a name in "NAME=value\n..." lists; "" if it has none. */
 static void value_of(word *out, const char *list, const char *name, size_t len)

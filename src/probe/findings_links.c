@@ -2,25 +2,40 @@
 /* Hosts, links and ranks whose messages are slower than the others'.
  *
  * A host's connection is judged by its best link to any other host: the links of
- * the others to a slow host are slow, too, but their best ones are not.  Then
- * single links between hosts that are well, and ranks of one host by their best
- * link to another rank of it.  Links of ranks that had to wait for a CPU are not
- * judged. */
+ * the others to a slow host are slow, too, but their best ones are not.  Of three
+ * hosts two share their best link, which is the only one to compare the third with:
+ * what links scatter is not known then, and the threshold is that of single links.
+ * Then single links between hosts that are well in latency and bandwidth, and ranks
+ * of one host by their best link to another rank of it.  Links of ranks that had to wait for a CPU
+ * are not judged. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "probe/findings_internal.h"
 
+enum { FEW_HOSTS = 3 };
+
 typedef struct {
     fm_metric      metric;     /* of hosts */
     double         least_pair; /* of single links: switches and sockets make differences */
     const fm_rate *matrix;     /* [n_rank, n_rank] */
+    const char    *far, *near; /* what to do about hosts, and about ranks of one host */
+    int            is_gpu;
 } comparison;
 
-static const char hint[] =
+static const char far_hint[] =
     "check its cable, port and link speed (ethtool, ibstat, dmesg), and that "
     "its ranks use the same network as the others (UCX_NET_DEVICES, "
     "btl_tcp_if_include)";
+static const char near_hint[] =
+    "check which cores it is bound to (mpirun --report-bindings), and whether "
+    "shared memory is in use between the ranks of this host";
+static const char far_gpu_hint[] =
+    "check its network adapters (ibstat, dmesg) and which of them NCCL uses there "
+    "(NCCL_DEBUG=INFO, NCCL_IB_HCA, NCCL_SOCKET_IFNAME)";
+static const char near_gpu_hint[] =
+    "check its NVLinks and where it is plugged in (nvidia-smi nvlink -s, nvidia-smi topo -m), and "
+    "the way NCCL takes (NCCL_DEBUG=INFO)";
 
 static int is_better(const fm_metric *m, const fm_rate *a, const fm_rate *b)
 {
@@ -43,7 +58,7 @@ static fm_finding *accuse(fm_findings *f, const comparison *x, int host, int ran
     char text[256];
     fm__deviation_sentence(text, sizeof text, &x->metric, value, d);
     fm_finding *new = fm__finding_add(f, FM_FINDING_FAULT, host, rank, "%s", text);
-    snprintf(new->todo, sizeof new->todo, "%s", hint);
+    snprintf(new->todo, sizeof new->todo, "%s", rank < 0 ? x->far : x->near);
     return new;
 }
 
@@ -56,15 +71,19 @@ static void compare_hosts(fm_findings *f, const fm_checkup *c, const comparison 
     const int     n      = c->n_host;
     fm_sample    *sample = calloc((size_t)n, sizeof *sample);
     fm_deviation *d      = calloc((size_t)n, sizeof *d);
+    comparison    host   = *x;
+    int           n_host = 0; /* that have a link to judge */
     FM_BUG_UNLESS(sample && d);
     for (int h = 0; h < n; h++) {
         sample[h].kind = "host";
         for (int k = 0; k < n; k++) keep_better(&x->metric, &sample[h].rate, &pair[h * n + k]);
+        n_host += sample[h].rate.n > 0;
     }
-    fm_compare(&x->metric, sample, n, d);
-    for (int h = 0; n > 2 && h < n; h++)
+    if (n_host <= FEW_HOSTS) host.metric.least = x->least_pair;
+    fm_compare(&host.metric, sample, n, d);
+    for (int h = 0; n_host > 2 && h < n; h++)
         if (d[h].off > 0) {
-            accuse(f, x, h, -1, sample[h].rate.median, &d[h]);
+            accuse(f, &host, h, -1, sample[h].rate.median, &d[h]);
             is_slow[h] = 1;
         }
     free(sample);
@@ -104,15 +123,18 @@ static void fill_pairs(fm_rate *pair, const fm_checkup *c, const comparison *x)
         }
 }
 
-static void compare_far(fm_findings *f, const fm_checkup *c, const comparison *x)
+/* x[n_x]: latency and bandwidth of one kind of links. */
+static void compare_far(fm_findings *f, const fm_checkup *c, const comparison *x, int n_x)
 {
-    const int n       = c->n_host;
-    fm_rate  *pair    = calloc((size_t)(n * n), sizeof *pair);
-    int      *is_slow = calloc((size_t)n, sizeof *is_slow);
+    const size_t n = (size_t)c->n_host, all = n * n;
+    fm_rate     *pair    = calloc((size_t)n_x * all, sizeof *pair);
+    int         *is_slow = calloc(n, sizeof *is_slow);
     FM_BUG_UNLESS(pair && is_slow);
-    fill_pairs(pair, c, x);
-    compare_hosts(f, c, x, pair, is_slow);
-    compare_pairs(f, c, x, pair, is_slow);
+    for (int i = 0; i < n_x; i++) {
+        fill_pairs(pair + (size_t)i * all, c, &x[i]);
+        compare_hosts(f, c, &x[i], pair + (size_t)i * all, is_slow);
+    }
+    for (int i = 0; i < n_x; i++) compare_pairs(f, c, &x[i], pair + (size_t)i * all, is_slow);
     free(pair);
     free(is_slow);
 }
@@ -138,29 +160,51 @@ static void compare_near(fm_findings *f, const fm_checkup *c, const comparison *
     comparison    single = *x;
     single.metric.least  = x->least_pair;
     FM_BUG_UNLESS(sample && d);
-    for (int r = 0; r < c->n_rank; r++)
-        sample[r] = (fm_sample){fm__was_running(&c->rank[r]) ? "rank" : NULL, best_near(c, x, r)};
+    for (int r = 0; r < c->n_rank; r++) {
+        const char *kind = x->is_gpu ? c->rank[r].rates.gpu.name : "rank";
+        sample[r] = (fm_sample){fm__was_running(&c->rank[r]) ? kind : NULL, best_near(c, x, r)};
+    }
     fm_compare(&single.metric, sample, c->n_rank, d);
     for (int r = 0; r < c->n_rank; r++)
-        if (d[r].off > 0 && d[r].n_other > 1) {
-            fm_finding *new = accuse(f, &single, c->host_of[r], r, sample[r].rate.median, &d[r]);
-            snprintf(new->todo, sizeof new->todo,
-                     "check which cores it is bound to (mpirun --report-bindings), and whether "
-                     "shared memory is in use between the ranks of this host");
-        }
+        if (d[r].off > 0 && d[r].n_other > 1)
+            accuse(f, &single, c->host_of[r], r, sample[r].rate.median, &d[r]);
     free(sample);
     free(d);
 }
 
+static void compare_links(fm_findings *f, const fm_checkup *c, const comparison *x, int n_x)
+{
+    compare_far(f, c, x, n_x);
+    for (int i = 0; i < n_x; i++) compare_near(f, c, &x[i]);
+}
+
+/* Where NCCL fails, a job on these GPUs fails; who is to blame it does not say. */
+static void look_at_nccl(fm_findings *f, const fm_gpu_links *g)
+{
+    if (!*g->why) return;
+    fm_finding *new = g->has_failed
+                          ? fm__finding_add(f, FM_FINDING_FAULT, -1, -1,
+                                            "NCCL does not connect the GPUs: %s", g->why)
+                          : fm__finding_add(f, FM_FINDING_NOTE, -1, -1,
+                                            "links between GPUs were not measured: %s", g->why);
+    if (g->has_failed)
+        snprintf(new->todo, sizeof new->todo,
+                 "NCCL_DEBUG=WARN prints what it tried; check the network it uses "
+                 "(NCCL_SOCKET_IFNAME, NCCL_IB_HCA) and that all hosts have the same version");
+}
+
 void fm__findings_links(fm_findings *f, const fm_checkup *c)
 {
-    const comparison all[] = {
-        {{"latency of its best link", "us", 1e6, 1, 1.0, 10e-6}, 2.0, c->links.latency},
-        {{"bandwidth of its best link", "GB/s", 1e-9, 0, 0.2, 0}, 0.5, c->links.bandwidth},
-    };
-    if (c->n_rank < 2 || !c->links.latency) return;
-    for (int i = 0; i < 2; i++) {
-        compare_far(f, c, &all[i]);
-        compare_near(f, c, &all[i]);
-    }
+    const fm_metric time_of  = {"latency of its best link", "us", 1e6, 1, 1.0, 10e-6};
+    const fm_metric speed_of = {"bandwidth of its best link", "GB/s", 1e-9, 0, 0.2, 0};
+    comparison      all[]    = {{time_of, 2.0, c->links.latency, far_hint, near_hint, 0},
+                                {speed_of, 0.5, c->links.bandwidth, far_hint, near_hint, 0}};
+    const fm_links *gpu      = &c->gpu_links.links;
+    comparison      nccl[]   = {{time_of, 2.0, gpu->latency, far_gpu_hint, near_gpu_hint, 1},
+                                {speed_of, 0.5, gpu->bandwidth, far_gpu_hint, near_gpu_hint, 1}};
+    nccl[0].metric.name      = "NCCL latency of its GPU's best link";
+    nccl[1].metric.name      = "NCCL bandwidth of its GPU's best link";
+    look_at_nccl(f, &c->gpu_links);
+    if (c->links.n_rank > 1) compare_links(f, c, all, 2);
+    if (gpu->n_rank > 1) compare_links(f, c, nccl, 2);
 }

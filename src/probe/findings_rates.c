@@ -25,10 +25,14 @@ static fm_rate get_read(const fm_checkup_rank *r, int which)
 
 static fm_rate get_product(const fm_checkup_rank *r, int which) { return r->rates.product[which]; }
 
-static fm_rate get_node(const fm_checkup_rank *r, int which)
+static fm_rate get_node_read(const fm_checkup_rank *r, int which)
 {
-    return r->rates.n_node > 1 && which < r->rates.n_node ? r->rates.node[which].read
-                                                          : (fm_rate){0};
+    return r->rates.node[which].read;
+}
+
+static fm_rate get_node_product(const fm_checkup_rank *r, int which)
+{
+    return r->rates.node[which].product;
 }
 
 static fm_rate get_gpu_read(const fm_checkup_rank *r, int which)
@@ -70,8 +74,13 @@ static const comparison all[] = {
     {{"copy from the GPU", GB, 0.20, 0}, OF_GPU, "bus", get_gpu_bus, 1},
     {{"file reading", GB, 0.40, 0}, OF_FILES, "files", get_file, 0},
 };
+/* Nodes of ranks that were found well in the same group. */
+static const comparison nodes[] = {
+    {{"memory bandwidth of a NUMA node", GB, 0.15, 0}, OF_MEMORY, "memory", get_node_read, 0},
+    {{"product of a NUMA node", TFLOP, 0.15, 0}, OF_CORES, "cores", get_node_product, 0},
+};
 /* clang-format on */
-enum { N_COMPARISON = sizeof all / sizeof all[0] };
+enum { N_COMPARISON = sizeof all / sizeof all[0], N_NODES = sizeof nodes / sizeof nodes[0] };
 
 static const char *kind_of(const fm_checkup_rank *r, subject of)
 {
@@ -196,33 +205,57 @@ static void compare_ranks(fm_findings *f, const fm_checkup *c, const comparison 
 
 /* --- NUMA nodes -------------------------------------------------------------------- */
 
-/* Nodes of all ranks whose memory as a whole was found well. */
-static void compare_nodes(fm_findings *f, const fm_checkup *c, const accused *a)
+/* The same CPU, the same instructions and as many cores: with fewer a node is slower, and well. */
+typedef struct {
+    char text[160];
+} node_kind;
+
+static void describe_node(node_kind *out, const fm_rates_rank *r, int node)
 {
-    static const comparison x = {
-        {"memory bandwidth of a NUMA node", GB, 0.15, 0}, OF_MEMORY, "memory", get_node, 0};
-    const int     n      = c->n_rank * FM_RATES_MAX_NODE;
+    snprintf(out->text, sizeof out->text, "%s, %s, %d", r->cpu, r->isa, r->node[node].n_core);
+}
+
+static void accuse_node(fm_findings *f, const fm_checkup *c, const comparison *x, int rank,
+                        int node, const fm_deviation *d)
+{
+    const fm_checkup_rank *r = &c->rank[rank];
+    char                   text[200];
+    fm__deviation_sentence(text, sizeof text, &x->metric, x->get(r, node).median, d);
+    advise(fm__finding_add(f, FM_FINDING_FAULT, c->host_of[rank], rank, "NUMA node %d: %s",
+                           r->rates.node[node].id, text),
+           c, x, rank);
+}
+
+/* Nodes of all ranks whose cores or memory as a whole were found well. */
+static void compare_nodes(fm_findings *f, const fm_checkup *c, const comparison *x,
+                          const accused *a)
+{
+    enum { MOST = FM_RATES_MAX_NODE };
+    const int     n      = c->n_rank * MOST;
     fm_sample    *sample = calloc((size_t)n, sizeof *sample);
     fm_deviation *d      = calloc((size_t)n, sizeof *d);
-    FM_BUG_UNLESS(sample && d);
+    node_kind    *kind   = calloc((size_t)n, sizeof *kind);
+    FM_BUG_UNLESS(sample && d && kind);
     for (int i = 0; i < n; i++) {
-        const int r      = i / FM_RATES_MAX_NODE;
-        const int is_bad = !is_new(a->host[c->host_of[r]], &x) || !is_new(a->rank[r], &x);
-        sample[i]        = (fm_sample){is_bad ? NULL : kind_of(&c->rank[r], OF_MEMORY),
-                                get_node(&c->rank[r], i % FM_RATES_MAX_NODE)};
+        const int              rank = i / MOST, node = i % MOST;
+        const fm_checkup_rank *r = &c->rank[rank];
+        if (r->rates.n_node < 2 || node >= r->rates.n_node) continue;
+        if (!is_new(a->host[c->host_of[rank]], x) || !is_new(a->rank[rank], x)) continue;
+        describe_node(&kind[i], &r->rates, node);
+        sample[i] = (fm_sample){kind[i].text, x->get(r, node)};
     }
-    fm_compare(&x.metric, sample, n, d);
-    for (int i = 0; i < n; i++) {
-        const int r = i / FM_RATES_MAX_NODE;
-        char      text[256];
-        if (d[i].off == 0) continue;
-        fm__deviation_sentence(text, sizeof text, &x.metric, sample[i].rate.median, &d[i]);
-        advise(fm__finding_add(f, FM_FINDING_FAULT, c->host_of[r], r, "NUMA node %d: %s",
-                               c->rank[r].rates.node[i % FM_RATES_MAX_NODE].id, text),
-               c, &x, r);
-    }
+    fm_compare(&x->metric, sample, n, d);
+    for (int i = 0; i < n; i++)
+        if (d[i].off > 0) accuse_node(f, c, x, i / MOST, i % MOST, &d[i]);
     free(sample);
     free(d);
+    free(kind);
+}
+
+/* Is `i` the last comparison of its group? */
+static int ends_group(int i)
+{
+    return i + 1 == N_COMPARISON || strcmp(all[i + 1].group, all[i].group) != 0;
 }
 
 void fm__findings_rates(fm_findings *f, const fm_checkup *c)
@@ -236,7 +269,8 @@ void fm__findings_rates(fm_findings *f, const fm_checkup *c)
     for (int i = 0; i < N_COMPARISON; i++) {
         compare_hosts(f, c, &all[i], &a, sample, d);
         compare_ranks(f, c, &all[i], &a, sample, d);
-        if (all[i].of == OF_MEMORY) compare_nodes(f, c, &a);
+        for (int k = 0; k < N_NODES && ends_group(i); k++)
+            if (!strcmp(nodes[k].group, all[i].group)) compare_nodes(f, c, &nodes[k], &a);
     }
     free(sample);
     free(d);

@@ -22,6 +22,7 @@ enum { DONE = 0, CLOCK_SM = 1, CLOCK_MEMORY = 2, CORRECTED = 0, UNCORRECTED = 1,
     X(clock, "nvmlDeviceGetClockInfo", (device, int, unsigned *))                                  \
     X(clock_most, "nvmlDeviceGetMaxClockInfo", (device, int, unsigned *))                          \
     X(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons", (device, unsigned long long *))       \
+    X(event_reasons, "nvmlDeviceGetCurrentClocksEventReasons", (device, unsigned long long *))     \
     X(temperature, "nvmlDeviceGetTemperature", (device, int, unsigned *))                          \
     X(power, "nvmlDeviceGetPowerUsage", (device, unsigned *))                                      \
     X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", (device, unsigned *))                        \
@@ -110,6 +111,7 @@ static void read_state(fm_gpu_facts *f, device d)
     f->celsius         = number_of(nvml.temperature, d, 0);
     f->watt            = power < 0 ? -1 : power / 1000;
     f->watt_limit      = limit < 0 ? -1 : limit / 1000;
+    if (!nvml.throttle) nvml.throttle = nvml.event_reasons; /* its name in later drivers */
     if (nvml.throttle && nvml.throttle(d, &reasons) == DONE) f->throttled = (int64_t)reasons;
     if (nvml.ecc_mode && nvml.ecc_mode(d, &on, &later) == DONE) f->has_ecc = on != 0;
 }

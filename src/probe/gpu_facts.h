@@ -13,6 +13,8 @@
 /* Numbers are -1 and texts "" where the driver does not say. */
 typedef struct {
     char    name[96], driver[32];
+    char    pci[32];                 /* address: "0000:1B:00.0" */
+    char    runtime[16];             /* version of the CUDA runtime the program was built with */
     int     index;                   /* of the device as NVML counts; -1: there is none */
     int     mhz, mhz_most;           /* clock of the multiprocessors, now and at most */
     int     mhz_memory, mhz_memory_most;

@@ -3,6 +3,7 @@
 
 #include <omp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "device/host.h"
@@ -11,8 +12,11 @@
 #include "probe/read_bandwidth.h"
 
 /* Per round a window of reading and one of multiplying; types and nodes beside the main one get
- * shorter windows in the first rounds. */
-enum { ROUNDS = 5, SIDE_ROUNDS = 3, SIDE_PART = 3, MIN_ARENA_MIB = 32 };
+ * shorter windows in the first rounds.  Where the rounds of one of several ranks differ much, all
+ * measure as many again: a disturbance that came or went in the middle shows in most of them then.
+ */
+enum { ROUNDS = 5, MOST_ROUNDS = 10, SIDE_ROUNDS = 3, SIDE_PART = 3, MIN_ARENA_MIB = 32 };
+#define MUCH_SCATTER 0.10
 #define LONGEST_WINDOW 0.25
 #define SHORTEST_WINDOW 0.03
 
@@ -25,8 +29,8 @@ typedef struct {
     fm_isa      isa;
     fm_factor   main_factor;
     double      window;
-    int         round;
-    double      read[ROUNDS], product[FM_N_FACTOR][ROUNDS];
+    int         round, n_round;
+    double      read[MOST_ROUNDS], product[FM_N_FACTOR][MOST_ROUNDS];
     double      level[FM_RATES_LEVELS][SIDE_ROUNDS];
     double      node_read[FM_RATES_MAX_NODE][SIDE_ROUNDS];
     double      node_product[FM_RATES_MAX_NODE][SIDE_ROUNDS];
@@ -129,12 +133,41 @@ static double window_of(double seconds, int n_rank)
     return w > LONGEST_WINDOW ? LONGEST_WINDOW : w < SHORTEST_WINDOW ? SHORTEST_WINDOW : w;
 }
 
+/* fm_rate_of sorts what it is given. */
+static int is_scattered(const double *x)
+{
+    double copy[ROUNDS];
+    memcpy(copy, x, sizeof copy);
+    const fm_rate r = fm_rate_of(copy, ROUNDS);
+    return r.spread > MUCH_SCATTER * r.median;
+}
+
+/* On all ranks, or on none. */
+static fm_status choose_rounds(work *w, const fm_turns *turns)
+{
+    fm_comm *c = fm_world_comm(turns->world);
+    float    n = is_scattered(w->read) || is_scattered(w->product[w->main_factor]);
+    w->n_round = ROUNDS;
+    if (c->n_rank == 1) return FM_OK;
+    FM_TRY(fm_all_reduce_f32(c, &n, 1));
+    if (n > 0) w->n_round = MOST_ROUNDS;
+    return FM_OK;
+}
+
+static fm_status run_rounds(work *w, const fm_turns *turns)
+{
+    for (; w->round < w->n_round; w->round++) FM_TRY(fm_turns_run(turns, take_turn, w));
+    return FM_OK;
+}
+
 static fm_status measure(work *w, const fm_turns *turns)
 {
     FM_TRY(fm_turns_run(turns, prepare, w));
     FM_TRY(w->rc);
-    for (w->round = 0; w->round < ROUNDS; w->round++) FM_TRY(fm_turns_run(turns, take_turn, w));
-    return FM_OK;
+    w->n_round = ROUNDS;
+    FM_TRY(run_rounds(w, turns));
+    FM_TRY(choose_rounds(w, turns));
+    return run_rounds(w, turns);
 }
 
 static fm_rate rate_of(double *x, int n) { return x[0] > 0 ? fm_rate_of(x, n) : (fm_rate){0}; }
@@ -146,16 +179,18 @@ static void describe(fm_rates_rank *out, work *w)
     out->n_thread = w->n_thread;
     out->memory   = fm_host_total();
     snprintf(out->isa, sizeof out->isa, "%s", fm_isa_name(w->isa));
-    out->read = rate_of(w->read, ROUNDS);
+    out->read = rate_of(w->read, w->n_round);
     for (int f = 0; f < FM_N_FACTOR; f++)
-        out->product[f] = rate_of(w->product[f], f == (int)w->main_factor ? ROUNDS : SIDE_ROUNDS);
+        out->product[f] =
+            rate_of(w->product[f], f == (int)w->main_factor ? w->n_round : SIDE_ROUNDS);
     for (int l = 0; l < FM_RATES_LEVELS; l++) out->level[l] = rate_of(w->level[l], SIDE_ROUNDS);
     out->level[w->isa] = out->product[w->main_factor];
     out->n_node        = w->n_node;
     for (int i = 0; i < w->n_node; i++) {
-        const int is_only = w->n_node == 1;
-        out->node[i].id   = fm_numa_id(w->numa, i);
-        out->node[i].read = is_only ? out->read : rate_of(w->node_read[i], SIDE_ROUNDS);
+        const int is_only   = w->n_node == 1;
+        out->node[i].id     = fm_numa_id(w->numa, i);
+        out->node[i].n_core = fm_numa_cores(w->numa, i);
+        out->node[i].read   = is_only ? out->read : rate_of(w->node_read[i], SIDE_ROUNDS);
         out->node[i].product =
             is_only ? out->product[w->main_factor] : rate_of(w->node_product[i], SIDE_ROUNDS);
     }

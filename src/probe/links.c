@@ -3,120 +3,36 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "probe/link_wire.h"
 #include "probe/pairs.h"
 
-enum {
-    MOST_STEPS  = 1500, /* pairs that come one after the other */
-    MOST_SWEEPS = 5,
-    PINGS       = 100,
-    FIRST_BYTES = 256 << 10,
-    MOST_BYTES  = 4 << 20,
-    PIECE       = 64 << 10, /* all-to-all: to each rank */
-    ROUNDS      = 7
-};
-#define PING_S 1.5e-3   /* after that, no more pings */
-#define ENOUGH_S 1.5e-3 /* a message that takes this long is long enough */
+enum { MOST_SWEEPS = 5, ROUNDS = 7 };
 
-typedef struct {
-    fm_comm *comm;
-    char    *buffer;
-    int      peer;
-} pair;
+/* --- all pairs -------------------------------------------------------------------- */
 
-/* What the leading side of a pair asks the other to do next. */
-typedef struct {
-    long long bytes; /* to receive and acknowledge; 0: answer this; -1: it is over */
-} order;
-
-/* --- one pair ------------------------------------------------------------------ */
-
-static fm_status send_order(const pair *p, long long bytes)
+static int is_member(const fm_link_wire *w, int rank)
 {
-    const order o = {bytes};
-    return fm_send(p->comm, &o, sizeof o, p->peer, 0);
+    return !w->is_member || w->is_member[rank];
 }
 
-static fm_status ping(const pair *p, double *took)
+/* All ranks meet; those of a wire that can fail hear whether it has. */
+static fm_status meet(const fm_turns *turns, const fm_link_wire *w)
 {
-    order        echo;
-    const double began = fm_now();
-    FM_TRY(send_order(p, 0));
-    FM_TRY(fm_recv(p->comm, &echo, sizeof echo, p->peer, 0));
-    *took = 0.5 * (fm_now() - began);
-    return FM_OK;
-}
-
-static fm_status lead_pings(const pair *p, double *latency)
-{
-    double       one_way[PINGS];
-    int          n     = 0;
-    const double began = fm_now();
-    FM_TRY(ping(p, latency)); /* wakes the other side */
-    while (n < PINGS && (n < 3 || fm_now() - began < PING_S)) FM_TRY(ping(p, &one_way[n++]));
-    fm_rate_of_times(one_way, n); /* sorts them */
-    *latency = one_way[n / 10];   /* time of the link; the rest is time in which a rank was not
-                                   * running */
-    return FM_OK;
-}
-
-static fm_status push(const pair *p, size_t bytes, double *took)
-{
-    order        echo;
-    const double began = fm_now();
-    FM_TRY(send_order(p, (long long)bytes));
-    FM_TRY(fm_send(p->comm, p->buffer, bytes, p->peer, 0));
-    FM_TRY(fm_recv(p->comm, &echo, sizeof echo, p->peer, 0));
-    *took = fm_now() - began;
-    return FM_OK;
-}
-
-/* Longer and longer messages, until one takes long enough to be measured; the best of three. */
-static fm_status lead_long(const pair *p, double latency, double *bandwidth)
-{
-    size_t bytes = FIRST_BYTES;
-    double took  = 0, again;
-    FM_TRY(push(p, bytes, &took)); /* buffers are made, windows open */
-    for (;; bytes *= 4) {
-        FM_TRY(push(p, bytes, &took));
-        if (took > ENOUGH_S || bytes >= MOST_BYTES) break;
-    }
-    for (int i = 0; i < 2; i++) {
-        FM_TRY(push(p, bytes, &again));
-        if (again < took) took = again;
-    }
-    *bandwidth = (double)bytes / (took > 2 * latency ? took - latency : took);
-    return FM_OK;
-}
-
-static fm_status lead(const pair *p, double *latency, double *bandwidth)
-{
-    FM_TRY(lead_pings(p, latency));
-    FM_TRY(lead_long(p, *latency, bandwidth));
-    return send_order(p, -1);
-}
-
-static fm_status serve(const pair *p)
-{
-    for (;;) {
-        order o;
-        FM_TRY(fm_recv(p->comm, &o, sizeof o, p->peer, 0));
-        if (o.bytes < 0) return FM_OK;
-        if (o.bytes > MOST_BYTES) return fm_fail(FM_E_COMM, "rank %d sends nonsense", p->peer);
-        if (o.bytes > 0) FM_TRY(fm_recv(p->comm, p->buffer, (size_t)o.bytes, p->peer, 0));
-        FM_TRY(fm_send(p->comm, &o, sizeof o, p->peer, 0));
-    }
+    float n_failed = w->why[0] != 0;
+    FM_TRY(fm_turns_meet(turns));
+    if (!w->can_fail) return FM_OK;
+    FM_TRY(fm_all_reduce_f32(fm_world_comm(turns->world), &n_failed, 1));
+    return n_failed > 0 ? fm_fail(FM_E_DEVICE, "links failed on %.0f ranks", (double)n_failed)
+                        : FM_OK;
 }
 
 /* Each side leads once: the lower rank first. */
-static fm_status run_pair(const pair *p, double *latency, double *bandwidth)
+static fm_status run_pair(fm_link_wire *w, int me, int peer, double *latency, double *bandwidth)
 {
-    if (p->comm->rank > p->peer) FM_TRY(serve(p));
-    FM_TRY(lead(p, latency, bandwidth));
-    return p->comm->rank < p->peer ? serve(p) : FM_OK;
+    if (me > peer) FM_TRY(w->serve(w, peer));
+    FM_TRY(w->lead(w, peer, latency, bandwidth));
+    return me < peer ? w->serve(w, peer) : FM_OK;
 }
-
-/* --- all pairs -------------------------------------------------------------------- */
 
 /* What this rank sends: [n_rank, MOST_SWEEPS] each. */
 typedef struct {
@@ -124,17 +40,18 @@ typedef struct {
     int     n_sweep;
 } row;
 
-static fm_status sweep(const fm_turns *turns, const fm_pairs_plan *plan, pair *p, row *r)
+static fm_status sweep(const fm_turns *turns, const fm_pairs_plan *plan, fm_link_wire *w, row *r)
 {
+    const int me = fm_world_comm(turns->world)->rank;
     for (int s = 0; s < plan->n_step; s++) {
-        p->peer = plan->partner[(size_t)s * (size_t)plan->n_rank + (size_t)p->comm->rank];
-        FM_TRY(fm_turns_meet(turns));
-        if (p->peer < 0) continue;
-        const size_t at = (size_t)p->peer * MOST_SWEEPS + (size_t)r->n_sweep;
-        FM_TRY(run_pair(p, &r->latency[at], &r->bandwidth[at]));
+        const int peer = plan->partner[(size_t)s * (size_t)plan->n_rank + (size_t)me];
+        FM_TRY(meet(turns, w));
+        if (peer < 0 || !is_member(w, me) || !is_member(w, peer)) continue;
+        const size_t at = (size_t)peer * MOST_SWEEPS + (size_t)r->n_sweep;
+        FM_TRY(run_pair(w, me, peer, &r->latency[at], &r->bandwidth[at]));
     }
     r->n_sweep++;
-    return fm_turns_meet(turns);
+    return meet(turns, w);
 }
 
 static fm_status gather_rows(fm_links *l, fm_comm *c, row *r)
@@ -157,15 +74,14 @@ static fm_status gather_rows(fm_links *l, fm_comm *c, row *r)
 }
 
 static fm_status measure_pairs(fm_links *l, const fm_turns *turns, const fm_pairs_plan *plan,
-                               char *buffer)
+                               fm_link_wire *w)
 {
     fm_comm     *c       = fm_world_comm(turns->world);
     const size_t n       = (size_t)c->n_rank * MOST_SWEEPS;
-    const int    n_sweep = plan->n_step * MOST_SWEEPS <= MOST_STEPS ? MOST_SWEEPS : 1;
-    pair         p       = {.comm = c, .buffer = buffer};
+    const int    n_sweep = plan->n_step * MOST_SWEEPS <= w->most_steps ? MOST_SWEEPS : 1;
     row          r       = {calloc(n, sizeof(double)), calloc(n, sizeof(double)), 0};
     fm_status    rc      = r.latency && r.bandwidth ? FM_OK : fm_fail(FM_E_OOM, "links");
-    while (rc == FM_OK && r.n_sweep < n_sweep) rc = sweep(turns, plan, &p, &r);
+    while (rc == FM_OK && r.n_sweep < n_sweep) rc = sweep(turns, plan, w, &r);
     if (rc == FM_OK) rc = gather_rows(l, c, &r);
     free(r.latency);
     free(r.bandwidth);
@@ -174,28 +90,19 @@ static fm_status measure_pairs(fm_links *l, const fm_turns *turns, const fm_pair
 
 /* --- all to all --------------------------------------------------------------------- */
 
-static fm_status measure_all_to_all(fm_links *l, const fm_turns *turns)
+/* All ranks take the numbers of the first member. */
+static fm_status measure_all_to_all(fm_links *l, const fm_turns *turns, fm_link_wire *w)
 {
-    fm_comm     *c    = fm_world_comm(turns->world);
-    const size_t n    = (size_t)c->n_rank;
-    char        *from = calloc(n, PIECE), *to = calloc(n, PIECE);
-    size_t      *bytes = calloc(n, sizeof *bytes);
-    double       rate[ROUNDS];
-    fm_status    rc = from && to && bytes ? FM_OK : fm_fail(FM_E_OOM, "all-to-all");
-    for (size_t i = 0; rc == FM_OK && i < n; i++) bytes[i] = PIECE;
-    for (int i = -1; rc == FM_OK && i < ROUNDS; i++) { /* the first time, buffers are made */
-        rc                 = fm_barrier(c);
-        const double began = fm_now();
-        if (rc == FM_OK) rc = fm_all_to_all(c, to, bytes, from, bytes);
-        double took = fm_now() - began;
-        if (rc == FM_OK) rc = fm_barrier(c);
-        if (i >= 0) rate[i] = (double)(n - 1) * PIECE / took;
+    fm_comm *c = fm_world_comm(turns->world);
+    double   rate[ROUNDS];
+    int      first = 0;
+    while (first < c->n_rank - 1 && !is_member(w, first)) first++;
+    if (is_member(w, c->rank)) {
+        FM_TRY(w->all_to_all(w, rate, ROUNDS));
+        if (!w->why[0]) l->all_to_all = fm_rate_of(rate, ROUNDS);
     }
-    if (rc == FM_OK) l->all_to_all = fm_rate_of(rate, ROUNDS);
-    free(from);
-    free(to);
-    free(bytes);
-    return rc;
+    if (w->can_fail) FM_TRY(meet(turns, w));
+    return fm_broadcast(c, &l->all_to_all, sizeof l->all_to_all, first);
 }
 
 /* --- the whole ------------------------------------------------------------------------ */
@@ -218,28 +125,26 @@ void fm_links_fini(fm_links *l)
     *l = (fm_links){0};
 }
 
-static fm_status measure(fm_links *l, const fm_turns *turns)
+static fm_status measure(fm_links *l, const fm_turns *turns, fm_link_wire *w)
 {
     const int     n       = l->n_rank;
     int          *machine = calloc((size_t)n, sizeof *machine);
-    char         *buffer  = calloc(1, MOST_BYTES);
     fm_pairs_plan plan    = {0};
-    fm_status     rc      = machine && buffer ? FM_OK : fm_fail(FM_E_OOM, "links of %d ranks", n);
+    fm_status     rc      = machine ? FM_OK : fm_fail(FM_E_OOM, "links of %d ranks", n);
     for (int i = 0; rc == FM_OK && i < n; i++) machine[i] = fm_world_machine(turns->world, i);
-    if (rc == FM_OK) rc = fm_pairs_plan_make(&plan, machine, n, MOST_STEPS);
-    if (rc == FM_OK) rc = measure_pairs(l, turns, &plan, buffer);
-    if (rc == FM_OK) rc = measure_all_to_all(l, turns);
+    if (rc == FM_OK) rc = fm_pairs_plan_make(&plan, machine, n, w->most_steps);
+    if (rc == FM_OK) rc = measure_pairs(l, turns, &plan, w);
+    if (rc == FM_OK) rc = measure_all_to_all(l, turns, w);
     fm_pairs_plan_fini(&plan);
     free(machine);
-    free(buffer);
     return rc;
 }
 
-fm_status fm_links_measure(fm_links *out, const fm_turns *turns)
+fm_status fm_links_measure_by(fm_links *out, const fm_turns *turns, fm_link_wire *wire)
 {
     fm_links l = {0};
     FM_TRY(fm_links_init(&l, fm_world_comm(turns->world)->n_rank));
-    const fm_status rc = l.n_rank > 1 ? measure(&l, turns) : FM_OK;
+    const fm_status rc = l.n_rank > 1 ? measure(&l, turns, wire) : FM_OK;
     if (rc == FM_OK)
         *out = l;
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Latency and bandwidth between every two ranks, and of an all-to-all, over the
- * transport the ranks of the job use. */
+/* Latency and bandwidth between every two ranks, and of an all-to-all: of messages between
+ * processes here, of messages between GPUs by probe/gpu_links.h. */
 #ifndef FM_PROBE_LINKS_H
 #define FM_PROBE_LINKS_H
 

@@ -52,12 +52,13 @@ const char *fm_factor_name(fm_factor f)
     return name[f];
 }
 
-fm_status fm_rates_init(fm_rates *r, int n_rank, int has_link)
+fm_status fm_rates_init(fm_rates *r, int n_rank, int has_link, int has_gpu_link)
 {
     const size_t n    = (size_t)n_rank;
     fm_rates     made = {.n_rank = n_rank, .rank = calloc(n, sizeof *made.rank)};
     if (has_link) made.link = calloc(n * n, sizeof *made.link);
-    if (!made.rank || (has_link && !made.link)) {
+    if (has_gpu_link) made.gpu_link = calloc(n * n, sizeof *made.gpu_link);
+    if (!made.rank || (has_link && !made.link) || (has_gpu_link && !made.gpu_link)) {
         fm_rates_fini(&made);
         return fm_fail(FM_E_OOM, "rates of %d ranks", n_rank);
     }
@@ -69,5 +70,6 @@ void fm_rates_fini(fm_rates *r)
 {
     free(r->rank);
     free(r->link);
+    free(r->gpu_link);
     *r = (fm_rates){0};
 }

@@ -15,7 +15,8 @@
  *     │  └ file                   bytes/s out of a file that is in no cache
  *     ├ link[i, j]   seconds of an empty message, bytes/s of a long one, from i to j
  *     ├ near, far    the same, over all pairs on one host, and on two
- *     └ all_to_all   bytes/s that a rank sends while every rank sends to every other
+ *     ├ all_to_all   bytes/s that a rank sends while every rank sends to every other
+ *     └ gpu_link, gpu_near, gpu_far, gpu_all_to_all   the same from GPU to GPU, by NCCL
  *
  * Units are bytes, seconds and FLOP (a multiply-add is two); nothing is scaled.
  *
@@ -68,7 +69,8 @@ typedef enum {
 const char *fm_factor_name(fm_factor f); /* "bf16" */
 
 typedef struct {
-    int     id; /* the system's number of the NUMA node */
+    int     id;     /* the system's number of the NUMA node */
+    int     n_core; /* of its cores that this rank may use; 0: not known */
     fm_rate read, product;
 } fm_rates_node;
 
@@ -110,12 +112,14 @@ typedef struct {
     fm_rates_rank *rank; /* [n_rank] owned */
     fm_rates_link *link; /* [n_rank, n_rank] owned, row: who sends; NULL: not measured */
     fm_rates_links near, far;
-    fm_rates_links gpu_near, gpu_far; /* over the GPUs' own transport */
     fm_rate        all_to_all;
+    fm_rates_link *gpu_link; /* as link, by NCCL */
+    fm_rates_links gpu_near, gpu_far;
+    fm_rate        gpu_all_to_all;
 } fm_rates;
 
-/* Zeroed ranks; with `has_link`, a zeroed matrix. */
-fm_status fm_rates_init(fm_rates *r, int n_rank, int has_link);
+/* Zeroed ranks; with `has_link` and `has_gpu_link`, zeroed matrices. */
+fm_status fm_rates_init(fm_rates *r, int n_rank, int has_link, int has_gpu_link);
 void      fm_rates_fini(fm_rates *r); /* {0} is fine */
 
 /* FM_E_IO: cannot be opened; FM_E_FORMAT names file and field.  *out is untouched on failure. */

@@ -37,7 +37,7 @@ static json_t *nodes_of(const fm_rates_rank *r)
 {
     json_t *all = json_array();
     for (int i = 0; i < r->n_node; i++) {
-        json_t *node = json_pack("{s:i}", "id", r->node[i].id);
+        json_t *node = json_pack("{s:i,s:i}", "id", r->node[i].id, "n_core", r->node[i].n_core);
         put_rate(node, "read", r->node[i].read);
         put_rate(node, "product", r->node[i].product);
         json_array_append_new(all, node);
@@ -77,13 +77,13 @@ static json_t *rank_of(const fm_rates_rank *r)
 }
 
 /* Rows of an n x n matrix; the diagonal is 0. */
-static json_t *matrix_of(const fm_rates *r, size_t offset)
+static json_t *matrix_of(const fm_rates *r, const fm_rates_link *matrix, size_t offset)
 {
     json_t *rows = json_array();
     for (int i = 0; i < r->n_rank; i++) {
         json_t *row = json_array();
         for (int j = 0; j < r->n_rank; j++) {
-            const char *link = (const char *)&r->link[(size_t)i * (size_t)r->n_rank + (size_t)j];
+            const char *link = (const char *)&matrix[(size_t)i * (size_t)r->n_rank + (size_t)j];
             json_array_append_new(row, json_real(*(const double *)(link + offset)));
         }
         json_array_append_new(rows, row);
@@ -100,13 +100,13 @@ static void put_links(json_t *to, const char *key, fm_rates_links l)
     json_object_set_new(to, key, o);
 }
 
-static void put_matrix(json_t *to, const fm_rates *r)
+static void put_matrix(json_t *to, const char *key, const fm_rates *r, const fm_rates_link *m)
 {
-    if (!r->link) return;
-    json_object_set_new(to, "link",
+    if (!m) return;
+    json_object_set_new(to, key,
                         json_pack("{s:o,s:o}", "latency",
-                                  matrix_of(r, offsetof(fm_rates_link, latency)), "bandwidth",
-                                  matrix_of(r, offsetof(fm_rates_link, bandwidth))));
+                                  matrix_of(r, m, offsetof(fm_rates_link, latency)), "bandwidth",
+                                  matrix_of(r, m, offsetof(fm_rates_link, bandwidth))));
 }
 
 static json_t *json_of(const fm_rates *r)
@@ -116,16 +116,15 @@ static json_t *json_of(const fm_rates *r)
     put_text(o, "version", r->version);
     for (int i = 0; i < r->n_rank; i++) json_array_append_new(rank, rank_of(&r->rank[i]));
     json_object_set_new(o, "rank", rank);
-    put_matrix(o, r);
+    put_matrix(o, "link", r, r->link);
     put_links(o, "near", r->near);
     put_links(o, "far", r->far);
+    put_rate(o, "all_to_all", r->all_to_all);
+    put_matrix(o, "gpu_link", r, r->gpu_link);
     put_links(o, "gpu_near", r->gpu_near);
     put_links(o, "gpu_far", r->gpu_far);
-    put_rate(o, "all_to_all", r->all_to_all);
+    put_rate(o, "gpu_all_to_all", r->gpu_all_to_all);
     return o;
 }
 
-void fm_rates_print(const fm_rates *r, fm_str *out)
-{
-    fm_json_print(out, json_of(r));
-}
+void fm_rates_print(const fm_rates *r, fm_str *out) { fm_json_print(out, json_of(r)); }

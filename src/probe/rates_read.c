@@ -100,12 +100,14 @@ static fm_status read_nodes(fm_rates_rank *r, const place *p)
     FM_TRY(find_array(&all, p, "node", FM_RATES_MAX_NODE));
     r->n_node = (int)json_array_size(all);
     for (int i = 0; i < r->n_node; i++) {
-        int64_t id = 0;
+        int64_t id = 0, n_core = 0;
         FM_TRY(enter_item(&in, p, "node", all, i));
         FM_TRY(fm_json_int(&id, in.o, "id", 0, INT32_MAX, at(&in)));
+        FM_TRY(fm_json_opt_int(&n_core, in.o, "n_core", 0, INT32_MAX, at(&in)));
         FM_TRY(read_rate(&r->node[i].read, &in, "read"));
         FM_TRY(read_rate(&r->node[i].product, &in, "product"));
-        r->node[i].id = (int)id;
+        r->node[i].id     = (int)id;
+        r->node[i].n_core = (int)n_core;
     }
     return FM_OK;
 }
@@ -158,19 +160,20 @@ static fm_status wrong_matrix(const place *p, const char *key, int n)
 }
 
 /* `offset`: which member of a link the matrix is. */
-static fm_status read_matrix(fm_rates *r, const place *p, const char *key, size_t offset)
+static fm_status read_matrix(fm_rates_link *out, int n_rank, const place *p, const char *key,
+                             size_t offset)
 {
     const json_t *rows = json_object_get(p->o, key);
-    const size_t  n    = (size_t)r->n_rank;
-    if (json_array_size(rows) != n) return wrong_matrix(p, key, r->n_rank);
+    const size_t  n    = (size_t)n_rank;
+    if (json_array_size(rows) != n) return wrong_matrix(p, key, n_rank);
     for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(rows, i);
-        if (json_array_size(row) != n) return wrong_matrix(p, key, r->n_rank);
+        if (json_array_size(row) != n) return wrong_matrix(p, key, n_rank);
         for (size_t j = 0; j < n; j++) {
             const json_t *v = json_array_get(row, j);
             if (!json_is_number(v) || !(json_number_value(v) >= 0))
-                return wrong_matrix(p, key, r->n_rank);
-            *(double *)((char *)&r->link[i * n + j] + offset) = json_number_value(v);
+                return wrong_matrix(p, key, n_rank);
+            *(double *)((char *)&out[i * n + j] + offset) = json_number_value(v);
         }
     }
     return FM_OK;
@@ -185,19 +188,25 @@ static fm_status read_links(fm_rates_links *l, const place *p, const char *key)
     return read_rate(&l->bandwidth, &in, "bandwidth");
 }
 
-static fm_status read_all_links(fm_rates *r, const place *p)
+static fm_status read_both(fm_rates_link *out, int n_rank, const place *p, const char *key)
 {
     place in;
-    FM_TRY(enter(&in, p, "link"));
-    if (in.o) {
-        FM_TRY(read_matrix(r, &in, "latency", offsetof(fm_rates_link, latency)));
-        FM_TRY(read_matrix(r, &in, "bandwidth", offsetof(fm_rates_link, bandwidth)));
-    }
+    FM_TRY(enter(&in, p, key));
+    if (!in.o) return FM_OK;
+    FM_TRY(read_matrix(out, n_rank, &in, "latency", offsetof(fm_rates_link, latency)));
+    return read_matrix(out, n_rank, &in, "bandwidth", offsetof(fm_rates_link, bandwidth));
+}
+
+static fm_status read_all_links(fm_rates *r, const place *p)
+{
+    FM_TRY(read_both(r->link, r->n_rank, p, "link"));
     FM_TRY(read_links(&r->near, p, "near"));
     FM_TRY(read_links(&r->far, p, "far"));
+    FM_TRY(read_rate(&r->all_to_all, p, "all_to_all"));
+    FM_TRY(read_both(r->gpu_link, r->n_rank, p, "gpu_link"));
     FM_TRY(read_links(&r->gpu_near, p, "gpu_near"));
     FM_TRY(read_links(&r->gpu_far, p, "gpu_far"));
-    return read_rate(&r->all_to_all, p, "all_to_all");
+    return read_rate(&r->gpu_all_to_all, p, "gpu_all_to_all");
 }
 
 static fm_status read_members(fm_rates *r, const place *p, const json_t *ranks)
@@ -224,7 +233,8 @@ static fm_status read_all(fm_rates *out, const place *p)
     FM_TRY(find_array(&ranks, p, "rank", FM_RATES_MAX_RANK));
     if (json_array_size(ranks) == 0) return fm_fail(FM_E_FORMAT, "%s: rank is empty", p->file);
     const int has_link = json_object_get(p->o, "link") != NULL;
-    FM_TRY(fm_rates_init(&r, (int)json_array_size(ranks), has_link));
+    const int has_gpu  = json_object_get(p->o, "gpu_link") != NULL;
+    FM_TRY(fm_rates_init(&r, (int)json_array_size(ranks), has_link, has_gpu));
     const fm_status rc = read_members(&r, p, ranks);
     if (rc == FM_OK)
         *out = r;

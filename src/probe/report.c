@@ -18,9 +18,20 @@ static fm_rate get_read(const fm_checkup_rank *r, int which)
 
 static fm_rate get_product(const fm_checkup_rank *r, int which) { return r->rates.product[which]; }
 
-static fm_rate get_gpu(const fm_checkup_rank *r, int which)
+static fm_rate get_gpu_product(const fm_checkup_rank *r, int which)
 {
-    return which < 0 ? r->rates.gpu.read : r->rates.gpu.product[which];
+    return r->rates.gpu.product[which];
+}
+
+static fm_rate get_gpu_read(const fm_checkup_rank *r, int which)
+{
+    (void)which;
+    return r->rates.gpu.read;
+}
+
+static fm_rate get_gpu_copy(const fm_checkup_rank *r, int is_down)
+{
+    return is_down ? r->rates.gpu.download : r->rates.gpu.upload;
 }
 
 typedef fm_rate getter(const fm_checkup_rank *r, int which);
@@ -87,32 +98,67 @@ static void add_part(fm_str *out, int now, int most, int width)
     fm_str_printf(out, " %*s", width, text);
 }
 
-static void table_of_gpus(fm_str *out, const fm_checkup *c)
+static const char *or_dash(const char *text) { return *text ? text : "-"; }
+
+static void table_of_gpu_rates(fm_str *out, const fm_checkup *c, int n)
 {
-    const int n      = rows_are_ranks(c) ? c->n_rank : c->n_host;
-    int       has_it = 0;
-    for (int i = 0; i < c->n_rank; i++)
-        has_it |= c->rank[i].gpu.index >= 0 || *c->rank[i].rates.gpu.name;
-    if (!has_it) return;
-    fm_str_printf(out, "\n%5s %-16s %15s %15s %15s %10s %6s %6s %8s %7s  %s\n", "rank", "host",
-                  "read GB/s", "bf16 TFLOP/s", "fp8 TFLOP/s", "clock MHz", "lanes", "links", "ECC",
-                  "W", "GPU");
+    fm_str_printf(out, "\n%5s %-16s %15s %15s %15s %15s %15s %15s  %s\n", "rank", "host",
+                  "GPU read GB/s", "bf16 TFLOP/s", "fp8 TFLOP/s", "f64 TFLOP/s", "to GPU GB/s",
+                  "from GPU GB/s", "GPU");
     for (int i = 0; i < n; i++) {
         const fm_checkup_rank *r = rank_of_row(c, i);
-        const fm_gpu_facts    *g = &r->gpu;
         name_row(out, c, i);
-        add_rate(out, rate_of_row(c, i, get_gpu, -1), 1e-9);
-        add_rate(out, rate_of_row(c, i, get_gpu, FM_FACTOR_BF16), 1e-12);
-        add_rate(out, rate_of_row(c, i, get_gpu, FM_FACTOR_FP8), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_gpu_read, 0), 1e-9);
+        add_rate(out, rate_of_row(c, i, get_gpu_product, FM_FACTOR_BF16), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_gpu_product, FM_FACTOR_FP8), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_gpu_product, FM_FACTOR_F64), 1e-12);
+        add_rate(out, rate_of_row(c, i, get_gpu_copy, 0), 1e-9);
+        add_rate(out, rate_of_row(c, i, get_gpu_copy, 1), 1e-9);
+        fm_str_printf(out, "  %s\n", or_dash(*r->gpu.name ? r->gpu.name : r->rates.gpu.name));
+    }
+}
+
+static void add_errors(fm_str *out, const fm_gpu_facts *g)
+{
+    char text[48] = "-";
+    if (g->uncorrected >= 0)
+        snprintf(text, sizeof text, "%lld (%lld)", (long long)g->uncorrected,
+                 (long long)g->corrected);
+    fm_str_printf(out, " %18s", text);
+}
+
+/* Clocks and reasons are those under load. */
+static void table_of_gpu_state(fm_str *out, const fm_checkup *c, int n)
+{
+    fm_str_printf(out, "\n%5s %-16s %10s %10s %8s %5s %9s %10s %8s %4s %18s  %s\n", "rank", "host",
+                  "clock MHz", "memory MHz", "W", "C", "PCIe gen.", "PCIe lanes", "NVLinks", "ECC",
+                  "errors (corrected)", "slowed down by");
+    for (int i = 0; i < n; i++) {
+        const fm_gpu_facts *g = &rank_of_row(c, i)->gpu;
+        char                why[160];
+        fm_gpu_throttle_words(g->throttled, why, sizeof why);
+        name_row(out, c, i);
         add_part(out, g->mhz, g->mhz_most, 10);
-        add_part(out, g->pcie_width, g->pcie_width_most, 6);
-        add_part(out, g->n_link_active, g->n_link, 6);
-        add_part(out, (int)g->uncorrected, (int)g->corrected, 8);
-        add_part(out, g->watt, g->watt_limit, 7);
-        fm_str_printf(out, "  %s\n",
-                      *g->name             ? g->name
-                      : *r->rates.gpu.name ? r->rates.gpu.name
-                                           : "-");
+        add_part(out, g->mhz_memory, g->mhz_memory_most, 10);
+        add_part(out, g->watt, g->watt_limit, 8);
+        add_part(out, g->celsius, -1, 5);
+        add_part(out, g->pcie_generation, g->pcie_generation_most, 9);
+        add_part(out, g->pcie_width, g->pcie_width_most, 10);
+        add_part(out, g->n_link_active, g->n_link, 8);
+        fm_str_printf(out, " %4s", g->has_ecc < 0 ? "-" : g->has_ecc ? "on" : "off");
+        add_errors(out, g);
+        fm_str_printf(out, "  %s\n", g->throttled < 0 ? "-" : *why ? why : "nothing");
+    }
+}
+
+static void tables_of_gpus(fm_str *out, const fm_checkup *c)
+{
+    const int n = rows_are_ranks(c) ? c->n_rank : c->n_host;
+    for (int i = 0; i < c->n_rank; i++) {
+        if (c->rank[i].gpu.index < 0 && !*c->rank[i].rates.gpu.name) continue;
+        table_of_gpu_rates(out, c, n);
+        table_of_gpu_state(out, c, n);
+        return;
     }
 }
 
@@ -140,26 +186,39 @@ static void matrix(fm_str *out, const fm_checkup *c, const char *title, const fm
 static void add_links(fm_str *out, const char *where, const fm_rates_links *l)
 {
     if (l->latency.n == 0) return;
-    fm_str_printf(out, "links %-16s %7.3g us ± %2.0f%%   %7.3g GB/s ± %2.0f%%   (%d)\n", where,
+    fm_str_printf(out, "%-22s %7.3g us ± %2.0f%%   %7.3g GB/s ± %2.0f%%   (%d)\n", where,
                   1e6 * l->latency.median, 100 * l->latency.spread / l->latency.median,
                   1e-9 * l->bandwidth.median, 100 * l->bandwidth.spread / l->bandwidth.median,
                   l->latency.n);
+}
+
+static void add_all_to_all(fm_str *out, const char *what, const fm_rate *r)
+{
+    if (r->n) fm_str_printf(out, "%-21s %9.3g GB/s\n", what, 1e-9 * r->median);
+}
+
+static void add_matrices(fm_str *out, const fm_checkup *c, const fm_links *l, const char *latency,
+                         const char *bandwidth)
+{
+    if (l->n_rank < 2 || c->n_rank > MOST_COLUMNS) return;
+    matrix(out, c, latency, l->latency, 1e6);
+    matrix(out, c, bandwidth, l->bandwidth, 1e-9);
 }
 
 static void links(fm_str *out, const fm_checkup *c)
 {
     fm_rates r = {0};
     if (c->n_rank < 2) return;
-    if (c->n_rank <= MOST_COLUMNS) {
-        matrix(out, c, "one way, us", c->links.latency, 1e6);
-        matrix(out, c, "GB/s", c->links.bandwidth, 1e-9);
-    }
+    add_matrices(out, c, &c->links, "one way, us", "GB/s");
+    add_matrices(out, c, &c->gpu_links.links, "NCCL, one way, us", "NCCL, GB/s");
     fm_str_puts(out, "\n");
     if (fm_checkup_rates(&r, c) != FM_OK) return;
-    add_links(out, "within hosts", &r.near);
-    add_links(out, "between hosts", &r.far);
-    if (r.all_to_all.n)
-        fm_str_printf(out, "all-to-all, a rank    %9.3g GB/s\n", 1e-9 * r.all_to_all.median);
+    add_links(out, "links within hosts", &r.near);
+    add_links(out, "links between hosts", &r.far);
+    add_all_to_all(out, "all-to-all, a rank", &r.all_to_all);
+    add_links(out, "NCCL within hosts", &r.gpu_near);
+    add_links(out, "NCCL between hosts", &r.gpu_far);
+    add_all_to_all(out, "NCCL all-to-all, a GPU", &r.gpu_all_to_all);
     fm_rates_fini(&r);
 }
 
@@ -178,8 +237,6 @@ static void files(fm_str *out, const fm_checkup *c)
     }
 }
 
-static const char *or_dash(const char *text) { return *text ? text : "-"; }
-
 static void levels(fm_str *out, const fm_rates_rank *r)
 {
     const char *before = "product by instruction set, TFLOP/s: ";
@@ -191,13 +248,9 @@ static void levels(fm_str *out, const fm_rates_rank *r)
     if (before[0] == ',') fm_str_puts(out, "\n");
 }
 
-/* Of rank 0; what differs elsewhere is a finding. */
-static void settings(fm_str *out, const fm_checkup *c)
+static void add_limits(fm_str *out, const fm_facts *f)
 {
-    const fm_facts *f = &c->rank[0].facts;
-    fm_str_printf(out, "\nCPU %s; kernel %s; governor %s; huge pages %s; CPU quota ",
-                  or_dash(f->cpu), or_dash(f->kernel), or_dash(f->governor),
-                  or_dash(f->huge_pages));
+    fm_str_puts(out, "CPU quota ");
     if (f->quota > 0)
         fm_str_printf(out, "%.3g", f->quota);
     else
@@ -207,21 +260,55 @@ static void settings(fm_str *out, const fm_checkup *c)
         fm_str_printf(out, "%.3g GB", 1e-9 * (double)f->memory_limit);
     else
         fm_str_puts(out, "none");
+}
+
+/* What happened while cores and memory were measured; memory errors since the start. */
+static void add_events(fm_str *out, const fm_facts *f)
+{
+    fm_str_puts(out, "; steal time ");
+    if (f->steal_s >= 0 && f->cpu_s > 0)
+        fm_str_printf(out, "%.1f %%", 100 * f->steal_s / f->cpu_s);
+    else
+        fm_str_puts(out, "-");
+    fm_str_puts(out, "; slowed down for heat ");
+    if (f->throttled >= 0)
+        fm_str_printf(out, "%lld times", (long long)f->throttled);
+    else
+        fm_str_puts(out, "-");
     fm_str_puts(out, "; memory errors ");
     if (f->uncorrected < 0)
         fm_str_puts(out, "-");
     else
         fm_str_printf(out, "%lld (%lld corrected)", (long long)f->uncorrected,
                       (long long)f->corrected);
+}
+
+/* "NAME=value\n" lines, each behind `before`. */
+static void add_list(fm_str *out, const char *before, const char *between, const char *list)
+{
+    for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const int name = (int)strcspn(line, "="), all = (int)strcspn(line, "\n");
+        fm_str_printf(out, "%s%.*s%s%.*s\n", before, name, line, between, all - name - 1,
+                      line + name + 1);
+    }
+}
+
+/* Of rank 0; what differs elsewhere is a finding. */
+static void settings(fm_str *out, const fm_checkup *c)
+{
+    const fm_facts     *f = &c->rank[0].facts;
+    const fm_gpu_facts *g = &c->rank[0].gpu;
+    fm_str_printf(out, "\nCPU %s; kernel %s; governor %s; huge pages %s; ", or_dash(f->cpu),
+                  or_dash(f->kernel), or_dash(f->governor), or_dash(f->huge_pages));
+    add_limits(out, f);
+    add_events(out, f);
     fm_str_puts(out, "\n");
     levels(out, &c->rank[0].rates);
     if (*c->mpi) fm_str_printf(out, "MPI %s\n", c->mpi);
-    if (*c->rank[0].gpu.driver) fm_str_printf(out, "GPU driver %s\n", c->rank[0].gpu.driver);
-    for (const char *line = f->libraries; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        fm_str_printf(out, "%.*s %.*s\n", (int)strcspn(line, "="), line,
-                      (int)strcspn(strchr(line, '=') + 1, "\n"), strchr(line, '=') + 1);
-    for (const char *line = f->variables; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        fm_str_printf(out, "variable %.*s\n", (int)strcspn(line, "\n"), line);
+    if (*g->driver) fm_str_printf(out, "GPU driver %s\n", g->driver);
+    if (*g->runtime) fm_str_printf(out, "CUDA runtime %s\n", g->runtime);
+    add_list(out, "", " ", f->libraries);
+    add_list(out, "variable ", "=", f->variables);
 }
 
 void fm_report_tables(fm_str *out, const fm_checkup *c)
@@ -229,7 +316,7 @@ void fm_report_tables(fm_str *out, const fm_checkup *c)
     fm_str_printf(out, "%d %s on %d %s\n\n", c->n_rank, c->n_rank == 1 ? "rank" : "ranks",
                   c->n_host, c->n_host == 1 ? "host" : "hosts");
     table_of_hosts(out, c);
-    table_of_gpus(out, c);
+    tables_of_gpus(out, c);
     links(out, c);
     files(out, c);
     settings(out, c);
@@ -269,6 +356,6 @@ void fm_report_verdict(fm_str *out, const fm_checkup *c, const fm_findings *f)
         fm_str_puts(out, "verdict: nothing is wrong here as far as one rank can tell; start it on "
                          "several hosts by mpirun to compare them\n");
     else
-        fm_str_printf(out, "verdict: all %d %s are alike\n", c->n_host > 1 ? c->n_host : c->n_rank,
-                      c->n_host > 1 ? "hosts" : "ranks");
+        fm_str_printf(out, "verdict: no outlier among %d %s\n",
+                      c->n_host > 1 ? c->n_host : c->n_rank, c->n_host > 1 ? "hosts" : "ranks");
 }

@@ -43,27 +43,61 @@ static json_t *finding(const fm_finding *f, const fm_checkup *c)
     return o;
 }
 
+static json_t *throttle_reasons(int64_t bits)
+{
+    char words[160];
+    if (bits < 0) return json_null();
+    fm_gpu_throttle_words(bits, words, sizeof words);
+    return text(words);
+}
+
+/* Numbers are -1 where the driver does not say. */
+static json_t *gpu_facts(const fm_gpu_facts *g)
+{
+    const struct {
+        const char *name;
+        long long   value;
+    } number[] = {
+        {"mhz", g->mhz},
+        {"mhz_most", g->mhz_most},
+        {"mhz_memory", g->mhz_memory},
+        {"mhz_memory_most", g->mhz_memory_most},
+        {"throttled", g->throttled},
+        {"celsius", g->celsius},
+        {"watt", g->watt},
+        {"watt_limit", g->watt_limit},
+        {"pcie_generation", g->pcie_generation},
+        {"pcie_generation_most", g->pcie_generation_most},
+        {"pcie_width", g->pcie_width},
+        {"pcie_width_most", g->pcie_width_most},
+        {"ecc", g->has_ecc},
+        {"memory_errors_corrected", g->corrected},
+        {"memory_errors_uncorrected", g->uncorrected},
+        {"nvlinks", g->n_link},
+        {"nvlinks_active", g->n_link_active},
+    };
+    json_t *o = json_pack("{s:o,s:o,s:o,s:o,s:o}", "name", text(g->name), "pci", text(g->pci),
+                          "driver", text(g->driver), "cuda_runtime", text(g->runtime),
+                          "throttle_reasons", throttle_reasons(g->throttled));
+    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
+        json_object_set_new(o, number[i].name, json_integer(number[i].value));
+    return o;
+}
+
 static json_t *facts(const fm_checkup_rank *r)
 {
     const fm_facts     *f = &r->facts;
     const fm_gpu_facts *g = &r->gpu;
-    json_t             *o = json_pack(
-                    "{s:f,s:o,s:o,s:o,s:o,s:f,s:I,s:f,s:I,s:I,s:f,s:I,s:I,s:o,s:o}", "on_cpu", r->on_cpu,
-                    "kernel", text(f->kernel), "cpus", text(f->cpus), "governor", text(f->governor),
-                    "huge_pages", text(f->huge_pages), "cpu_quota", f->quota, "memory_limit",
-                    (json_int_t)f->memory_limit, "load", f->load, "throttled", (json_int_t)f->throttled,
-                    "quota_stops", (json_int_t)f->quota_stops, "steal_s", f->steal_s, "memory_errors_corrected",
-                    (json_int_t)f->corrected, "memory_errors_uncorrected", (json_int_t)f->uncorrected,
-                    "libraries", text(f->libraries), "variables", text(f->variables));
-    if (g->index < 0) return o;
-    json_object_set_new(
-        o, "gpu",
-        json_pack("{s:o,s:o,s:i,s:i,s:I,s:i,s:i,s:i,s:i,s:I,s:I,s:i,s:i}", "name", text(g->name),
-                  "driver", text(g->driver), "mhz", g->mhz, "mhz_most", g->mhz_most, "throttled",
-                  (json_int_t)g->throttled, "celsius", g->celsius, "watt", g->watt, "pcie_width",
-                  g->pcie_width, "pcie_width_most", g->pcie_width_most, "memory_errors_corrected",
-                  (json_int_t)g->corrected, "memory_errors_uncorrected", (json_int_t)g->uncorrected,
-                  "nvlinks", g->n_link, "nvlinks_active", g->n_link_active));
+    json_t             *o =
+        json_pack("{s:f,s:o,s:o,s:o,s:o,s:f,s:I,s:f,s:I,s:I,s:f,s:f,s:I,s:I,s:o,s:o}", "on_cpu",
+                  r->on_cpu, "kernel", text(f->kernel), "cpus", text(f->cpus), "governor",
+                  text(f->governor), "huge_pages", text(f->huge_pages), "cpu_quota", f->quota,
+                  "memory_limit", (json_int_t)f->memory_limit, "load", f->load, "throttled",
+                  (json_int_t)f->throttled, "quota_stops", (json_int_t)f->quota_stops, "steal_s",
+                  f->steal_s, "cpu_s", f->cpu_s, "memory_errors_corrected",
+                  (json_int_t)f->corrected, "memory_errors_uncorrected", (json_int_t)f->uncorrected,
+                  "libraries", text(f->libraries), "variables", text(f->variables));
+    if (g->index >= 0 || *r->rates.gpu.name) json_object_set_new(o, "gpu", gpu_facts(g));
     return o;
 }
 

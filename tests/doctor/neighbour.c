@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* neighbour PID [THREADS]: reads memory as fast as it can while the main thread of process PID is
+/* neighbour FILE [THREADS]: reads memory as fast as it can while the main thread of a process is
  * busy, and rests while that waits: a neighbour that one rank of several on a machine has alone.
+ * FILE will hold the process's id; "ready" is printed before, when all memory has been touched.
  * Ends with the process. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -12,9 +13,9 @@
 #include <time.h>
 
 enum { MOST_THREADS = 16, PIECE = 1 << 20 };
-static const size_t ARENA = (size_t)256 << 20;
+static const size_t ARENA = (size_t)128 << 20;
 
-static atomic_int is_busy;
+static atomic_int is_busy, n_ready;
 
 static double now(void)
 {
@@ -37,6 +38,7 @@ static void *read_memory(void *arg)
     (void)arg;
     if (!arena) exit(1);
     memset(arena, 1, ARENA);
+    atomic_fetch_add(&n_ready, 1);
     for (;;) {
         if (!atomic_load(&is_busy)) {
             rest(500000);
@@ -59,6 +61,19 @@ static double ran(const char *path)
     return ok ? 1e-9 * (double)ns : -1;
 }
 
+/* The id in `file`, as soon as it is there. */
+static int wait_for_id(const char *file)
+{
+    for (;;) {
+        FILE *f  = fopen(file, "r");
+        int   id = 0;
+        if (f && fscanf(f, "%d", &id) != 1) id = 0;
+        if (f) fclose(f);
+        if (id > 0) return id;
+        rest(10000000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     char         path[64];
@@ -66,9 +81,12 @@ int main(int argc, char **argv)
     const int    n    = argc > 2 ? atoi(argv[2]) : 2;
     const double much = 0.5, still = 0.15; /* of the time: it began to work, it still works */
     if (argc < 2 || n < 1 || n > MOST_THREADS) return 2;
-    snprintf(path, sizeof path, "/proc/%.20s/schedstat", argv[1]);
     for (int i = 0; i < n; i++)
         if (pthread_create(&t, NULL, read_memory, NULL) != 0) return 1;
+    while (atomic_load(&n_ready) < n) rest(1000000);
+    puts("ready");
+    fflush(stdout);
+    snprintf(path, sizeof path, "/proc/%d/schedstat", wait_for_id(argv[1]));
     for (double before = ran(path), at = now(); before >= 0;) {
         rest(atomic_load(&is_busy) ? 20000000 : 2000000);
         const double after = ran(path), t1 = now();

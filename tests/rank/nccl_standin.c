@@ -1,30 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL's calls over MPI, for emulated GPUs, whose memory is the host's.  As
  * awkward as the real one may be: what joins or ends a group is in progress
- * until it is asked for again, and a send returns before it has arrived. */
+ * until it is asked for again, and a send returns before it has arrived.  Calls
+ * in a stream that is recorded run when the recording does.  FM_STANDIN_FAILS:
+ * "join", no group can be made; "long", no message of more than LONG bytes. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "call.h"
 #include "comm/nccl/nccl_library.h"
 
-enum { MAX_RANKS = 8, MAX_CALLS = 64, INVALID = 4, JOIN_TAG = 1, FIRST_TAG = 16 };
+enum { MAX_RANKS = 8, MAX_CALLS = 64, INVALID = 4, JOIN_TAG = 1, FIRST_TAG = 16, LONG = 4096 };
 
 struct fm__nccl_group {
     int rank, n_rank, tag, is_late;
     int world[MAX_RANKS];
 };
 
+typedef enum { SEND, RECV, COPY } call_kind;
+
 typedef struct {
-    int           is_send, peer;
+    call_kind     kind;
+    int           peer;
     void         *buf;
+    const void   *from; /* COPY */
     size_t        bytes;
     fm__nccl_comm comm;
 } call;
 
+/* What one call, or a group of calls, puts into the stream. */
+typedef struct {
+    int  n;
+    call call[MAX_CALLS];
+} batch;
+
 static MPI_Comm all = MPI_COMM_NULL;
-static call     queued[MAX_CALLS];
-static int      n_queued, depth;
+static batch    queued;
+static int      depth;
+
+static int fails_at(const char *what)
+{
+    const char *at = getenv("FM_STANDIN_FAILS");
+    return at && !strcmp(at, what);
+}
 
 /* --- groups ---------------------------------------------------------------- */
 
@@ -64,7 +83,7 @@ static int init(fm__nccl_comm *out, int n, fm__nccl_id id, int rank, fm__nccl_co
 {
     id_text t;
     if (n > MAX_RANKS || config->magic != FM__NCCL_MAGIC || config->size != sizeof *config ||
-        config->blocking)
+        config->blocking || fails_at("join"))
         return INVALID;
     memcpy(&t, id.bytes, sizeof t);
     if (all == MPI_COMM_NULL) MPI_Comm_dup(MPI_COMM_WORLD, &all); /* the first group is all ranks */
@@ -96,37 +115,72 @@ static int destroy(fm__nccl_comm c)
 
 /* --- messages -------------------------------------------------------------- */
 
-/* Copied, so that the caller's buffer is free at once; the copy lives until the
- * program ends, which is soon. */
+/* Messages on their way. */
+typedef struct {
+    char       *copy;
+    MPI_Request request;
+} sent;
+
+static sent *under_way;
+static int   n_under_way;
+
+static void free_arrived(void)
+{
+    int n = 0;
+    for (int i = 0; i < n_under_way; i++) {
+        int done = 0;
+        MPI_Test(&under_way[i].request, &done, MPI_STATUS_IGNORE);
+        if (done)
+            free(under_way[i].copy);
+        else
+            under_way[n++] = under_way[i];
+    }
+    n_under_way = n;
+}
+
+/* Copied, so that the caller's buffer is free at once. */
 static void post(const call *c)
 {
-    MPI_Request ignored;
-    char       *copy = malloc(c->bytes);
-    memcpy(copy, c->buf, c->bytes);
-    MPI_Isend(copy, (int)c->bytes, MPI_BYTE, c->comm->world[c->peer], c->comm->tag, all, &ignored);
-    MPI_Request_free(&ignored);
+    free_arrived();
+    under_way = realloc(under_way, ((size_t)n_under_way + 1) * sizeof *under_way);
+    sent *new = &under_way[n_under_way++];
+    new->copy = malloc(c->bytes);
+    memcpy(new->copy, c->buf, c->bytes);
+    MPI_Isend(new->copy, (int)c->bytes, MPI_BYTE, c->comm->world[c->peer], c->comm->tag, all,
+              &new->request);
+}
+
+static void take(const call *c)
+{
+    MPI_Recv(c->buf, (int)c->bytes, MPI_BYTE, c->comm->world[c->peer], c->comm->tag, all,
+             MPI_STATUS_IGNORE);
+}
+
+static void run_batch(const void *arg)
+{
+    const batch *b = arg;
+    for (int i = 0; i < b->n; i++)
+        if (b->call[i].kind == COPY) memcpy(b->call[i].buf, b->call[i].from, b->call[i].bytes);
+    for (int i = 0; i < b->n; i++)
+        if (b->call[i].kind == SEND) post(&b->call[i]);
+    for (int i = 0; i < b->n; i++)
+        if (b->call[i].kind == RECV) take(&b->call[i]);
 }
 
 static int flush(void)
 {
-    for (int i = 0; i < n_queued; i++)
-        if (queued[i].is_send) post(&queued[i]);
-    for (int i = 0; i < n_queued; i++)
-        if (!queued[i].is_send)
-            MPI_Recv(queued[i].buf, (int)queued[i].bytes, MPI_BYTE,
-                     queued[i].comm->world[queued[i].peer], queued[i].comm->tag, all,
-                     MPI_STATUS_IGNORE);
-    fm__nccl_comm c = n_queued ? queued[0].comm : NULL;
-    n_queued        = 0;
+    fm__nccl_comm c = queued.n ? queued.call[0].comm : NULL;
     if (!c) return FM__NCCL_OK;
+    fm_emu_call(run_batch, &queued, sizeof queued);
+    queued.n   = 0;
     c->is_late = 1;
     return FM__NCCL_IN_PROGRESS;
 }
 
 static int put(call c)
 {
-    if (n_queued == MAX_CALLS) return INVALID;
-    queued[n_queued++] = c;
+    if (queued.n == MAX_CALLS || (c.bytes > LONG && fails_at("long"))) return INVALID;
+    queued.call[queued.n++] = c;
     return depth ? FM__NCCL_OK : flush();
 }
 
@@ -136,29 +190,26 @@ static int group_start(void)
     return FM__NCCL_OK;
 }
 
-static int group_end(void)
-{
-    return --depth ? FM__NCCL_OK : flush();
-}
+static int group_end(void) { return --depth ? FM__NCCL_OK : flush(); }
 
 static int send(const void *buf, size_t n, int type, int to, fm__nccl_comm c, fm_stream s)
 {
     (void)s;
-    return type == FM__NCCL_BYTE ? put((call){1, to, (void *)buf, n, c}) : INVALID;
+    return type == FM__NCCL_BYTE ? put((call){SEND, to, (void *)buf, NULL, n, c}) : INVALID;
 }
 
 static int recv(void *buf, size_t n, int type, int from, fm__nccl_comm c, fm_stream s)
 {
     (void)s;
-    return type == FM__NCCL_BYTE ? put((call){0, from, buf, n, c}) : INVALID;
+    return type == FM__NCCL_BYTE ? put((call){RECV, from, buf, NULL, n, c}) : INVALID;
 }
 
 static int broadcast(const void *from, void *to, size_t n, int type, int root, fm__nccl_comm c,
                      fm_stream s)
 {
     if (c->rank != root) return recv(to, n, type, root, c, s);
-    if (from != to) memcpy(to, from, n);
     group_start();
+    if (from != to && put((call){COPY, root, to, from, n, c}) == INVALID) return INVALID;
     for (int i = 0; i < c->n_rank; i++)
         if (i != root && send(from, n, type, i, c, s) == INVALID) return INVALID;
     return group_end();
@@ -175,10 +226,7 @@ static int all_gather(const void *from, void *to, size_t n, int type, fm__nccl_c
     return group_end();
 }
 
-static const char *error_string(int rc)
-{
-    return rc == INVALID ? "invalid argument" : "no error";
-}
+static const char *error_string(int rc) { return rc == INVALID ? "invalid argument" : "no error"; }
 
 fm_status fm__nccl_library(const fm__nccl_calls **out)
 {

@@ -174,6 +174,34 @@ static void test_lost_rank_ends_the_group(void **state)
     assert_int_equal(fake.n_destroyed, 0);
 }
 
+/* A caller who can do without NCCL goes on without it: the job is not ended. */
+static void test_optional_group_ends_alone(void **state)
+{
+    (void)state;
+    fm_device_comm *c = NULL;
+    fake.is_absent    = 1;
+    assert_int_equal(fm_device_comm_find_nccl(), FM_E_NOSUP);
+    fake.is_absent = 0;
+    assert_int_equal(fm_device_comm_find_nccl(), FM_OK);
+    fake.is_stuck = 1;
+    assert_int_equal(fm_device_comm_try_nccl(&c, &pair), FM_E_COMM);
+    assert_int_equal(fake.n_blamed, 0);
+    fake.is_stuck = 0;
+    assert_int_equal(fm_device_comm_try_nccl(&c, &pair), FM_OK);
+    fm_device_comm_abort(c, "no answer");
+    assert_non_null(strstr(fm_why(), "no answer"));
+    assert_int_equal(fake.n_aborted, 2);
+    assert_int_equal(fake.n_blamed, 0);
+    assert_int_equal(fm_device_send(c, "x", 1, 1, NULL), FM_E_COMM);
+    fm_device_comm_close(c);
+    assert_int_equal(fm_device_comm_open_nccl(&c, &pair), FM_OK);
+    fm_device_comm_abort(c, "no answer");
+    assert_int_equal(fake.n_blamed, 1);
+    fm_device_comm_close(c);
+    assert_int_equal(fake.n_aborted, 3);
+    assert_int_equal(fake.n_destroyed, 0);
+}
+
 /* A rank that failed at something else closes its groups, alone. */
 static void test_closing_alone_keeps_the_sentence(void **state)
 {
@@ -196,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup(test_absent_library_is_said_so, begin),
         cmocka_unit_test_setup(test_joining_does_not_hang, begin),
         cmocka_unit_test_setup(test_lost_rank_ends_the_group, begin),
+        cmocka_unit_test_setup(test_optional_group_ends_alone, begin),
         cmocka_unit_test_setup(test_closing_alone_keeps_the_sentence, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

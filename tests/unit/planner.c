@@ -118,7 +118,7 @@ static void read_rates(fm_cluster *c, const char *gpu)
     fm_rates      r;
     const fm_rate fast = {8e9, 0, 8e9, 3}, slow = {2e-6, 0, 2e-6, 3};
     assert_true(mkstemps(path, 5) >= 0);
-    assert_int_equal(fm_rates_init(&r, 4, 0), FM_OK);
+    assert_int_equal(fm_rates_init(&r, 4, 0, 0), FM_OK);
     for (int i = 0; i < 4; i++) {
         fm_rates_rank *k = &r.rank[i];
         snprintf(k->host, sizeof k->host, "host%d", i / 2);

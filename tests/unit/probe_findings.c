@@ -231,6 +231,72 @@ static void a_numa_node_is_named(void **state)
     fm_checkup_fini(&c);
 }
 
+/* Two nodes a rank, each with half of what the rank has; cores[k] of them. */
+static void fill_nodes(fm_checkup *c, int cores_0, int cores_1)
+{
+    const int cores[2] = {cores_0, cores_1};
+    for (int i = 0; i < c->n_rank; i++) {
+        c->rank[i].rates.n_node = 2;
+        for (int k = 0; k < 2; k++) {
+            const uint64_t s         = 90 + 4 * (uint64_t)i + 2 * (uint64_t)k;
+            c->rank[i].rates.node[k] = (fm_rates_node){.id      = k,
+                                                       .n_core  = cores[k],
+                                                       .read    = rate(6e9 * cores[k], s),
+                                                       .product = rate(1.3e12 * cores[k], s + 1)};
+        }
+    }
+}
+
+static void the_peak_of_a_numa_node_is_judged(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fill(&c, 4, 1);
+    fill_nodes(&c, 16, 16);
+    assert_int_equal(n_fault(&c, &f), 0);
+    fm_findings_fini(&f);
+    scale(&c.rank[2].rates.node[1].product, 0.7);
+    assert_int_equal(n_fault(&c, &f), 1);
+    says(&f, &c, 0, "node-c", "NUMA node 1: product of a NUMA node 30 % below the other 7",
+         "turbostat");
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
+/* A host that is slow as a whole is named once, not again for each node. */
+static void nodes_of_a_slow_host_are_not_named_again(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fill(&c, 4, 1);
+    fill_nodes(&c, 16, 16);
+    for (int k = 0; k < FM_N_FACTOR; k++) scale(&c.rank[2].rates.product[k], 0.6);
+    for (int k = 0; k < 2; k++) scale(&c.rank[2].rates.node[k].product, 0.6);
+    assert_int_equal(n_fault(&c, &f), 1);
+    says(&f, &c, 0, "node-c", "bf16 product 40 % below the other 3", "");
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
+static void nodes_with_fewer_cores_are_not_accused(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fill(&c, 4, 1);
+    fill_nodes(&c, 16, 6); /* a share of the second socket */
+    assert_int_equal(n_fault(&c, &f), 0);
+    fm_findings_fini(&f);
+    c.rank[3].rates.node[1].n_core = 2;
+    scale(&c.rank[3].rates.node[1].product, 1.0 / 3);
+    scale(&c.rank[3].rates.node[1].read, 1.0 / 3);
+    assert_int_equal(n_fault(&c, &f), 0);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
 static void a_host_behind_a_slow_cable_is_named_alone(void **state)
 {
     (void)state;
@@ -261,6 +327,92 @@ static void one_slow_link_is_named_with_both_ends(void **state)
     says(&f, &c, 0, "the link between node-b and node-d", "50 times that of the other 5", "cable");
     fm_findings_excluded(&f, &c, &bad);
     assert_string_equal(bad.text, "node-d");
+    fm_str_fini(&bad);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
+/* Matrices that were measured between four hosts, in GB/s and us; scatter: of the repeats. */
+static void set_links(fm_checkup *c, const double speed[4][4], const double us[4][4],
+                      double scatter)
+{
+    for (int i = 0; i < 16; i++) {
+        const double b = 1e9 * speed[i / 4][i % 4], t = 1e-6 * us[i / 4][i % 4];
+        if (i / 4 == i % 4) continue;
+        c->links.bandwidth[i] = (fm_rate){b, scatter * b, b * (1 + scatter), 5};
+        c->links.latency[i]   = (fm_rate){t, scatter * t, t * (1 - scatter), 5};
+    }
+}
+
+/* node-c has a fault of its own and its links are not judged; of the three others two shared a
+ * core, which made their link faster than those of the third. */
+static void of_three_hosts_two_with_a_fast_link_accuse_nobody(void **state)
+{
+    (void)state;
+    static const double speed[4][4] = {{0, 8.188, 6.216, 6.395},
+                                       {9.595, 0, 6.049, 6.154},
+                                       {6.075, 6.145, 0, 9.389},
+                                       {6.181, 6.094, 9.789, 0}};
+    static const double us[4][4]    = {
+           {0, 2.04, 0.49, 0.49}, {2.04, 0, 0.49, 0.49}, {0.49, 0.49, 0, 2.06}, {0.49, 0.49, 2.06, 0}};
+    fm_checkup  c;
+    fm_findings f;
+    fm_str      bad = {0};
+    fill(&c, 4, 1);
+    set_links(&c, speed, us, 0.01);
+    scale(&c.rank[2].rates.read, 0.28);
+    c.rank[2].on_cpu = 0.31;
+    assert_int_equal(n_fault(&c, &f), 1);
+    fm_findings_excluded(&f, &c, &bad);
+    assert_string_equal(bad.text, "node-c");
+    fm_str_fini(&bad);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
+/* Links of a host that is known to be slow are not named beside it, whatever their number, and
+ * their other ends are not accused. */
+static void the_good_end_of_a_slow_link_is_not_accused(void **state)
+{
+    (void)state;
+    static const double speed[4][4] = {{0, 1.676, 0.033, 1.730},
+                                       {1.626, 0, 0.033, 1.757},
+                                       {0.032, 0.032, 0, 0.032},
+                                       {1.656, 1.770, 0.032, 0}};
+    static const double us[4][4]    = {{0, 16.47, 2103.58, 16.50},
+                                       {9.50, 0, 2092.00, 9.52},
+                                       {2082.17, 2065.81, 0, 2095.65},
+                                       {9.47, 9.50, 2085.53, 0}};
+    fm_checkup          c;
+    fm_findings         f;
+    fm_str              bad = {0};
+    fill(&c, 4, 1);
+    set_links(&c, speed, us, 0.25);
+    assert_int_equal(n_fault(&c, &f), 2);
+    says(&f, &c, 0, "node-c", "latency of its best link 218 times that of the other 3", "cable");
+    says(&f, &c, 1, "node-c", "bandwidth of its best link 98 % below the other 3", "cable");
+    fm_findings_excluded(&f, &c, &bad);
+    assert_string_equal(bad.text, "node-c");
+    fm_str_fini(&bad);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
+/* Two links of one host are slow, and no host as a whole: that host is the one to leave out. */
+static void of_slow_links_the_common_end_is_left_out(void **state)
+{
+    (void)state;
+    static const int slow[] = {1 * 5 + 2, 2 * 5 + 1, 2 * 5 + 4, 4 * 5 + 2};
+    fm_checkup       c;
+    fm_findings      f;
+    fm_str           bad = {0};
+    fill(&c, 5, 1);
+    for (int i = 0; i < 4; i++) scale(&c.links.latency[slow[i]], 50);
+    assert_int_equal(n_fault(&c, &f), 2);
+    says(&f, &c, 0, "the link between node-b and node-c", "50 times", "cable");
+    says(&f, &c, 1, "the link between node-c and node-e", "50 times", "cable");
+    fm_findings_excluded(&f, &c, &bad);
+    assert_string_equal(bad.text, "node-c");
     fm_str_fini(&bad);
     fm_findings_fini(&f);
     fm_checkup_fini(&c);
@@ -368,6 +520,121 @@ static void bad_gpus(void **state)
     fm_checkup_fini(&c);
 }
 
+static void fill_gpus(fm_checkup *c)
+{
+    for (int i = 0; i < c->n_rank; i++) {
+        fm_checkup_rank *r = &c->rank[i];
+        r->gpu             = (fm_gpu_facts){.index                = i,
+                                            .mhz                  = 1755,
+                                            .mhz_most             = 1980,
+                                            .mhz_memory           = 3201,
+                                            .mhz_memory_most      = 3201,
+                                            .throttled            = FM_GPU_POWER_CAP,
+                                            .celsius              = 55,
+                                            .watt                 = 690,
+                                            .watt_limit           = 700,
+                                            .pcie_generation      = 5,
+                                            .pcie_generation_most = 5,
+                                            .pcie_width           = 16,
+                                            .pcie_width_most      = 16,
+                                            .has_ecc              = 1,
+                                            .corrected            = 3,
+                                            .n_link               = 18,
+                                            .n_link_active        = 18};
+        strcpy(r->gpu.name, "H200");
+        strcpy(r->gpu.driver, "580.1");
+        strcpy(r->gpu.runtime, "13.0");
+        snprintf(r->gpu.pci, sizeof r->gpu.pci, "0000:%02d:00.0", i);
+        strcpy(r->rates.gpu.name, "H200");
+        r->rates.gpu.read                    = rate(4.2e12, 700 + (uint64_t)i);
+        r->rates.gpu.product[FM_FACTOR_BF16] = rate(790e12, 800 + (uint64_t)i);
+        r->rates.gpu.upload                  = rate(55e9, 900 + (uint64_t)i);
+    }
+}
+
+/* NVLink within a host, a network between hosts. */
+static void fill_gpu_links(fm_checkup *c)
+{
+    fm_links *l = &c->gpu_links.links;
+    assert_int_equal(fm_links_init(l, c->n_rank), FM_OK);
+    for (int i = 0; i < c->n_rank * c->n_rank; i++) {
+        const int a = i / c->n_rank, b = i % c->n_rank, is_near = c->host_of[a] == c->host_of[b];
+        if (a == b) continue;
+        l->latency[i]   = time_of(is_near ? 6e-6 : 14e-6, 2000 + (uint64_t)i);
+        l->bandwidth[i] = rate(is_near ? 380e9 : 46e9, 3000 + (uint64_t)i);
+    }
+    l->all_to_all = rate(90e9, 2);
+}
+
+static void slow_gpu_links(fm_checkup *c, int of, int (*is_of)(const fm_checkup *, int, int),
+                           double by)
+{
+    fm_links *l = &c->gpu_links.links;
+    for (int i = 0; i < c->n_rank * c->n_rank; i++)
+        if (is_of(c, i / c->n_rank, of) != is_of(c, i % c->n_rank, of)) scale(&l->bandwidth[i], by);
+}
+
+static int is_on_host(const fm_checkup *c, int rank, int host) { return c->host_of[rank] == host; }
+
+static int is_rank(const fm_checkup *c, int rank, int which)
+{
+    (void)c;
+    return rank == which;
+}
+
+static void links_between_gpus_are_judged(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fill(&c, 4, 2);
+    fill_gpus(&c);
+    fill_gpu_links(&c);
+    assert_int_equal(n_fault(&c, &f), 0);
+    assert_int_equal(f.n, 0);
+    fm_findings_fini(&f);
+    slow_gpu_links(&c, 2, is_on_host, 0.5);
+    assert_int_equal(n_fault(&c, &f), 1);
+    says(&f, &c, 0, "node-c", "NCCL bandwidth of its GPU's best link 50 % below the other 3",
+         "NCCL_IB_HCA");
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+
+    fill(&c, 1, 8);
+    fill_gpus(&c);
+    fill_gpu_links(&c);
+    slow_gpu_links(&c, 5, is_rank, 0.1); /* it has lost its NVLinks */
+    assert_int_equal(n_fault(&c, &f), 1);
+    says(&f, &c, 0, "rank 5 on node-a",
+         "NCCL bandwidth of its GPU's best link 90 % below the other 7", "nvidia-smi nvlink");
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
+static void nccl_that_fails_is_a_fault_and_none_is_a_note(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fm_str      out = {0};
+    fill(&c, 2, 1);
+    fill_gpus(&c);
+    strcpy(c.gpu_links.why, "ranks 0 and 1 share a GPU");
+    assert_int_equal(n_fault(&c, &f), 0);
+    says(&f, &c, 0, "all hosts", "links between GPUs were not measured: ranks 0 and 1 share a GPU",
+         "");
+    fm_findings_fini(&f);
+    c.gpu_links.has_failed = 1;
+    strcpy(c.gpu_links.why, "NCCL, rank 1 of 2: unhandled system error");
+    assert_int_equal(n_fault(&c, &f), 1);
+    says(&f, &c, 0, "all hosts", "NCCL does not connect the GPUs: NCCL, rank 1 of 2", "NCCL_DEBUG");
+    fm_findings_excluded(&f, &c, &out);
+    assert_int_equal(out.len, 0); /* nobody is excluded: who is to blame is not known */
+    fm_str_fini(&out);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
 /* --- the whole report ----------------------------------------------------------- */
 
 /* What differs is left beside the test, to be looked at. */
@@ -446,6 +713,45 @@ static void limits_nodes_and_libraries_are_printed(void **state)
     fm_checkup_fini(&c);
 }
 
+/* What a GPU node shows: every named item in the text and in the JSON. */
+static void gpus_are_printed(void **state)
+{
+    (void)state;
+    fm_checkup  c;
+    fm_findings f;
+    fm_str      out = {0};
+    fill(&c, 1, 2);
+    fill_gpus(&c);
+    fill_gpu_links(&c);
+    fm_findings_make(&f, &c);
+    fm_report_tables(&out, &c);
+    fm_report_verdict(&out, &c, &f);
+    check_golden("gpus.txt", &out);
+    fm_str_clear(&out);
+    fm_report_json(&out, &c, &f, NULL);
+    static const char *const want[] = {"\"throttle_reasons\": \"the power cap\"",
+                                       "\"pcie_width\": 16",
+                                       "\"pcie_generation\": 5",
+                                       "\"ecc\": 1",
+                                       "\"nvlinks_active\": 18",
+                                       "\"mhz_memory\": 3201",
+                                       "\"watt_limit\": 700",
+                                       "\"cuda_runtime\": \"13.0\"",
+                                       "\"driver\": \"580.1\"",
+                                       "\"pci\": \"0000:01:00.0\"",
+                                       "\"memory_errors_corrected\": 3",
+                                       "\"gpu_link\": {",
+                                       "\"gpu_all_to_all\": {",
+                                       "\"gpu_near\": {",
+                                       "\"mpi\": \"An MPI v5\"",
+                                       "\"cpu_s\": 100.0"};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+        if (!strstr(out.text, want[i])) fail_msg("no %s", want[i]);
+    fm_str_fini(&out);
+    fm_findings_fini(&f);
+    fm_checkup_fini(&c);
+}
+
 static void json_has_the_lists(void **state)
 {
     (void)state;
@@ -475,14 +781,23 @@ int main(void)
         cmocka_unit_test(a_rank_is_named_on_its_host),
         cmocka_unit_test(causes_are_told_apart),
         cmocka_unit_test(a_numa_node_is_named),
+        cmocka_unit_test(the_peak_of_a_numa_node_is_judged),
+        cmocka_unit_test(nodes_of_a_slow_host_are_not_named_again),
+        cmocka_unit_test(nodes_with_fewer_cores_are_not_accused),
         cmocka_unit_test(a_host_behind_a_slow_cable_is_named_alone),
         cmocka_unit_test(one_slow_link_is_named_with_both_ends),
+        cmocka_unit_test(of_three_hosts_two_with_a_fast_link_accuse_nobody),
+        cmocka_unit_test(the_good_end_of_a_slow_link_is_not_accused),
+        cmocka_unit_test(of_slow_links_the_common_end_is_left_out),
         cmocka_unit_test(links_of_ranks_that_waited_are_not_judged),
         cmocka_unit_test(errors_and_settings),
         cmocka_unit_test(a_host_alone_is_held_against_its_good_days),
         cmocka_unit_test(bad_gpus),
+        cmocka_unit_test(links_between_gpus_are_judged),
+        cmocka_unit_test(nccl_that_fails_is_a_fault_and_none_is_a_note),
         cmocka_unit_test(golden_text),
         cmocka_unit_test(limits_nodes_and_libraries_are_printed),
+        cmocka_unit_test(gpus_are_printed),
         cmocka_unit_test(json_has_the_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

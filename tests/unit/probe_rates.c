@@ -26,7 +26,7 @@ static void same_rate(fm_rate a, fm_rate b)
 
 static void fill(fm_rates *r)
 {
-    assert_int_equal(fm_rates_init(r, 2, 1), FM_OK);
+    assert_int_equal(fm_rates_init(r, 2, 1, 1), FM_OK);
     strcpy(r->made, "2025-03-14T09:26:53Z");
     strcpy(r->version, "0.1.0");
     for (int i = 0; i < 2; i++) {
@@ -39,18 +39,22 @@ static void fill(fm_rates *r)
         k->memory   = (uint64_t)1 << 41;
         k->read     = rate(2.1e11);
         k->n_node   = 2;
-        k->node[1]  = (fm_rates_node){.id = 3, .read = rate(1e11), .product = rate(3e12)};
+        k->node[1] =
+            (fm_rates_node){.id = 3, .n_core = 4, .read = rate(1e11), .product = rate(3e12)};
         k->product[FM_FACTOR_BF16] = rate(3e12);
         k->level[FM_ISA_AVX2]      = rate(4e11);
     }
     strcpy(r->rank[1].gpu.name, "H200");
     r->rank[1].gpu.product[FM_FACTOR_FP8] = rate(1.4e15);
     strcpy(r->rank[1].directory, "/models/x");
-    r->rank[1].file = rate(3e9);
-    r->link[1]      = (fm_rates_link){1.5e-6, 2.4e10};
-    r->link[2]      = (fm_rates_link){1.6e-6, 2.3e10};
-    r->far          = (fm_rates_links){rate(1.55e-6), rate(2.35e10)};
-    r->all_to_all   = rate(1e10);
+    r->rank[1].file   = rate(3e9);
+    r->link[1]        = (fm_rates_link){1.5e-6, 2.4e10};
+    r->link[2]        = (fm_rates_link){1.6e-6, 2.3e10};
+    r->far            = (fm_rates_links){rate(1.55e-6), rate(2.35e10)};
+    r->all_to_all     = rate(1e10);
+    r->gpu_link[1]    = (fm_rates_link){8e-6, 3.8e11};
+    r->gpu_far        = (fm_rates_links){rate(8e-6), rate(3.8e11)};
+    r->gpu_all_to_all = rate(9e10);
 }
 
 static void what_is_written_is_read(void **state)
@@ -68,6 +72,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(b.rank[1].n_core, 9);
     assert_true(b.rank[1].memory == (uint64_t)1 << 41);
     assert_int_equal(b.rank[0].node[1].id, 3);
+    assert_int_equal(b.rank[0].node[1].n_core, 4);
     same_rate(b.rank[0].node[1].read, a.rank[0].node[1].read);
     same_rate(b.rank[0].node[1].product, a.rank[0].node[1].product);
     same_rate(b.rank[0].read, a.rank[0].read);
@@ -83,6 +88,9 @@ static void what_is_written_is_read(void **state)
     same_rate(b.far.bandwidth, a.far.bandwidth);
     assert_int_equal(b.near.latency.n, 0);
     same_rate(b.all_to_all, a.all_to_all);
+    assert_true(b.gpu_link[1].bandwidth > 3.7e11 && b.gpu_link[1].bandwidth < 3.9e11);
+    same_rate(b.gpu_far.latency, a.gpu_far.latency);
+    same_rate(b.gpu_all_to_all, a.gpu_all_to_all);
     fm_str_fini(&text);
     fm_rates_fini(&a);
     fm_rates_fini(&b);
@@ -111,6 +119,8 @@ static void complaints_name_the_field(void **state)
          "link.latency: expected 1 rows of 1"},
         {"{\"rates_version\": 1, \"rank\": [{}], \"link\": {\"latency\": [[\"a\"]]}}",
          "link.latency"},
+        {"{\"rates_version\": 1, \"rank\": [{}], \"gpu_link\": {\"latency\": [[0, 1]]}}",
+         "gpu_link.latency: expected 1 rows of 1"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         fm_rates r = {.n_rank = -7};

@@ -36,7 +36,7 @@ static void judge(fm_str *out, const written_job *w, int with_rates)
     fm_rates          rates = {0};
     const char       *path  = stem;
     write_job(w);
-    assert_int_equal(fm_rates_init(&rates, 1, 0), FM_OK);
+    assert_int_equal(fm_rates_init(&rates, 1, 0, 0), FM_OK);
     snprintf(rates.rank[0].host, sizeof rates.rank[0].host, "nodea");
     snprintf(rates.made, sizeof rates.made, "2026-01-02T03:04:05Z");
     rates.rank[0].read                    = (fm_rate){1e11, 0, 1e11, 1};
@@ -213,7 +213,7 @@ static void counts_what_a_device_does(void **state)
     assert_int_equal(fm_trace_open(&t, &o), FM_OK);
     write_device(t);
     fm_trace_close(t);
-    assert_int_equal(fm_rates_init(&rates, 1, 0), FM_OK);
+    assert_int_equal(fm_rates_init(&rates, 1, 0, 0), FM_OK);
     rates.rank[0].gpu.read                    = (fm_rate){4e12, 0, 4e12, 1};
     rates.rank[0].gpu.product[FM_FACTOR_BF16] = (fm_rate){1e15, 0, 1e15, 1};
     assert_int_equal(fm_trace_job_open(&job, &path, 1), FM_OK);

@@ -11,20 +11,21 @@
 #     shadow     the model in the box on CPU and GPU, compared op by op
 #     trace      what recording ops costs, and what a trace says of V2-Lite
 #     ranks      2 and 4 ranks that share the GPU answer as one does (ranks.sh)
+#     doctor     what fathom doctor says of the GPU, and of NCCL (doctor.sh)
 #
 # Programs come from build-gpu (make gpu-bundle), or from FM_GPU_BIN.  OUT gets
-# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log, shadow.log, trace.log, ranks.log
-# and summary.txt.  Each part has a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S,
+# tests.log, sanitizer.log, bench.log, bench.json, bench.md, engine.log, shadow.log, trace.log, ranks.log,
+# doctor.log and summary.txt.  Each part has a time of its own (FM_TESTS_S, FM_SANITIZER_S, FM_BENCH_S,
 # FM_ENGINE_S, FM_SHADOW_S, FM_TRACE_S, FM_RANKS_S) and runs whatever the others did.  0: all went well.
 set -u
 if [ $# -lt 1 ]; then
-    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine] [shadow] [trace] [ranks]" >&2
+    echo "usage: $0 OUT [tests] [sanitizer] [bench] [engine] [shadow] [trace] [ranks] [doctor]" >&2
     exit 2
 fi
 mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 shift
-parts=${*:-tests sanitizer bench engine shadow trace ranks}
+parts=${*:-tests sanitizer bench engine shadow trace ranks doctor}
 cd "$(dirname "$0")/../.." || exit 2
 bin=${FM_GPU_BIN:-build-gpu}
 case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
@@ -252,6 +253,13 @@ run_ranks()
     verdict ranks $? "$began" "$text"
 }
 
+run_doctor()
+{
+    began=$(now)
+    text=$(tools/gpu/doctor.sh "$bin/fathom" "$out")
+    verdict doctor $? "$began" "$text"
+}
+
 lent=$(mktemp -d)
 trap 'rm -rf "$lent"' EXIT
 export LD_LIBRARY_PATH="$lent:${LD_LIBRARY_PATH:-}"
@@ -269,6 +277,7 @@ for part in $parts; do
     shadow) run_shadow ;;
     trace) run_trace ;;
     ranks) run_ranks ;;
+    doctor) run_doctor ;;
     *)
         say "there is no part $part"
         failed=1

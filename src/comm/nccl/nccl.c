@@ -16,7 +16,8 @@
 typedef struct {
     fm_device_comm        base;
     const fm__nccl_calls *nccl;
-    fm__nccl_comm         comm; /* NULL: aborted */
+    fm__nccl_comm         comm;        /* NULL: aborted */
+    int                   is_optional; /* its failure does not end the job */
 } group;
 
 static group *of(fm_device_comm *c)
@@ -33,7 +34,7 @@ static fm_status give_up(group *g, const char *why)
     g->comm            = NULL;
     all->is_broken     = 1;
     const fm_status rc = fm_fail(FM_E_COMM, "NCCL, rank %d of %d: %s", all->rank, all->n_rank, why);
-    fm__world_blame(all->world);
+    if (!g->is_optional) fm__world_blame(all->world);
     return rc;
 }
 
@@ -147,6 +148,11 @@ static fm_status broadcast(fm_device_comm *c, void *buf, size_t bytes, int root,
     return settle(g, g->nccl->Broadcast(buf, buf, bytes, FM__NCCL_BYTE, root, g->comm, s));
 }
 
+static void abort_group(fm_device_comm *c, const char *why)
+{
+    if (of(c)->comm) (void)give_up(of(c), why);
+}
+
 /* The failure that led here was reported already: closing reports nothing. */
 static void close_group(fm_device_comm *c)
 {
@@ -166,6 +172,7 @@ static const fm_device_comm_ops nccl_ops = {.name       = "nccl",
                                             .recv       = recv,
                                             .broadcast  = broadcast,
                                             .check      = check,
+                                            .abort      = abort_group,
                                             .close      = close_group};
 
 /* All ranks learn whether the first could make an id. */
@@ -192,11 +199,11 @@ static fm_status join(group *g)
     return settle(g, g->nccl->CommInitRankConfig(&g->comm, all->n_rank, id, all->rank, &config));
 }
 
-fm_status fm_device_comm_open_nccl(fm_device_comm **out, fm_comm *all)
+static fm_status open_group(fm_device_comm **out, fm_comm *all, int is_optional)
 {
     group *g = calloc(1, sizeof *g);
     if (!g) return fm_fail(FM_E_OOM, "a group of ranks");
-    *g           = (group){.base = {&nccl_ops, all}};
+    *g           = (group){.base = {&nccl_ops, all}, .is_optional = is_optional};
     fm_status rc = fm__nccl_library(&g->nccl);
     if (rc == FM_OK) rc = join(g);
     if (rc == FM_OK)
@@ -204,4 +211,20 @@ fm_status fm_device_comm_open_nccl(fm_device_comm **out, fm_comm *all)
     else
         free(g);
     return rc;
+}
+
+fm_status fm_device_comm_open_nccl(fm_device_comm **out, fm_comm *all)
+{
+    return open_group(out, all, 0);
+}
+
+fm_status fm_device_comm_try_nccl(fm_device_comm **out, fm_comm *all)
+{
+    return open_group(out, all, 1);
+}
+
+fm_status fm_device_comm_find_nccl(void)
+{
+    const fm__nccl_calls *calls;
+    return fm__nccl_library(&calls);
 }

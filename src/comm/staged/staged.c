@@ -119,6 +119,13 @@ static fm_status check(fm_device_comm *c)
     return FM_OK;
 }
 
+/* Nothing waits on the device: the host's group has time limits of its own. */
+static void abort_group(fm_device_comm *c, const char *why)
+{
+    (void)why;
+    c->group->is_broken = 1;
+}
+
 static void close_group(fm_device_comm *c)
 {
     staged *g = of(c);
@@ -134,6 +141,7 @@ static const fm_device_comm_ops staged_ops = {.name       = "staged",
                                               .recv       = recv,
                                               .broadcast  = broadcast,
                                               .check      = check,
+                                              .abort      = abort_group,
                                               .close      = close_group};
 
 fm_status fm_device_comm_open_staged(fm_device_comm **out, fm_comm *group, fm_staging room)

@@ -84,10 +84,14 @@ static fm_status measure_products(fm_rates_gpu *out, fm_gpu_product *product)
 static fm_status read_facts(fm_gpu_facts *facts, const bench *b, int index)
 {
     char pci[32] = "";
+    int  version = 0;
     FM_CUDA(cudaDeviceGetPCIBusId(pci, sizeof pci, index));
+    FM_CUDA(cudaRuntimeGetVersion(&version));
     for (int i = 0; i < LOAD_LAUNCHES; i++)
         FM_TRY(fm_gpu_fma_launch(0, STEPS, b->sink, b->device.n_sm, b->stream));
-    (void)fm_gpu_facts_read(facts, index, pci); /* without NVML nothing is known */
+    (void)fm_gpu_facts_read(facts, index, pci); /* without NVML little is known */
+    snprintf(facts->pci, sizeof facts->pci, "%s", pci);
+    snprintf(facts->runtime, sizeof facts->runtime, "%d.%d", version / 1000, version % 1000 / 10);
     return fm_cuda_stream_wait(b->stream);
 }
 
