@@ -9,6 +9,7 @@
 #include "llm/kernel/latent/latent.h"
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/exchange_internal.h"
+#include "llm/op/cpu/likely.h"
 #include "llm/op/run.h"
 
 enum {
@@ -104,6 +105,13 @@ typedef struct {
     int32_t      *drafted;    /* [limits.max_draft, max_out] of the chain at hand */
     fm_best_word *best;       /* [n_attn, out rows] each rank's */
     size_t       *best_bytes; /* [n_attn] */
+    fm_likely     likely;     /* words of this rank that drafts are looked for among, */
+    int           has_likely; /* and the logits at hand are of these alone */
+    float        *embedded;   /* [vocab, D] by token (embedded.c), or NULL; */
+    char         *is_embedded; /* [vocab] rows of it that are known */
+    const fm_batch *whole;    /* the batch of a pass that goes on with its tail: */
+    fm_batch      tail;
+    fm_span      *tail_span;  /* [2 * max_out] */
 
     fm_cpu_exchange exchange;
 
@@ -301,6 +309,7 @@ void fm__note_spans(fm_run *r);                    /* the first thing in a pass 
 /* linear.c */
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
+void fm__cpu_linear_likely(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 void fm__finish_mlp(fm_run *r); /* mlp may leave its last pass under way; no y before this */
 /* quantise.c: activations of FP8 weights (W8A8) */
@@ -347,7 +356,12 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
 const int32_t *fm__words(fm_run *r); /* the batch's tokens, those drafted by the link before known */
 void      fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
 void      fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state);
+void      fm__cpu_tail(fm_run *r, int row);
 fm_status fm__cpu_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
+/* embedded.c */
+void fm__carve_embedded(fm_cpu *b, const fm_model_config *c, const fm_shard *shard, fm_slab *s);
+void fm__cpu_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
+                           const fm_matrix *w);
 /* attend*.c */
 void fm__cpu_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);

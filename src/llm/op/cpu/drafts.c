@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What drafts need beside a decoder layer: hidden states that outlive a pass, and the largest logit
- * of a row. */
+/* What drafts need beside a decoder layer: hidden states that outlive a pass, the rows of a pass that
+ * fill the cache for drafts, and the largest logit of a row. */
 #include <math.h>
 #include <omp.h>
 
@@ -17,6 +17,9 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     b->drafted    = fm_slab_take(s, (size_t)lim->max_draft * out * sizeof *b->drafted);
     b->best       = fm_slab_take(s, (size_t)shard->attn.n * out * sizeof *b->best);
     b->best_bytes = fm_slab_take(s, (size_t)shard->attn.n * sizeof *b->best_bytes);
+    b->tail_span  = fm_slab_take(s, 2 * out * sizeof *b->tail_span);
+    fm_likely_carve(&b->likely, fm_range_len(fm_shard_outputs(shard->attn, c->vocab)), s);
+    fm__carve_embedded(b, c, shard, s);
 }
 
 static char *kept_at(const fm_run *r, int32_t place)
@@ -78,27 +81,90 @@ static void keep_states(const states *a)
     }
 }
 
+/* Tokens of generated rows, among them drafts under verification. */
+static void count_words(fm_run *r)
+{
+    const fm_range  words = fm_shard_outputs(r->weights->shard.attn, r->config->vocab);
+    const fm_batch *b     = r->batch;
+    fm_likely      *l     = &fm__cpu(r)->likely;
+    if (!r->limits.n_kept) return;
+    for (int k = 0; k < b->n_span; k++)
+        for (int i = 0; b->span[k].form == FM_FORM_GENERATED && i < b->span[k].n_row; i++) {
+            const int32_t id = b->token[b->span[k].row0 + i];
+            if (id >= words.begin && id < words.end) fm_likely_count(l, id - words.begin);
+        }
+    fm_likely_choose(l);
+}
+
 void fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w)
 {
     fm_cpu      *b = fm__cpu(r);
     const states a = {r, b, h, x, norm, w};
     const int    n = r->batch->n_row;
-    if (!x.data) fm__note_spans(r); /* the first thing in a link */
+    if (x.data) count_words(r);
+    else fm__note_spans(r); /* the first thing in a link */
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(b->n_thread) if ((long)n * r->config->hidden > 32768)
     for (int i = 0; i < n; i++) norm_state(&a, i, b->scratch[omp_get_thread_num()].row);
     if (x.data) keep_states(&a);
 }
 
+/* --- rows ------------------------------------------------------------------ */
+
+static fm_span moved(fm_span s, int rows)
+{
+    s.row0 -= rows;
+    if (s.before < 0) s.before = FM_STATE_OF_ROW(FM_STATE_OF_ROW(s.before) - rows);
+    return s;
+}
+
+static void make_tail(fm_cpu *b, int row)
+{
+    const fm_batch *w = b->whole;
+    b->tail           = *w;
+    b->tail.token += row;
+    b->tail.pos += row;
+    b->tail.n_row -= row;
+    b->tail.span   = b->tail_span;
+    b->tail.n_span = 0;
+    for (int k = 0; k < w->n_span; k++)
+        if (w->span[k].row0 >= row) b->tail.span[b->tail.n_span++] = moved(w->span[k], row);
+}
+
+/* Buffers of rows begin with the tail's first; batch->out still counts the whole batch's rows. */
+void fm__cpu_tail(fm_run *r, int row)
+{
+    fm_cpu *b = fm__cpu(r);
+    if (r->batch != &b->tail) b->whole = r->batch;
+    if (row) make_tail(b, row);
+    r->batch = row ? &b->tail : b->whole;
+    r->n_row = r->batch->n_row;
+    fm__note_spans(r);
+}
+
 /* --- the largest ----------------------------------------------------------- */
+
+/* Of n words from `first` on. */
+static void look_at(fm_best_word *most, const float *row, int first, int n)
+{
+    const int at = first + fm_argmax(row + first, n);
+    if (row[at] > most->logit) *most = (fm_best_word){row[at], at};
+}
 
 static fm_best_word best_of_row(const fm_run *r, fm_f32s logits, int i)
 {
-    const fm_range words = fm_shard_outputs(r->weights->shard.attn, r->config->vocab);
-    const float   *row   = row_of(logits, i);
-    if (!logits.width) return (fm_best_word){-INFINITY, 0};
-    const int at = fm_argmax(row, logits.width);
-    return (fm_best_word){row[at], words.begin + at};
+    const fm_likely *l    = &((const fm_cpu *)r->backend)->likely;
+    const float     *row  = row_of(logits, i);
+    fm_best_word     most = {-INFINITY, 0};
+    if (!((const fm_cpu *)r->backend)->has_likely) {
+        if (logits.width) look_at(&most, row, 0, logits.width);
+    } else {
+        for (int k = 0; k < l->n; k++)
+            look_at(&most, row, l->panel[k] * FM_PANEL,
+                    fm__min(logits.width - l->panel[k] * FM_PANEL, FM_PANEL));
+    }
+    most.id += fm_shard_outputs(r->weights->shard.attn, r->config->vocab).begin;
+    return most;
 }
 
 /* Every rank of the group learns all of its words' best. */
@@ -130,6 +196,7 @@ void fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state)
     fm_best_word   *own   = b->best + r->ranks.attn->rank * n;
 #pragma omp parallel for schedule(static) num_threads(b->n_thread) if ((long)n * logits.width > 32768)
     for (int i = 0; i < n; i++) own[i] = best_of_row(r, logits, i);
+    b->has_likely = 0;
     if (!gather_best(r, n)) return;
     for (int i = 0; i < n; i++) {
         id[i] = best_of_ranks(r, b->best, n, i);
