@@ -160,7 +160,7 @@ const fm_foreign_flag fm_foreign_flags[] = {
 
     /* speculation */
     VALUE("speculative-draft-model-path", NO_SPEC),
-    VALUE("speculative-token-map", "not needed, drafts on a CPU are looked for among the words generated lately; the output is the same"),
+    VALUE("speculative-token-map", NO_SPEC),
     VALUE("speculative-attention-mode", NO_SPEC),
     VALUE("speculative-draft-model-revision", NO_SPEC),
     VALUE("speculative-draft-model-quantization", NO_SPEC),

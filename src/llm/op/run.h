@@ -110,8 +110,6 @@ typedef struct {
                                  Without x: of kept states alone */
     void (*best)(fm_run *r, fm_f32s logits, fm_act state); /* the largest of each out row, and keeps
                                  its state */
-    void (*linear_likely)(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row); /* of the
-                                 words that drafts may be; `best` looks at no others.  NULL: of all */
     void (*embed_product)(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
                           const fm_matrix *w); /* x = w RMSNorm(Emb(t)), with h as room.  NULL: the
                                  three ops one by one */
@@ -237,11 +235,6 @@ static inline void fm_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *
         fm_rmsnorm(r, h, x, norm);
         fm_linear (r, x, h, w);
     }
-}
-static inline void fm_linear_draft(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w)
-{
-    if (r->ops->linear_likely) FM_OP(r, HEAD, r->n_out, y.data, w, linear_likely(r, y, x, w, r->n_out));
-    else                       fm_linear_out(r, y, x, w);
 }
 static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, ROPE_Q, r->n_row, q.data, NULL, rope_q(r, q)); }
 static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, STORE_KV, r->n_row, NULL, norm, store_kv(r, layer, ckv, norm)); }

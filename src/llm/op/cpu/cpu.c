@@ -137,7 +137,6 @@ static const fm_ops cpu_ops = {
     .collect     = fm__cpu_collect,
     .hidden      = fm__cpu_hidden,
     .best        = fm__cpu_best,
-    .linear_likely = fm__cpu_linear_likely,
     .embed_product = fm__cpu_embed_product,
     .tail        = fm__cpu_tail,
     .drafted     = fm__cpu_drafted,
@@ -164,7 +163,6 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     fm_threads_spread(r->limits.team, b->kv, b->kv_bytes);
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
     carve(b, &r->act, c, shard, &r->limits, &s);
-    if (r->limits.n_kept) fm_likely_init(&b->likely);
     if (b->embedded) memset(b->is_embedded, 0, (size_t)c->vocab);
     fm_rope_table(c, r->limits.max_context, b->cos, b->sin);
     return FM_OK;

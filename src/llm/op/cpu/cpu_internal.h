@@ -9,7 +9,6 @@
 #include "llm/kernel/latent/latent.h"
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/exchange_internal.h"
-#include "llm/op/cpu/likely.h"
 #include "llm/op/run.h"
 
 enum {
@@ -105,8 +104,6 @@ typedef struct {
     int32_t      *drafted;    /* [limits.max_draft, max_out] of the chain at hand */
     fm_best_word *best;       /* [n_attn, out rows] each rank's */
     size_t       *best_bytes; /* [n_attn] */
-    fm_likely     likely;     /* words of this rank that drafts are looked for among, */
-    int           has_likely; /* and the logits at hand are of these alone */
     float        *embedded;   /* [vocab, D] by token (embedded.c), or NULL; */
     char         *is_embedded; /* [vocab] rows of it that are known */
     const fm_batch *whole;    /* the batch of a pass that goes on with its tail: */
@@ -309,7 +306,6 @@ void fm__note_spans(fm_run *r);                    /* the first thing in a pass 
 /* linear.c */
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
-void fm__cpu_linear_likely(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cpu_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 void fm__finish_mlp(fm_run *r); /* mlp may leave its last pass under way; no y before this */
 /* quantise.c: activations of FP8 weights (W8A8) */

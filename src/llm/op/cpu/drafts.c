@@ -18,7 +18,6 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     b->best       = fm_slab_take(s, (size_t)shard->attn.n * out * sizeof *b->best);
     b->best_bytes = fm_slab_take(s, (size_t)shard->attn.n * sizeof *b->best_bytes);
     b->tail_span  = fm_slab_take(s, 2 * out * sizeof *b->tail_span);
-    fm_likely_carve(&b->likely, fm_range_len(fm_shard_outputs(shard->attn, c->vocab)), s);
     fm__carve_embedded(b, c, shard, s);
 }
 
@@ -81,28 +80,12 @@ static void keep_states(const states *a)
     }
 }
 
-/* Tokens of generated rows, among them drafts under verification. */
-static void count_words(fm_run *r)
-{
-    const fm_range  words = fm_shard_outputs(r->weights->shard.attn, r->config->vocab);
-    const fm_batch *b     = r->batch;
-    fm_likely      *l     = &fm__cpu(r)->likely;
-    if (!r->limits.n_kept) return;
-    for (int k = 0; k < b->n_span; k++)
-        for (int i = 0; b->span[k].form == FM_FORM_GENERATED && i < b->span[k].n_row; i++) {
-            const int32_t id = b->token[b->span[k].row0 + i];
-            if (id >= words.begin && id < words.end) fm_likely_count(l, id - words.begin);
-        }
-    fm_likely_choose(l);
-}
-
 void fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w)
 {
     fm_cpu      *b = fm__cpu(r);
     const states a = {r, b, h, x, norm, w};
     const int    n = r->batch->n_row;
-    if (x.data) count_words(r);
-    else fm__note_spans(r); /* the first thing in a link */
+    if (!x.data) fm__note_spans(r); /* the first thing in a link */
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(b->n_thread) if ((long)n * r->config->hidden > 32768)
     for (int i = 0; i < n; i++) norm_state(&a, i, b->scratch[omp_get_thread_num()].row);
@@ -144,27 +127,13 @@ void fm__cpu_tail(fm_run *r, int row)
 
 /* --- the largest ----------------------------------------------------------- */
 
-/* Of n words from `first` on. */
-static void look_at(fm_best_word *most, const float *row, int first, int n)
-{
-    const int at = first + fm_argmax(row + first, n);
-    if (row[at] > most->logit) *most = (fm_best_word){row[at], at};
-}
-
 static fm_best_word best_of_row(const fm_run *r, fm_f32s logits, int i)
 {
-    const fm_likely *l    = &((const fm_cpu *)r->backend)->likely;
-    const float     *row  = row_of(logits, i);
-    fm_best_word     most = {-INFINITY, 0};
-    if (!((const fm_cpu *)r->backend)->has_likely) {
-        if (logits.width) look_at(&most, row, 0, logits.width);
-    } else {
-        for (int k = 0; k < l->n; k++)
-            look_at(&most, row, l->panel[k] * FM_PANEL,
-                    fm__min(logits.width - l->panel[k] * FM_PANEL, FM_PANEL));
-    }
-    most.id += fm_shard_outputs(r->weights->shard.attn, r->config->vocab).begin;
-    return most;
+    const fm_range words = fm_shard_outputs(r->weights->shard.attn, r->config->vocab);
+    const float   *row   = row_of(logits, i);
+    if (!logits.width) return (fm_best_word){-INFINITY, 0};
+    const int at = fm_argmax(row, logits.width);
+    return (fm_best_word){row[at], words.begin + at};
 }
 
 /* Every rank of the group learns all of its words' best. */
@@ -196,7 +165,6 @@ void fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state)
     fm_best_word   *own   = b->best + r->ranks.attn->rank * n;
 #pragma omp parallel for schedule(static) num_threads(b->n_thread) if ((long)n * logits.width > 32768)
     for (int i = 0; i < n; i++) own[i] = best_of_row(r, logits, i);
-    b->has_likely = 0;
     if (!gather_best(r, n)) return;
     for (int i = 0; i < n; i++) {
         id[i] = best_of_ranks(r, b->best, n, i);

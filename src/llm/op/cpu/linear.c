@@ -8,8 +8,6 @@ typedef struct {
     fm_quantised     x;
     int              n_row, per_group;
     const fm_matrix *w;
-    const int32_t   *panel; /* [n_panel] of w that are multiplied; NULL: all */
-    int              n_panel;
 } product;
 
 typedef enum { STORE_F32, STORE_ACT, SWIGLU_ACT } ending;
@@ -58,10 +56,8 @@ static void put_rows(void *ctx, int from, int n)
     else fm_tile_store(to[0], b->act, ld, c, n, n_out);
 }
 
-/* at: of the panels that are multiplied */
-static void one_unit(const product *p, ending e, void *y, int ld, int group, int at)
+static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
 {
-    const int   panel = p->panel ? p->panel[at] : at;
     const int   row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
     float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const place to = place_of(p, e, y, ld, row, panel);
@@ -89,14 +85,14 @@ static int whole_groups(const product *p, int n_group)
 
 static void multiply_alone(const product *p, ending e, void *y, int ld)
 {
-    const int n_panel = p->n_panel;
+    const int n_panel = fm__panels(p->w);
     for (int row = 0, g = 0; row < p->n_row; row += p->per_group, g++)
         for (int panel = 0; panel < n_panel; panel++) one_unit(p, e, y, ld, g, panel);
 }
 
 static void multiply_together(const product *p, ending e, void *y, int ld)
 {
-    const int n_panel = p->n_panel, n_group = (p->n_row + p->per_group - 1) / p->per_group;
+    const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
     const int whole   = whole_groups(p, n_group);
     const int at_once = n_group > 1 ? 2 : fm__panels_at_once(p->b, p->w, n_panel);
 #pragma omp parallel num_threads(p->b->n_thread)
@@ -112,29 +108,18 @@ static void multiply_together(const product *p, ending e, void *y, int ld)
 
 static void multiply(const product *p, ending e, void *y, int ld)
 {
-    const size_t n = (size_t)p->n_panel * FM_PANEL;
-    if (fm__is_small_product(n, p->w->k, p->n_row)) multiply_alone(p, e, y, ld);
+    if (fm__is_small_product((size_t)p->w->n, p->w->k, p->n_row)) multiply_alone(p, e, y, ld);
     else multiply_together(p, e, y, ld);
 }
 
 static product product_of(const fm_cpu *b, fm_quantised x, const fm_matrix *w, int n_row)
 {
-    return (product){b, x, n_row, fm__even_block(n_row, fm__rows_at_once(b, w->k)), w, NULL, fm__panels(w)};
+    return (product){b, x, n_row, fm__even_block(n_row, fm__rows_at_once(b, w->k)), w};
 }
 
 void fm__cpu_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
 {
     const product p = product_of(fm__cpu(r), fm__rows_for(r, x, w, 0, n_row), w, n_row);
-    multiply(&p, STORE_F32, y.data, y.width);
-}
-
-void fm__cpu_linear_likely(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
-{
-    fm_cpu *b     = fm__cpu(r);
-    product p     = product_of(b, fm__rows_for(r, x, w, 0, n_row), w, n_row);
-    p.panel       = b->likely.panel;
-    p.n_panel     = b->likely.n;
-    b->has_likely = 1;
     multiply(&p, STORE_F32, y.data, y.width);
 }
 
