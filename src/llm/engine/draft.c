@@ -155,8 +155,8 @@ void fm__draft_learn(fm_engine *e, const fm_step *s)
     e->draft.finished  = now;
     fm_rest_step(&e->draft.rest[fm_pace_size(n_seq)], e->draft.pays);
     fm_look_step(&e->draft.look);
+    if (n_seq) e->draft.n_seq = n_seq;
     if (!is_decode || !n_seq) return;
     fm_step_cost_add(&e->draft.cost[fm_pace_size(n_seq)], s->n_row, n_token, now - began);
     fm_pace_add(&e->draft.pace, n_seq, s->chain.n_link, now - began + s->chain.seconds);
-    e->draft.n_seq = n_seq;
 }

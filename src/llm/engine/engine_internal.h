@@ -41,7 +41,7 @@ typedef struct {
     int           is_adaptive;
     double        simulated;           /* forced accept length, for measurements; 0: the true one */
     fm_step_cost  cost[FM_PACE_SIZES]; /* of decode steps, by their sequences (fm_pace_size) */
-    int           n_seq;               /* of the last decode step */
+    int           n_seq;               /* of the last step */
     fm_look       look;                /* at texts, where steps are planned ahead */
     fm_acceptance all;                 /* of drafts of all requests */
     double        finished;            /* fm_now() of the last step's end */
