@@ -59,6 +59,9 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     FM_TRY(fm_named_model(c->engine));
     if (!c->opt.golden && !c->opt.tokenizer_golden)
         return fm_fail(FM_E_ARG, "compare with what? give --golden or --tokenizer-golden");
+    if (c->engine->speculative_simulate_accept_length > 0)
+        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: tokens of "
+                                 "drafts that are accepted unseen cannot be verified");
     if (c->opt.tokenizer_golden && !c->engine->tokenizer_path && !c->engine->model_path)
         return fm_fail(FM_E_ARG, "which tokenizer? give --tokenizer-path");
     return FM_OK;

@@ -156,7 +156,8 @@ typedef struct {
     int32_t     n_cached_host, n_cached_storage; /* of n_cached: from host memory, from files */
     double      queue_seconds; /* from its submission to its first step */
     double      when;          /* of the event, in seconds of the monotonic clock */
-    int32_t     n_verify;      /* with speculation: steps that gave the tokens behind the first */
+    int32_t     n_verify;      /* with speculation: steps that gave the tokens behind the first, */
+    int32_t     n_draft, n_accepted; /* drafts they verified, and those of them that were right */
 } fm_event;
 
 /* The next event, or 0.  Pointers are valid until the next call on e. */

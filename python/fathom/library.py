@@ -42,7 +42,8 @@ class Event(c.Structure):
         ("prompt_at", c.c_int32), ("logprob", c.c_float), ("n_top", c.c_int), ("top", c.POINTER(TopLogprob)),
         ("finish", c.c_int), ("matched_id", c.c_int32), ("matched_stop", c.c_int), ("n_prompt", c.c_int32),
         ("n_output", c.c_int32), ("n_cached", c.c_int32), ("n_cached_host", c.c_int32), ("n_cached_storage", c.c_int32),
-        ("queue_seconds", c.c_double), ("when", c.c_double), ("n_verify", c.c_int32)]
+        ("queue_seconds", c.c_double), ("when", c.c_double), ("n_verify", c.c_int32),
+        ("n_draft", c.c_int32), ("n_accepted", c.c_int32)]
 
 
 class Facts(c.Structure):

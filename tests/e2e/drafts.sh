@@ -36,6 +36,10 @@ near "simulated_accept_length of bench" "$(in_json simulated_accept_length)" 2.5
 run 0 "$fathom" bench --quiet $box $simulated --batch-size 2 --input-len 16 --output-len 24
 marked "accept length"
 
+# --- a verdict about tokens is not given where drafts are accepted unseen
+run 2 "$fathom" verify $box $simulated --golden "$data/v3/golden.json"
+grep -q "simulate-accept-length is for fathom bench" "$work/err" || fail "tokens of simulated drafts are verified"
+
 # --- and nothing is where drafts are verified
 run 0 "$fathom" eval --quiet $box $fixed $questions
 ! grep -q simulated "$work/out" || fail "verified drafts are marked as simulated"

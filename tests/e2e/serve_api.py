@@ -319,6 +319,10 @@ def check_drafts():
         told = r["meta_info"]
         same(round(told["spec_accept_length"] * told["spec_verify_ct"]), told["completion_tokens"] - 1)
         assert told["spec_accept_length"] > 1.2, told
+        right, tried = told["spec_num_correct_drafts"], told["spec_num_proposed_drafts"]
+        same(right + told["spec_verify_ct"], told["completion_tokens"] - 1)
+        assert told["spec_verify_ct"] < tried <= 3 * told["spec_verify_ct"], told
+        assert abs(told["spec_accept_rate"] - right / tried) < 1e-4, told
         if s.is_router:
             return  # what the server says as a whole is then one worker's, not always that of the request
         info = json.loads(s.get("/server_info"))

@@ -19,6 +19,7 @@
 #include "base/cpu.h"
 #include "base/str.h"
 #include "llm/engine.h"
+#include "llm/engine/engine_internal.h"
 
 enum { N_ANSWER = 2 };
 
@@ -201,6 +202,41 @@ static void cached_prompts_are_drafted_for_as_well(void **state)
     if (cached < fresh - 0.03) fail_msg("accept length %.3f behind cached prompts, %.3f without", cached, fresh);
 }
 
+/* Asks for text 1 while text 0 is being answered or, if not beside, alone; states of what decodes are
+ * not kept until its prompt was read.  How many drafts were verified for it and accepted. */
+static void drafts_of_one(int beside, int *n_draft, int *n_accepted)
+{
+    static session s;
+    fm_event       ev;
+    open_session(&s, (const char *const[]){"speculative-algorithm", "NEXTN", "disable-speculative-adaptive", "1",
+                                           NULL});
+    fm_sched *sched = s.e->micro[0].partition[0].sched;
+    fm_sched_keep_states(sched, 0);
+    if (beside) submit(&s, 0);
+    for (int i = 0; i < 5; i++) assert_int_equal(fm_engine_step(s.e), FM_OK);
+    submit(&s, N_KIND);
+    assert_int_equal(fm_engine_step(s.e), FM_OK);
+    fm_sched_keep_states(sched, 1);
+    while (fm_engine_busy(s.e)) {
+        assert_int_equal(fm_engine_step(s.e), FM_OK);
+        while (fm_engine_poll(s.e, &ev))
+            if (ev.id == 1 + (uint64_t)beside) *n_draft = ev.n_draft, *n_accepted = ev.n_accepted;
+    }
+    close_session(&s);
+}
+
+/* A pass fills the MTP layer's cache for its prompt rows alone while answers beside them rest. */
+static void prompts_beside_resting_answers_are_drafted_for(void **state)
+{
+    int alone[2] = {0}, beside[2] = {0};
+    (void)state;
+    drafts_of_one(0, &alone[0], &alone[1]);
+    drafts_of_one(1, &beside[0], &beside[1]);
+    assert_true(alone[1] > 5);
+    assert_int_equal(beside[0], alone[0]);
+    assert_int_equal(beside[1], alone[1]);
+}
+
 /* --- follow-ups ------------------------------------------------------------ */
 
 enum { MAX_IDS = 200, N_MORE = 6, N_NEW = 40 };
@@ -330,6 +366,7 @@ int main(void)
     if (getenv("FM_ISA")) n_text = 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(drafts_are_not_seen),
                                        cmocka_unit_test(follow_ups_reuse_drafted_text),
-                                       cmocka_unit_test(cached_prompts_are_drafted_for_as_well)};
+                                       cmocka_unit_test(cached_prompts_are_drafted_for_as_well),
+                                       cmocka_unit_test(prompts_beside_resting_answers_are_drafted_for)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static int run_steps(fm_pace *p, const world *w, int n, double *gain)
     double    tokens = 0, seconds = 0, alone = 0;
     int       links = 0, pays;
     for (int i = 0; i < n; i++) {
-        links          = fm_pace_links(p, 5, &d, 3, &pays);
+        links          = fm_pace_links(p, 5, &d, 3, 1, &pays);
         int n_accepted = 0;
         while (i >= w->from && n_accepted < links && random_part(i, 10 + n_accepted) < w->deep[n_accepted])
             n_accepted++;
@@ -236,6 +236,40 @@ static void the_cache_of_drafts_rests_where_none_pays(void **state)
     assert_true(fm_rest_keeps(&r) && fm_rest_drafts(&r));
 }
 
+/* Steps of 1000 that wait for their tokens, with so many sequences of ten whose drafts are right with
+ * the same probability; *n_tried: steps that verify drafts. */
+static int steps_that_wait(int n_found, double right, int *n_tried)
+{
+    fm_look       l = {0};
+    fm_acceptance a = {0};
+    int           n_wait = 0, has_drafts = 0;
+    *n_tried = 0;
+    for (int step = 0; step < 1000; step++, fm_look_step(&l)) {
+        if (!has_drafts && !fm_look_is_due(&l) && step) continue; /* planned ahead */
+        n_wait++;
+        fm_look_begin(&l);
+        has_drafts = n_found && fm_look_proposes(&l);
+        for (int i = 0; i < n_found; i++) {
+            fm_look_add(&l, fm_expected_tokens(fm_acceptance_rate(&a, 0.5), 1) - 1);
+            if (has_drafts) fm_acceptance_add(&a, 1, random_part(step, i) < right);
+        }
+        fm_look_end(&l, 10);
+        *n_tried += has_drafts;
+    }
+    return n_wait;
+}
+
+static void steps_wait_only_for_drafts_that_pay(void **state)
+{
+    int n_tried;
+    (void)state;
+    assert_true(steps_that_wait(0, 0, &n_tried) < 30); /* no text repeats itself */
+    assert_true(steps_that_wait(10, 0.02, &n_tried) < 60 && n_tried >= 3 && n_tried < 30);
+    assert_true(steps_that_wait(1, 0.5, &n_tried) < 60 && n_tried >= 3); /* of ten */
+    assert_true(steps_that_wait(10, 0.7, &n_tried) > 950 && n_tried > 950);
+    assert_true(steps_that_wait(4, 0.9, &n_tried) > 950 && n_tried > 950);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +285,7 @@ int main(void)
         cmocka_unit_test(text_that_becomes_predictable_is_noticed),
         cmocka_unit_test(a_busy_machine_hides_no_gain),
         cmocka_unit_test(the_cache_of_drafts_rests_where_none_pays),
+        cmocka_unit_test(steps_wait_only_for_drafts_that_pay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

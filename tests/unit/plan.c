@@ -115,6 +115,25 @@ static void prints_a_table(void **state)
     fm_str_fini(&s);
 }
 
+/* What a GPU's engine takes in main memory has a line of its own and is in no sum. */
+static void prints_main_memory_beside_a_gpu(void **state)
+{
+    (void)state;
+    fm_plan_request q = request();
+    fm_plan         p, without;
+    fm_str          s = {0};
+    assert_int_equal(fm_plan_make(&without, &q), FM_OK);
+    q.where    = "on a GPU";
+    q.host     = (size_t)64 * MIB;
+    q.host_for = "n-grams for drafts";
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    assert_int_equal(p.n_page, without.n_page);
+    fm_plan_print(&p, &s);
+    assert_non_null(strstr(s.text, "  in all        10240   of 10240 free\n"
+                                   "  beside           64   in main memory: n-grams for drafts\n"));
+    fm_str_fini(&s);
+}
+
 /* Halves of a MiB everywhere: rounded one by one they would not add up. */
 static void prints_integers_that_add_up(void **state)
 {
@@ -151,6 +170,7 @@ int main(void)
         cmocka_unit_test(honours_the_flags),
         cmocka_unit_test(says_what_would_make_it_fit),
         cmocka_unit_test(prints_a_table),
+        cmocka_unit_test(prints_main_memory_beside_a_gpu),
         cmocka_unit_test(prints_integers_that_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,13 @@ static const double forget_step = 0.98, forget_depth = 0.95, forget_draft = 0.9,
 static const double held_up    = 3;   /* times the mean: a step that says nothing about its rows */
 static const double lower      = 0.3; /* part of the steps that take less than what is remembered */
 static const double pursuit    = 0.05; /* of it, by which it moves at most with one step */
-static const double much_worse = 0.9, clearly_better = 1.01;
+static const double much_worse = 0.9, better = 1.01;
+static const double worth_it   = 1.03; /* than no chain: without one the cache need not be filled */
+static const double flattest   = 0.75; /* what a link adds, of what the one before it added, at least */
 enum { MIN_STEPS = 8, TRIALS = 3, AGAIN_SOON = 32, AGAIN_LATE = 256 };
-enum { REST_AFTER = 128, REST_PERIOD = 1024, AWAKE = 64 }; /* steps */
+static const double worth_waiting = 0.1; /* tokens more per sequence */
+enum { LOOK_SOON = 8, LOOK_LATE = 64, TRY_AGAIN = 256 };    /* steps */
+enum { REST_AFTER = 48, REST_PERIOD = 1024, AWAKE = 64 }; /* steps */
 
 void fm_step_cost_add(fm_step_cost *c, int n_row, int n_token, double seconds)
 {
@@ -119,10 +123,17 @@ void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds)
         *s *= 1 + pursuit * (seconds > *s ? lower : lower - 1);
 }
 
-/* Tokens per second, if a step took what `as` links make it take. */
-static double pace(const fm_pace *p, int b, const fm_depths *d, int n, int as)
+static double pace(const fm_pace *p, int b, const fm_depths *d, int n) /* tokens per second */
 {
-    return fm_depths_tokens(d, n) / p->seconds[b][as];
+    return fm_depths_tokens(d, n) / p->seconds[b][n];
+}
+
+/* The same at best, judged by shorter chains: a link and its rows cost about as much as the one
+ * before, or less where rows find their weights read, but not nothing. */
+static double pace_at_best(const fm_pace *p, int b, const fm_depths *d, int n)
+{
+    const double *s = p->seconds[b], more = n > 1 ? flattest * (s[n - 1] - s[n - 2]) : 0;
+    return fm_depths_tokens(d, n) / (s[n - 1] + (more > 0 ? more : 0));
 }
 
 /* Whether n links should be tried where others are at present the best. */
@@ -131,23 +142,23 @@ static int is_to_try(const fm_pace *p, int b, const fm_depths *d, int n, int bes
     const unsigned age = p->now - p->last[b][n];
     if (p->n[b][n] < TRIALS) return 1;
     if (n && !age && d->lately > fm_depths_tokens(d, 1) - 1 + 0.25) return 1;
-    return age >
-           (pace(p, b, d, n, n) > much_worse * pace(p, b, d, best, best) ? AGAIN_SOON : AGAIN_LATE);
+    const unsigned links = n ? (unsigned)n : 1; /* longer chains are dearer to try */
+    return age > links * (pace(p, b, d, n) > much_worse * pace(p, b, d, best) ? AGAIN_SOON : AGAIN_LATE);
 }
 
-/* A longer chain takes at least as long as a shorter one: what even so would not be better than
- * the best is not tried. */
-int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int *pays)
+/* What would not be better than the best even if it took no longer than it must is not tried. */
+int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int tries, int *pays)
 {
     const int b    = fm_pace_size(n_seq);
     int       best = *pays = 0;
     if (p->n[b][0] < TRIALS) return 0;
     for (int n = 1; n <= most; n++) {
-        if (pace(p, b, d, n, n - 1) <= pace(p, b, d, best, best)) break;
-        if (is_to_try(p, b, d, n, best)) return n;
-        if (pace(p, b, d, n, n) > clearly_better * pace(p, b, d, best, best)) best = n, *pays = 1;
+        if (pace_at_best(p, b, d, n) <= pace(p, b, d, best)) break;
+        if (tries && is_to_try(p, b, d, n, best)) return n;
+        if (p->n[b][n] < TRIALS) break;
+        if (pace(p, b, d, n) > (best ? better : worth_it) * pace(p, b, d, best)) best = n, *pays = 1;
     }
-    return best && is_to_try(p, b, d, 0, best) ? 0 : best;
+    return best && tries && is_to_try(p, b, d, 0, best) ? 0 : best;
 }
 
 void fm_rest_step(fm_rest *r, int paid) { r->idle = paid ? 0 : r->idle + 1; }
@@ -161,3 +172,31 @@ int fm_rest_drafts(const fm_rest *r)
 {
     return r->idle < REST_AFTER || (fm_rest_keeps(r) && r->idle % REST_PERIOD >= AWAKE / 2);
 }
+
+void fm_look_step(fm_look *l) { l->now++; }
+
+int fm_look_is_due(const fm_look *l)
+{
+    return l->now - l->looked >= (l->period ? l->period : LOOK_SOON);
+}
+
+void fm_look_begin(fm_look *l)
+{
+    l->is_trial = !l->is_begun || l->now - l->tried >= TRY_AGAIN;
+    if (l->is_trial) l->tried = l->now;
+    l->is_begun = 1;
+    l->sum      = 0;
+}
+
+void fm_look_add(fm_look *l, double extra) { l->sum += extra; }
+
+void fm_look_end(fm_look *l, int n_seq)
+{
+    l->extra    = n_seq ? l->sum / n_seq : 0;
+    l->looked   = l->now;
+    l->is_trial = 0;
+    if (l->extra >= worth_waiting || !l->period) l->period = LOOK_SOON;
+    else if (l->period < LOOK_LATE) l->period *= 2;
+}
+
+int fm_look_proposes(const fm_look *l) { return l->is_trial || l->extra >= worth_waiting; }

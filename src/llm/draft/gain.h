@@ -70,14 +70,16 @@ typedef struct {
 } fm_pace;        /* {0} knows nothing */
 
 void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds); /* a step and its chain */
-/* 0 to most; *pays: some number above 0 is the best, so that this one is not only a trial. */
-int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int *pays);
+/* 0 to most; `tries`: the step will be measured, so that it may try a number that is not the best;
+ * *pays: some number above 0 is the best, so that this one is not only a trial. */
+int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int tries, int *pays);
 
-/* Where no chain has paid for long, passes that only decode need not fill the cache of the MTP
- * layer, either: two products of hidden x hidden and the latent's, 4.5 % of the weights that a row
- * of the model in the box meets, 0.3 % of DeepSeek-R1's.  It is filled again for a while now and
- * then, and at the end of that while chains are tried.  Passes with prompt rows fill it always:
- * those pages are reused, perhaps by a text for which drafts pay. */
+/* Where no chain has paid for a while, rows that decode need not fill the cache of the MTP layer,
+ * either: two products of hidden x hidden and the latent's, 4.5 % of the weights that a row of the
+ * model in the box meets, 0.3 % of DeepSeek-R1's.  It is filled again for some steps now and then,
+ * and at the end of these chains are tried.  Prompt rows fill it always: their pages are reused,
+ * perhaps by a text for which drafts pay.  Steps of about as many sequences rest together: a chain
+ * that does not pay for many may pay for one. */
 typedef struct {
     unsigned idle; /* steps since a chain paid */
 } fm_rest;         /* {0}: awake */
@@ -85,6 +87,27 @@ typedef struct {
 void fm_rest_step(fm_rest *r, int paid);
 int  fm_rest_keeps(const fm_rest *r);  /* the next pass is to fill the cache */
 int  fm_rest_drafts(const fm_rest *r); /* chains may be run behind it */
+
+/* When texts are looked at for drafts where steps are planned ahead (the overlap schedule).  Drafts are
+ * made of tokens that the host knows, so a step with drafts, and the one behind it, wait for the
+ * tokens before them: all sequences of a step wait together or none does.  Drafts are proposed if
+ * those found at the last look promise a tenth more tokens, or as a trial, seldom; where they do
+ * not, the next look is put off for longer and longer. */
+typedef struct {
+    unsigned now, looked, tried; /* steps; when texts were last looked at, when drafts were tried */
+    unsigned period;             /* between looks */
+    int      is_begun;           /* once */
+    int      is_trial;           /* of this look */
+    double   extra;              /* tokens that drafts promise for a sequence, by the last look, */
+    double   sum;                /* and for all sequences, by this one so far */
+} fm_look;                       /* {0} never looked */
+
+void fm_look_step(fm_look *l);         /* a step ended */
+int  fm_look_is_due(const fm_look *l); /* the next step is to wait */
+void fm_look_begin(fm_look *l);
+void fm_look_add(fm_look *l, double extra); /* a sequence has drafts that promise so many tokens */
+void fm_look_end(fm_look *l, int n_seq);
+int  fm_look_proposes(const fm_look *l); /* between begin and end */
 
 /* Tokens a step is expected to give with n drafts: 1 + rate + ... + rate^n. */
 double fm_expected_tokens(double rate, int n);

@@ -50,12 +50,26 @@ static int n_decoding(const fm_engine *e, const fm_micro_batch *m)
     return n;
 }
 
+/* A step that reads prompts as well says nothing about chains, so trials are put off for a few steps
+ * where one is to be expected; not for ever, since a queue may wait for pages instead. */
+static int may_try(fm_engine *e, const fm_micro_batch *m)
+{
+    enum { PUT_OFF = 8 };
+    int decodes = 1;
+    for (int g = 0; g < e->n_group; g++) decodes &= fm_sched_only_decodes(m->partition[g].sched);
+    const int may = decodes || e->draft.n_put_off >= PUT_OFF;
+    e->draft.n_put_off = may ? 0 : e->draft.n_put_off + 1;
+    return may;
+}
+
 static int links_that_pay(fm_engine *e, const fm_micro_batch *m)
 {
     fm_drafting *d = &e->draft;
     if (!d->is_adaptive) return d->most;
-    const int n = fm_pace_links(&d->pace, n_decoding(e, m), &d->depths, d->most, &d->pays);
-    return d->can_rest && !fm_rest_drafts(&d->rest) ? 0 : n;
+    const int n_seq = n_decoding(e, m);
+    const int n =
+        fm_pace_links(&d->pace, n_seq, &d->depths, d->most, may_try(e, m), &d->pays);
+    return d->can_rest && !fm_rest_drafts(&d->rest[fm_pace_size(n_seq)]) ? 0 : n;
 }
 
 /* A request that wants drafts needs its last token on the host, so its next step is not planned

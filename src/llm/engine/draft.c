@@ -5,11 +5,7 @@
 #include "base/clock.h"
 #include "llm/engine/engine_internal.h"
 
-enum {
-    LOOK_AGAIN = 64, /* outputs after which a draft that should not pay is tried again */
-    WAIT_AGAIN = 8,  /* outputs after which a request that is planned ahead waits once for its
-                      * token, to try drafts */
-};
+enum { LOOK_AGAIN = 64 }; /* outputs after which a draft that should not pay is tried again */
 
 /* Acceptance rate of a request's drafts of one kind; the rate of all requests is its prior. */
 static double rate_of(const fm_engine *e, const fm_acceptance *a)
@@ -17,37 +13,48 @@ static double rate_of(const fm_engine *e, const fm_acceptance *a)
     return fm_acceptance_rate(a, fm_acceptance_rate(&e->draft.all, 0.5));
 }
 
-/* Drafts that pay; where none does, one is tried every LOOK_AGAIN outputs. */
-static int that_pay(const fm_engine *e, const fm_job *j, const fm_acceptance *a, int most)
+/* Drafts that pay; where none does, one if it is to be tried. */
+static int that_pay(const fm_engine *e, const fm_acceptance *a, int most, int is_tried)
 {
     const double threshold = fm_step_cost_threshold(&e->draft.cost[fm_pace_size(e->draft.n_seq)]);
     const int n = e->draft.is_adaptive ? fm_drafts_that_pay(rate_of(e, a), threshold, most) : most;
-    return n || fm_request_n_output(&j->request) % LOOK_AGAIN ? n : most > 0;
+    return n || !is_tried ? n : most > 0;
 }
+
+static int is_to_try(const fm_job *j) { return fm_request_n_output(&j->request) % LOOK_AGAIN == 0; }
 
 int fm__drafts_for(const fm_engine *e, fm_job *j, int most)
 {
-    return that_pay(e, j, &j->acceptance, most);
+    return that_pay(e, &j->acceptance, most, is_to_try(j));
 }
 
 /* Tokens that may follow from the request's own text. */
 static int copy(const fm_engine *e, fm_job *j, int32_t *draft)
 {
     const fm_request *r = &j->request;
-    const int         n = e->draft.is_ngram ? that_pay(e, j, &j->copying, e->draft.most) : 0;
+    const int         tried = e->overlaps ? e->draft.look.is_trial : is_to_try(j);
+    const int n = e->draft.is_ngram ? that_pay(e, &j->copying, e->draft.most, tried) : 0;
     if (!n || r->lease.slot < 0) return 0;
     fm_ngram *g = j->partition->ngram[r->lease.slot];
     fm_ngram_serve(g, j->serial);
     return fm_ngram_propose(g, r->token, r->n_token, draft, n);
 }
 
+/* Whether drafts are worth what all sequences lose when a step cannot be planned ahead. */
+static int is_worth_waiting(const fm_engine *e, const fm_job *j)
+{
+    const int waits = !e->overlaps || j->needs_token;
+    return waits || !e->draft.is_adaptive || fm_look_proposes(&e->draft.look);
+}
+
 /* The better of the two kinds of drafts: the one expected to bring more tokens. */
-static int choose(const fm_engine *e, fm_job *j, int32_t *draft)
+static int choose(fm_engine *e, fm_job *j, int32_t *draft)
 {
     const int    n       = copy(e, j, draft);
     const double copied  = fm_expected_tokens(rate_of(e, &j->copying), n);
     const double chained = fm_expected_tokens(rate_of(e, &j->acceptance), j->n_ahead);
-    j->is_copied         = n && copied >= chained;
+    fm_look_add(&e->draft.look, e->draft.is_adaptive ? copied - 1 : 1);
+    j->is_copied = n && copied >= chained && is_worth_waiting(e, j);
     if (j->is_copied) return n;
     for (int i = 0; i < j->n_ahead; i++) draft[i] = j->ahead[i];
     return j->n_ahead;
@@ -66,12 +73,13 @@ static int cut(fm_job *j, const int32_t *draft, int n)
 }
 
 /* A request without drafts may be planned ahead of its last token again. */
-static void propose(const fm_engine *e, fm_partition *p, fm_job *j)
+static void propose(fm_engine *e, fm_partition *p, fm_job *j)
 {
     fm_request *r = &j->request;
     int32_t     draft[FM_MAX_DRAFT];
+    if (!fm_request_n_output(r)) return;
     if (r->n_pending) {
-        if (e->draft.is_ngram && fm_request_n_output(r) % WAIT_AGAIN == 0) r->is_sequential = 1;
+        if (e->draft.is_ngram && fm_look_is_due(&e->draft.look)) r->is_sequential = 1;
         return;
     }
     const int n = cut(j, draft, choose(e, j, draft));
@@ -83,11 +91,27 @@ static void propose(const fm_engine *e, fm_partition *p, fm_job *j)
     j->n_ahead = 0;
 }
 
+/* Requests that may have drafts now; 0 where the step is planned ahead of tokens in flight. */
+static int n_to_look_at(const fm_partition *p)
+{
+    int n = 0;
+    for (int i = 0; i < fm_sched_n_running(p->sched); i++) {
+        const fm_request *r = fm_sched_running(p->sched, i);
+        if (r->n_pending) return 0;
+        n += fm_request_n_output(r) > 0;
+    }
+    return n;
+}
+
 void fm__draft(fm_engine *e, fm_partition *p)
 {
-    if (e->draft.can_rest) fm_sched_keep_states(p->sched, fm_rest_keeps(&e->draft.rest));
+    if (e->draft.can_rest)
+        fm_sched_keep_states(p->sched, fm_rest_keeps(&e->draft.rest[fm_pace_size(e->draft.n_seq)]));
+    const int n = e->draft.most ? n_to_look_at(p) : 0;
+    if (n) fm_look_begin(&e->draft.look);
     for (int i = 0; e->draft.most && i < fm_sched_n_running(p->sched); i++)
         propose(e, p, fm_sched_running(p->sched, i)->user);
+    if (n) fm_look_end(&e->draft.look, n);
 }
 
 /* The out rows of one request from `i` on; counts those that were sampled and taken. */
@@ -103,6 +127,7 @@ static int rows_of_one(const fm_step *s, int i, int *n_taken)
 static void learn_of(fm_engine *e, fm_job *j, int n_draft, int n_accepted)
 {
     j->n_verify++;
+    j->n_draft += n_draft;
     j->n_accepted += n_accepted;
     if (!n_draft) return;
     if (!j->is_copied) fm_depths_add(&e->draft.depths, n_draft, n_accepted);
@@ -114,7 +139,6 @@ void fm__draft_learn(fm_engine *e, const fm_step *s)
 {
     int n_token = 0, n_seq = 0, is_decode = s->n_row == s->n_out;
     if (!e->draft.most) return;
-    fm_rest_step(&e->draft.rest, e->draft.pays);
     for (int i = 0, n; i < s->n_out; i += n) {
         int n_taken = 0;
         n           = rows_of_one(s, i, &n_taken);
@@ -129,8 +153,10 @@ void fm__draft_learn(fm_engine *e, const fm_step *s)
     const double now   = fm_now(),
                  began = s->launched > e->draft.finished ? s->launched : e->draft.finished;
     e->draft.finished  = now;
+    fm_rest_step(&e->draft.rest[fm_pace_size(n_seq)], e->draft.pays);
+    fm_look_step(&e->draft.look);
+    if (n_seq) e->draft.n_seq = n_seq;
     if (!is_decode || !n_seq) return;
     fm_step_cost_add(&e->draft.cost[fm_pace_size(n_seq)], s->n_row, n_token, now - began);
     fm_pace_add(&e->draft.pace, n_seq, s->chain.n_link, now - began + s->chain.seconds);
-    e->draft.n_seq = n_seq;
 }

@@ -41,14 +41,16 @@ typedef struct {
     int           is_adaptive;
     double        simulated;           /* forced accept length, for measurements; 0: the true one */
     fm_step_cost  cost[FM_PACE_SIZES]; /* of decode steps, by their sequences (fm_pace_size) */
-    int           n_seq;               /* of the last decode step */
+    int           n_seq;               /* of the last step */
+    fm_look       look;                /* at texts, where steps are planned ahead */
     fm_acceptance all;                 /* of drafts of all requests */
     double        finished;            /* fm_now() of the last step's end */
     fm_pace       pace;                /* of decode steps, by links */
     fm_depths     depths;              /* depth up to which the MTP layer's drafts are right */
-    fm_rest       rest;                /* of filling its cache */
+    fm_rest       rest[FM_PACE_SIZES]; /* of filling its cache, by sequences as well */
     int           can_rest;            /* adaptive, on a back end without recorded passes */
     int           pays;                /* at least one chain length pays */
+    int           n_put_off;           /* steps in a row for which no length was tried */
     int32_t      *token;               /* [max_running] of the chain this rank runs */
     int32_t      *id;                  /* leader: [most][n_group * max_running] what a chain gave */
 } fm_drafting;

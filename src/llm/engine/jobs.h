@@ -38,7 +38,7 @@ struct fm_job {
     fm_acceptance  acceptance;          /* of the MTP layer's, */
     fm_acceptance  copying;             /* and those from its text */
     int            n_verify;            /* steps that sampled for it past the first token, */
-    int            n_accepted;          /* and drafts they accepted */
+    int            n_draft, n_accepted; /* drafts they verified, and accepted */
     int            needs_token; /* on the host before its next row: a grammar, penalties */
     fm_job        *prev, *next; /* of the same prompt */
 };

@@ -88,6 +88,8 @@ static void post_token(fm_engine *e, fm_job *j, int n_output, const fm_sampled *
     ev->matched_stop  = j->stopped;
     ev->n_output      = n_output;
     ev->n_verify      = j->n_verify;
+    ev->n_draft       = j->n_draft;
+    ev->n_accepted    = j->n_accepted;
     ev->queue_seconds = r->admitted > 0 ? r->admitted - j->of->when : 0;
     fm_events_end(&e->events);
     j->reported = r->finish != FM_FINISH_NONE;

@@ -62,11 +62,9 @@ static void join(fm_run *r, const fm_mtp_weights *w)
 {
     const fm_acts *a = &r->act;
 
-    fm_linear    (r, a->y, a->h, &w->of_state);         /* y  = W^H h'                    [T,D] */
-    fm_embed     (r, a->x, r->weights->embed);
-    fm_rmsnorm   (r, a->h, a->x, w->enorm);             /* e' = RMSNorm(Emb(t)) */
-    fm_linear    (r, a->x, a->h, &w->of_embed);         /* x  = W^E e' */
-    fm_gather_add(r, a->x, a->y);                       /* x += y */
+    fm_linear       (r, a->y, a->h, &w->of_state);      /* y  = W^H h'                    [T,D] */
+    fm_embed_product(r, a->x, a->h, r->weights->embed, w->enorm, &w->of_embed); /* x  = W^E RMSNorm(Emb(t)) */
+    fm_gather_add   (r, a->x, a->y);                    /* x += y */
 }
 
 /* The MTP layer's latents of the pass's rows: all that later drafts need of them. */
@@ -101,21 +99,34 @@ static void draft(fm_run *r)
     fm_best       (r, a->logits, a->hl);                    /* the drafts; hl is the next state */
 }
 
-/* A pass that keeps no state of its rows fills no cache for drafts, either (sched/sched.h); where
- * passes are recorded, all do the same. */
-static int rests(const fm_run *r)
+/* The first row whose latents for drafts are wanted: sequences that decode come first, and one of
+ * which no state is kept fills no cache for drafts, either (sched/sched.h).  Where passes are
+ * recorded, all do the same. */
+static int first_drafted(const fm_run *r)
 {
     const fm_batch *b = r->batch;
-    int             n = 0;
-    for (int i = 0; i < b->n_span; i++) n += b->span[i].n_keep;
-    return b->n_span && !n && !r->ops->sample;
+    int             k = 0;
+    while (k < b->n_span && !b->span[k].n_keep && b->span[k].form == FM_FORM_GENERATED) k++;
+    if (r->ops->sample || (k < b->n_span && !r->ops->tail)) return 0;
+    return k < b->n_span ? b->span[k].row0 : b->n_row;
+}
+
+static fm_f32s rows_from(fm_f32s x, int row)
+{
+    return (fm_f32s){x.data + (size_t)row * (size_t)x.width, x.width};
+}
+
+static void go_on_from(fm_run *r, int row)
+{
+    if (r->ops->tail) r->ops->tail(r, row);
 }
 
 static void forward(fm_run *r)
 {
     const fm_weights *m = r->weights;
     const fm_acts    *a = &r->act;
-    const int         drafts = m->n_mtp && !rests(r);
+    const int         drafted = m->n_mtp ? first_drafted(r) : 0;
+    const int         drafts  = m->n_mtp && (drafted < r->batch->n_row || !r->batch->n_span);
 
     if (fm_shard_is_first(&m->shard)) fm_embed  (r, a->x, m->embed);
     else                              fm_receive(r, a->x);
@@ -127,7 +138,11 @@ static void forward(fm_run *r)
         else               dense(r, &w->ffn);
     }
     fm_at_layer(r, FM_NO_LAYER);
-    if (drafts) fm_hidden(r, a->h, a->x, m->norm, m->mtp[0].hnorm); /* of the row before; kept */
+    if (drafts) {
+        if (drafted) go_on_from(r, drafted);
+        fm_hidden(r, a->h, rows_from(a->x, drafted), m->norm, m->mtp[0].hnorm); /* of the row before; kept */
+        if (drafted) go_on_from(r, 0);
+    }
     if (m->norm) {
         fm_gather_norm(r, a->hl, a->x, m->norm);            /* only rows whose logits are wanted */
         fm_linear_out (r, a->logits, a->hl, &m->head);
@@ -135,6 +150,7 @@ static void forward(fm_run *r)
     } else {
         fm_pass_on    (r, a->x);
     }
+    if (drafts && drafted) go_on_from(r, drafted);
     if (drafts) cache_for_drafts(r, &m->mtp[0]);
 }
 

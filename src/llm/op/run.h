@@ -110,6 +110,11 @@ typedef struct {
                                  Without x: of kept states alone */
     void (*best)(fm_run *r, fm_f32s logits, fm_act state); /* the largest of each out row, and keeps
                                  its state */
+    void (*embed_product)(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
+                          const fm_matrix *w); /* x = w RMSNorm(Emb(t)), with h as room.  NULL: the
+                                 three ops one by one */
+    void (*tail)(fm_run *r, int row); /* the pass goes on as if its batch began with this row, which
+                                 begins a span; 0: with the whole batch again.  NULL: it cannot */
     fm_status (*drafted)(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 
     fm_status (*logits)(fm_run *r, const fm_batch *b, const float **all);
@@ -221,6 +226,16 @@ static inline void fm_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w
 static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, LINEAR, r->n_row, y.data, w, linear_f32(r, y, x, w, r->n_row)); }
 static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, LINEAR_ACT, r->n_row, y.data, w, linear_act(r, y, x, w, r->n_row)); }
 static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, HEAD, r->n_out, y.data, w, linear_f32(r, y, x, w, r->n_out)); }
+static inline void fm_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm, const fm_matrix *w)
+{
+    if (r->ops->embed_product) {
+        FM_OP(r, EMBED, r->n_row, x.data, table, embed_product(r, x, h, table, norm, w));
+    } else {
+        fm_embed  (r, x, table);
+        fm_rmsnorm(r, h, x, norm);
+        fm_linear (r, x, h, w);
+    }
+}
 static inline void fm_rope_q(fm_run *r, fm_act q) { FM_OP(r, ROPE_Q, r->n_row, q.data, NULL, rope_q(r, q)); }
 static inline void fm_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm) { FM_OP(r, STORE_KV, r->n_row, NULL, norm, store_kv(r, layer, ckv, norm)); }
 static inline void fm_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w) { FM_OP(r, ATTEND, r->n_row, o.data, w, attend(r, o, q, layer, w)); }

@@ -62,6 +62,13 @@ static int64_t chunk_that_fits(const opening *p, const fm_backend *b, size_t roo
     return 0;
 }
 
+/* Indexes of n-grams are in main memory: with the workspace of a back end that is there, too. */
+static size_t ngrams_elsewhere(const opening *p)
+{
+    const fm_backend *b = p->e->backend;
+    return b->is_host || (b->also && b->also->is_host) ? 0 : fm__open_ngram_bytes(p);
+}
+
 static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
                          const fm_backend_memory *m, size_t weights, int64_t max_tokens)
 {
@@ -88,7 +95,9 @@ static fm_status plan_on(fm_plan *out, const opening *p, const fm_backend *b,
                               .weights          = weights,
                               .workspace        = workspace + plans + beside,
                               .kv_page          = kv_page + fm_kv_book_bytes(e->limits.page_size, e->tiers.file_bytes > 0),
-                              .kv_type          = fm_planes_type(&e->limits.planes)};
+                              .kv_type          = fm_planes_type(&e->limits.planes),
+                              .host             = ngrams_elsewhere(p),
+                              .host_for         = "n-grams for drafts"};
     const size_t    budget = fm_plan_budget(&q), others = q.workspace - workspace + weights + q.kv_page;
     if (workspace + others > budget && others < budget)
         q.chunk_fits = chunk_that_fits(p, b, budget - others);

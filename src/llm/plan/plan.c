@@ -124,6 +124,8 @@ fm_status fm_plan_make(fm_plan *out, const fm_plan_request *q)
                                     .weights    = q->weights,
                                     .workspace  = q->workspace,
                                     .kv         = (size_t)pages * q->kv_page,
+                                    .host       = q->host,
+                                    .host_for   = q->host_for,
                                     .budget     = budget,
                                     .n_page     = (int)pages,
                                     .page_size  = q->page_size,
@@ -157,4 +159,6 @@ void fm_plan_print(const fm_plan *p, fm_str *out)
                   next_mib(&sum, p->kv), (long long)p->max_tokens, p->n_page, p->page_size,
                   p->kv_type);
     fm_str_printf(out, "  in all     %8lld   of %lld free\n", mib(sum), mib(p->available));
+    if (p->host)
+        fm_str_printf(out, "  beside     %8lld   in main memory: %s\n", mib(p->host), p->host_for);
 }

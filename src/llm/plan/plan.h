@@ -22,6 +22,8 @@ typedef struct {
     size_t  weights, workspace; /* bytes, exact */
     size_t  kv_page;            /* bytes of one page, its books included */
     const char *kv_type;        /* "bfloat16"; kept */
+    size_t  host;               /* taken in main memory by an engine whose memory is elsewhere */
+    const char *host_for;       /* what it is; kept */
 
     /* For the sentence of a refusal; zeros are fine. */
     int         n_rank, n_layer; /* that hold the model now, and layers of the whole model */
@@ -34,6 +36,8 @@ typedef struct {
     const char *kept_for, *kv_type;
     size_t  weights, workspace, kv; /* bytes */
     size_t  reserve;                /* not counted in the budget */
+    size_t  host;                   /* in main memory, where that is not `where`; in no sum */
+    const char *host_for;
     size_t  budget, available;      /* what all of it may take, and what is free */
     int     n_page, page_size;
     int64_t max_tokens;             /* n_page * page_size */

@@ -304,6 +304,14 @@ void fm_sched_set_held(fm_sched *s, int32_t n_page)
     s->n_held = n_page;
 }
 
+int fm_sched_only_decodes(const fm_sched *s)
+{
+    if (s->waiting.head && s->n_running < s->opt.max_running) return 0;
+    for (int i = 0; i < s->n_running; i++)
+        if (!fm__is_decoding(s->running[i].r)) return 0;
+    return 1;
+}
+
 int fm_sched_n_running(const fm_sched *s)
 {
     return s->n_running;

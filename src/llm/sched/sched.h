@@ -102,6 +102,10 @@ void fm_sched_set_held(fm_sched *s, int32_t n_page);
 int         fm_sched_n_running(const fm_sched *s);
 fm_request *fm_sched_running(const fm_sched *s, int i);
 
+/* No prompt is being read, and none waits for a place that is free: the next step probably decodes
+ * alone. */
+int fm_sched_only_decodes(const fm_sched *s);
+
 /* The most drafts of one request in a step. */
 enum { FM_MAX_DRAFT = 16 };
 
@@ -123,9 +127,9 @@ void            fm_sched_chain_begin(fm_sched *s);
 int             fm_sched_chain_add(fm_sched *s, fm_request *r, int n_link);
 const fm_batch *fm_sched_chain(const fm_sched *s); /* NULL: no rows; the caller may change it */
 
-/* Whether steps planned from now on that only decode keep states (the default where opt says so);
- * those with prompt rows always do.  A pass that keeps none need not write anything for drafts,
- * either: what is drafted later for its sequences is less often right. */
+/* Whether steps planned from now on keep states of sequences that decode (the default where opt says
+ * so); those of prompts are always kept.  Of a sequence without one a pass need not write anything
+ * for drafts, either: what is drafted later for it is less often right. */
 void fm_sched_keep_states(fm_sched *s, int keep);
 
 /* Places of states that one scheduler uses, from 0 on. */

@@ -26,9 +26,9 @@ void fm_sched_keep_states(fm_sched *s, int keep) { s->rests_states = !keep; }
 
 /* Prompt rows are never left out: their pages are published, and later requests that reuse them
  * would be drafted for from latents nobody wrote. */
-int fm__keeps_states(const fm_sched *s)
+int fm__keeps_states(const fm_sched *s, const fm_request *r)
 {
-    return s->opt.keeps_states && (!s->rests_states || s->n_prefill_row);
+    return s->opt.keeps_states && (!s->rests_states || !fm__is_decoding(r));
 }
 
 int32_t fm__keep_at(const fm_sched *s, const fm_request *r)

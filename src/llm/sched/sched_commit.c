@@ -79,7 +79,7 @@ static void launch_slot(fm_sched *s, fm__slot *slot)
 {
     fm_request *r = slot->r;
 
-    if (slot->take && fm__keeps_states(s)) {
+    if (slot->take && fm__keeps_states(s, r)) {
         r->kept      = 1 + fm__keep_at(s, r);
         r->kept_half = !r->kept_half;
     } else if (slot->take) {

@@ -68,7 +68,7 @@ struct fm_sched {
     int      n_in_flight;
 
     fm_batch chain; /* [max_running] rows; empty: none */
-    int      rests_states; /* none are kept by steps that only decode */
+    int      rests_states; /* none are kept of rows that decode */
     uint64_t n_simulated;
 
     fm__candidate *candidate; /* [FM__LPM_MAX] */
@@ -125,7 +125,7 @@ void fm__give_prefill(fm_sched *s, fm__slot *slot, int32_t want); /* and counts 
  * last one's are. */
 int32_t fm__keep_at(const fm_sched *s, const fm_request *r);
 void    fm__carve_chain(fm_sched *s, fm_slab *slab);
-int     fm__keeps_states(const fm_sched *s);
+int     fm__keeps_states(const fm_sched *s, const fm_request *r);
 
 /* sched_admit.c */
 void fm__admit(fm_sched *s);

@@ -160,7 +160,7 @@ static void add_outs(fm__step *t, fm_request *r, int32_t row0, int32_t n, int is
  * last rows go. */
 static void place_states(const fm_sched *s, fm_batch *b, int first, const fm__slot *slot)
 {
-    if (!fm__keeps_states(s) || first == b->n_span) return;
+    if (!fm__keeps_states(s, slot->r) || first == b->n_span) return;
     fm_span *last         = &b->span[b->n_span - 1];
     b->span[first].before = slot->r->kept;
     if (b->n_span - first > 1) last->before = FM_STATE_OF_ROW(last->row0 - 1);

@@ -2,6 +2,7 @@
 /* The CPU back end: its memory, carved once, and its table of ops. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/host.h"
 #include "device/host_threads.h"
@@ -136,6 +137,8 @@ static const fm_ops cpu_ops = {
     .collect     = fm__cpu_collect,
     .hidden      = fm__cpu_hidden,
     .best        = fm__cpu_best,
+    .embed_product = fm__cpu_embed_product,
+    .tail        = fm__cpu_tail,
     .drafted     = fm__cpu_drafted,
     .logits      = fm__cpu_logits,
     .copy_pages  = fm__cpu_copy_pages,
@@ -160,6 +163,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     fm_threads_spread(r->limits.team, b->kv, b->kv_bytes);
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
     carve(b, &r->act, c, shard, &r->limits, &s);
+    if (b->embedded) memset(b->is_embedded, 0, (size_t)c->vocab);
     fm_rope_table(c, r->limits.max_context, b->cos, b->sin);
     return FM_OK;
 }

@@ -104,6 +104,11 @@ typedef struct {
     int32_t      *drafted;    /* [limits.max_draft, max_out] of the chain at hand */
     fm_best_word *best;       /* [n_attn, out rows] each rank's */
     size_t       *best_bytes; /* [n_attn] */
+    float        *embedded;   /* [vocab, D] by token (embedded.c), or NULL; */
+    char         *is_embedded; /* [vocab] rows of it that are known */
+    const fm_batch *whole;    /* the batch of a pass that goes on with its tail: */
+    fm_batch      tail;
+    fm_span      *tail_span;  /* [2 * max_out] */
 
     fm_cpu_exchange exchange;
 
@@ -347,7 +352,12 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
 const int32_t *fm__words(fm_run *r); /* the batch's tokens, those drafted by the link before known */
 void      fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
 void      fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state);
+void      fm__cpu_tail(fm_run *r, int row);
 fm_status fm__cpu_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
+/* embedded.c */
+void fm__carve_embedded(fm_cpu *b, const fm_model_config *c, const fm_shard *shard, fm_slab *s);
+void fm__cpu_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
+                           const fm_matrix *w);
 /* attend*.c */
 void fm__cpu_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);
 void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w);

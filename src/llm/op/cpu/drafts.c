@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What drafts need beside a decoder layer: hidden states that outlive a pass, and the largest logit
- * of a row. */
+/* What drafts need beside a decoder layer: hidden states that outlive a pass, the rows of a pass that
+ * fill the cache for drafts, and the largest logit of a row. */
 #include <math.h>
 #include <omp.h>
 
@@ -17,6 +17,8 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     b->drafted    = fm_slab_take(s, (size_t)lim->max_draft * out * sizeof *b->drafted);
     b->best       = fm_slab_take(s, (size_t)shard->attn.n * out * sizeof *b->best);
     b->best_bytes = fm_slab_take(s, (size_t)shard->attn.n * sizeof *b->best_bytes);
+    b->tail_span  = fm_slab_take(s, 2 * out * sizeof *b->tail_span);
+    fm__carve_embedded(b, c, shard, s);
 }
 
 static char *kept_at(const fm_run *r, int32_t place)
@@ -88,6 +90,39 @@ void fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const flo
     num_threads(b->n_thread) if ((long)n * r->config->hidden > 32768)
     for (int i = 0; i < n; i++) norm_state(&a, i, b->scratch[omp_get_thread_num()].row);
     if (x.data) keep_states(&a);
+}
+
+/* --- rows ------------------------------------------------------------------ */
+
+static fm_span moved(fm_span s, int rows)
+{
+    s.row0 -= rows;
+    if (s.before < 0) s.before = FM_STATE_OF_ROW(FM_STATE_OF_ROW(s.before) - rows);
+    return s;
+}
+
+static void make_tail(fm_cpu *b, int row)
+{
+    const fm_batch *w = b->whole;
+    b->tail           = *w;
+    b->tail.token += row;
+    b->tail.pos += row;
+    b->tail.n_row -= row;
+    b->tail.span   = b->tail_span;
+    b->tail.n_span = 0;
+    for (int k = 0; k < w->n_span; k++)
+        if (w->span[k].row0 >= row) b->tail.span[b->tail.n_span++] = moved(w->span[k], row);
+}
+
+/* Buffers of rows begin with the tail's first; batch->out still counts the whole batch's rows. */
+void fm__cpu_tail(fm_run *r, int row)
+{
+    fm_cpu *b = fm__cpu(r);
+    if (r->batch != &b->tail) b->whole = r->batch;
+    if (row) make_tail(b, row);
+    r->batch = row ? &b->tail : b->whole;
+    r->n_row = r->batch->n_row;
+    fm__note_spans(r);
 }
 
 /* --- the largest ----------------------------------------------------------- */

@@ -147,6 +147,8 @@ void fm__answer_add(fm__answer *a, const fm_event *ev)
     a->n_cached_host    = ev->n_cached_host;
     a->n_cached_storage = ev->n_cached_storage;
     a->n_verify     = ev->n_verify;
+    a->n_draft      = ev->n_draft;
+    a->n_accepted   = ev->n_accepted;
     if (ev->queue_seconds > 0) a->queue_seconds = ev->queue_seconds;
     if (ev->token >= 0) {
         a->n_thought += thinking;

@@ -43,6 +43,7 @@ typedef struct {
     int32_t   n_prompt, n_output, n_cached, n_thought; /* tokens */
     int32_t   n_cached_host, n_cached_storage;         /* of n_cached */
     int32_t   n_verify;    /* steps of a request with drafts; 0: there are none */
+    int32_t   n_draft, n_accepted; /* drafts they verified, and accepted */
     size_t    said_chars; /* of the tokens reported so far, for text_offset */
     double    first_token, last_token; /* when */
     double    queue_seconds;

@@ -125,12 +125,17 @@ static void put_times(fm_str *out, const fm__call *c, const fm__answer *a)
         fm_str_printf(out, ",\"decode_throughput\":%.3f", (a->n_output - 1) / decoding);
 }
 
-/* Under SGLang's names: tokens per step that verified drafts, and how many such steps. */
+/* Under SGLang's names: tokens per step that verified drafts, how many such steps, and which share
+ * of the drafts was right. */
 static void put_drafts(fm_str *out, const fm__answer *a)
 {
     if (!a->n_verify) return;
-    fm_str_printf(out, ",\"spec_accept_length\":%.4f,\"spec_verify_ct\":%d",
-                  (double)(a->n_output - 1) / a->n_verify, (int)a->n_verify);
+    fm_str_printf(out,
+                  ",\"spec_accept_length\":%.4f,\"spec_verify_ct\":%d,\"spec_accept_rate\":%.4f,"
+                  "\"spec_num_correct_drafts\":%d,\"spec_num_proposed_drafts\":%d",
+                  (double)(a->n_output - 1) / a->n_verify, (int)a->n_verify,
+                  a->n_draft ? (double)a->n_accepted / a->n_draft : 0.0, (int)a->n_accepted,
+                  (int)a->n_draft);
 }
 
 static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_index)
