@@ -38,11 +38,30 @@ for words in "--request-rate 2" "--max-concurrency 4"; do
     grep -q "for a running server.*--base-url" err || fail "bench ignores $words"
 done
 
-# What is not modelled is said, and sentences are whole.
-run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --hicache-storage-backend file --hicache-storage-dir kept
-grep -q "tiers are not modelled" err || fail "tiers are ignored silently"
-run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1
+# Files below the pool: prefixes that left it come back and the answers take less time, unless the
+# disk is slower than computing.
+one_rank="--tp-size 1 --pp-size 1 --dp-size 1"
+turns="--model-path r1-mini --machine cpu-amx --dataset-name generated-shared-prefix --gsp-num-groups 6 --gsp-prompts-per-group 4 --gsp-system-prompt-len 512 --gsp-question-len 32 --gsp-output-len 8 --max-total-tokens 1536 --max-concurrency 2 $one_rank --json"
+disk() { echo '{"nodes": 1, "devices": 1, "device": "cpu-amx", "tiers": {"file_read_bytes_per_s": '"$1"', "file_write_bytes_per_s": 1e9}}' >disk.json; run 0 "$fathom" plan $turns --cluster disk.json --hicache-storage-dir kept; }
+run 0 "$fathom" plan $turns
+pool=$(field "['total_token_throughput']")
+[ "$(field "['layouts'][0].get('tiers')")" = None ] || fail "tiers that were not asked for"
+disk 1e9
+[ "$(field "['layouts'][0]['tiers']['storage_tokens'] > 2000 and o['total_token_throughput'] > 1.1 * $pool")" = True ] || fail "nothing comes from files"
+disk 1e6
+[ "$(field "['layouts'][0]['tiers']['loads_declined'] > o['layouts'][0]['tiers']['loads'] and o['total_token_throughput'] < 1.1 * $pool")" = True ] || fail "a slow disk is used"
+[ ! -e kept ] || fail "plan made a directory"
+run 0 "$fathom" plan $small $one_rank --hicache-storage-dir kept
+grep -q "^tiers: .* files .* read" out && grep -q "^tiers of the first: " out || fail "tiers do not show"
+run 0 "$fathom" plan $small $one_rank
 [ ! -s err ] || fail "a note about nothing"
+
+# Answers that may end with any token: the scheduler guesses how long they are, and preempts.
+run 0 "$fathom" plan --model-path r1-mini --machine cpu-amx --dataset-name random --num-prompts 24 --random-input-len 64 --random-output-len 200 --random-range-ratio 1 \
+    --max-total-tokens 2048 --schedule-conservativeness 0.1 --disable-ignore-eos $one_rank --json
+[ "$(field "['layouts'][0]['preemptions'] > 0")" = True ] || fail "no preemption"
+
+# Sentences are whole.
 echo '{"nodes": 1, "devices": 1, "device": "cpu-amx"}' >one_host.json
 run 2 "$fathom" plan --model r1 --cluster one_host.json --num-prompts 2
 grep -q "num_hidden_layers.*}')\$" err || fail "the sentence is cut: $(cat err)"
