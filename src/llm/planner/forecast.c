@@ -173,6 +173,10 @@ static double slowness(const forecast *f)
     return fmax((double)all / has, on_host(f));
 }
 
+/* A table's spread is half the distance of the quartiles of repeated steps; a larger one than this
+ * comes from scaling and says nothing about steps. */
+static double jitter_of(const fm_tuned *t) { return t->is_gpu ? 0 : fmin(t->spread, 0.1) / 0.674; }
+
 static fm_step_model model_of(const forecast *f)
 {
     const fm_forecast_ask *a   = f->ask;
@@ -188,6 +192,7 @@ static fm_step_model model_of(const forecast *f)
                            .slow       = gpu ? 1 : slowness(f),
                            .op_s       = a->tuned->op_s * (gpu && o->disable_cuda_graph ? 1.4 : 1),
                            .n_draft    = f->sched.max_draft,
+                           .jitter     = jitter_of(a->tuned),
                            .hides_host = gpu && z->pp == 1 && !o->disable_overlap_schedule};
 }
 
