@@ -38,8 +38,14 @@ cd "$work"
 random() { echo "--dataset-name random --num-prompts $(($1 * scale)) --random-input-len $2 --random-output-len $3 --random-range-ratio ${4:-1}"; }
 shared() { echo "--dataset-name generated-shared-prefix --gsp-num-groups $(($1 * scale)) --gsp-prompts-per-group $2 --gsp-system-prompt-len $3 --gsp-question-len $4 --gsp-output-len $5"; }
 
+# Requests of so many tokens a second that the machine is busy for this share of the time: near
+# saturation latencies say more about queues than about steps.
+rate() { python3 -c 'import sys; s, c, n = map(float, sys.argv[1:]); print(round(s * c / n, 2))' "$1" "$capacity" "$2"; }
+
 cpu_jobs()
 {
+    name=capacity
+    capacity=$(predict total_token_throughput "$mini $(random 48 128 32)")
     cat <<END
 offline-48    offline $mini $(random 48 128 32)
 offline-96    offline $mini $(random 96 64 48 0.5)
@@ -48,8 +54,8 @@ long-1000     offline $mini $(random 8 1000 48)
 long-3000     offline $mini $(random 4 3000 16)
 prefix-4x8    offline $mini $(shared 4 8 512 64 32)
 prefix-2x24   offline $mini $(shared 2 24 256 32 24)
-online-3      online  $mini $(random 20 128 24) --request-rate $((3 * scale))
-online-8      online  $mini $(random 40 64 24) --request-rate $((8 * scale)) --max-concurrency $((16 * scale))
+online-light  online  $mini $(random 20 128 24) --request-rate $(rate 0.35 152)
+online-busy   online  $mini $(random 40 64 24) --request-rate $(rate 0.6 88) --max-concurrency $((16 * scale))
 tp2           offline $mini $(random 64 96 24) --tp-size 2
 pp2           offline $mini $(random 64 96 24) --pp-size 2
 dp2           offline $mini $(random 64 96 24) --dp-size 2
