@@ -66,6 +66,13 @@ echo '{"nodes": 1, "devices": 1, "device": "cpu-amx"}' >one_host.json
 run 2 "$fathom" plan --model r1 --cluster one_host.json --num-prompts 2
 grep -q "num_hidden_layers.*}')\$" err || fail "the sentence is cut: $(cat err)"
 
+# A job script asks for the CPUs that the plan counts with, and binds no rank to one of them.
+echo '{"nodes": 2, "devices": 1, "device": "cpu-amx"}' >two.json
+run 0 "$fathom" plan $small --cluster two.json --tp-size 2 --pp-size 1 --dp-size 1 --write-script cpu.sh --html cpu.html
+bash -n cpu.sh && grep -q "^#PBS -l select=2:ncpus=2:mpiprocs=1\$" cpu.sh && grep -q "^#SBATCH --cpus-per-task=2\$" cpu.sh &&
+    grep -q "^run=(mpirun -np 2 --map-by ppr:1:node --bind-to none)\$" cpu.sh || fail "a script for CPUs"
+grep -q "<svg" cpu.html && ! grep -Eq "<script|https?://" cpu.html || fail "the page of CPUs"
+
 # Users ask again when answered: how many requests are drawn does not matter, whole numbers of hosts
 # are looked at, and a cluster of three hosts has layouts of two.
 echo '{"nodes": 3, "devices": 1, "device": "cpu-amx"}' >three.json
@@ -130,7 +137,7 @@ python3 -c 'import sys; a = list(map(float, sys.argv[1:])); sys.exit(a != sorted
     fail "tp16 $tp16 < tp8 $tp8 < one node with DP attention $attention < two nodes with DP attention and pp $hybrid"
 run 0 "$fathom" plan --model r1 --cluster 2x8xH200 --num-prompts 40 --tp-size 8 --write-script job.sh --html plan.html
 bash -n job.sh && grep -q "^#PBS -l select=2:ncpus=64:mpiprocs=8:ngpus=8" job.sh && grep -q "^#SBATCH --nodes=2" job.sh || fail "the script"
-grep -q "^mpirun -np 16 --map-by ppr:8:node fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
+grep -q "^mpirun -np 16 --map-by ppr:8:node --bind-to none fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
 grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
 run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
 grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"
