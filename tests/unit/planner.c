@@ -387,8 +387,7 @@ static void a_step_is_the_sum_of_its_ops(void **state)
     near_to(out.stage[0], 24e-3);
 }
 
-/* Each of two ranks takes 10 ms give or take 1: they meet after the longer one.  Stages have times
- * of their own, on average the same, and the same in another simulation. */
+/* Each of two ranks takes 10 ms give or take 1: they meet after the longer one. */
 static void ranks_wait_for_the_slowest(void **state)
 {
     (void)state;
@@ -409,21 +408,15 @@ static void ranks_wait_for_the_slowest(void **state)
                                 .jitter  = 0.1};
     fm_span             s    = {.n_row = 1, .pos0 = 9, .form = FM_FORM_GENERATED};
     const fm_batch      b    = {.n_row = 1, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
-    fm_sim_times        out = {0}, again = {0};
+    fm_sim_times        out = {0};
     fm_step_seconds(&m, &one, &out);
     if (!(fabs(out.stage[0] - 10.564e-3) < 0.05e-3)) fail_msg("%g s", out.stage[0]);
-    m.size   = (fm_rank_sizes){.tp = 1, .pp = 2, .dp = 1, .ep = 1};
-    m.n_step = 0;
-    double sum = 0, longer = 0;
-    for (int i = 0; i < 1000; i++) {
-        fm_step_seconds(&m, &one, &out);
-        sum += out.stage[0];
-        longer += fmax(out.stage[0], out.stage[1]);
-    }
-    assert_true(fabs(sum / 1000 - 10e-3) < 0.1e-3 && fabs(longer / 1000 - 10.564e-3) < 0.1e-3);
-    m.n_step = 999;
-    fm_step_seconds(&m, &one, &again);
-    assert_true(again.stage[0] == out.stage[0] && again.stage[1] == out.stage[1]);
+    m.size = (fm_rank_sizes){.tp = 1, .pp = 2, .dp = 1, .ep = 1};
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[1] - 10.564e-3) < 0.05e-3);
+    m.size = (fm_rank_sizes){.tp = 1, .pp = 1, .dp = 1, .ep = 1};
+    fm_step_seconds(&m, &one, &out);
+    near_to(out.stage[0], 10e-3);
 }
 
 int main(void)

@@ -95,8 +95,10 @@ sys.exit(1)' "$1"
 # What is predicted, and each measurement, in tok/s or ms.
 predict()
 {
-    sizes=
-    case " $2 " in *-size*) ;; *) sizes="--tp-size 1 --pp-size 1 --dp-size 1" ;; esac
+    sizes= # plan would search those that are not given
+    for size in tp pp dp ep; do
+        case " $2 " in *" --$size-size "*) ;; *) sizes="$sizes --$size-size 1" ;; esac
+    done
     # shellcheck disable=SC2086
     "$fathom" plan --machine "$table" ${FLAGS:-} $2 $sizes --json >plan.json 2>plan.err || { cat plan.err >&2; exit 1; }
     [ -z "$keep" ] || cp plan.json "$keep/$name.plan.json"

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/rng.h"
-
 /* Bytes of activations that ops on single rows move in a layer, by number of the hidden state; a
  * scale for the table of shares, which knows what it was measured with. */
 enum { ROW_BYTES = 20, OPS_OF_ROWS = 4 };
@@ -227,22 +225,10 @@ static spent stage_seconds(const fm_step_model *m, const fm_stage_work *s, const
 /* Expected largest of n standard normal numbers, within 0.06 of it up to 64. */
 static double largest_of(int n) { return n > 1 ? sqrt(2 * log(n)) - 0.615 / pow(n, 0.04) : 0; }
 
-/* Standard normal: the sum of twelve uniform numbers, less six. */
-static double normal(uint64_t key, uint64_t at)
+/* How much longer than its mean the work of a rank takes, if it waits for the slowest. */
+static double hold_up(const fm_step_model *m)
 {
-    double sum = -6;
-    for (uint64_t i = 0; i < 12; i++) sum += fm_rng_u32(key, 12 * at + i) * 0x1p-32;
-    return sum;
-}
-
-/* How much longer than its mean a stage takes: its ranks wait for the slowest in every layer; a
- * pipeline waits for the slower of two stages as their times come. */
-static double hold_up(const fm_step_model *m, int stage)
-{
-    const double ranks = m->jitter * largest_of(m->size.tp);
-    const double own =
-        m->size.pp > 1 ? m->jitter * normal(m->n_step, (uint64_t)stage) : 0;
-    return fmax(1 + ranks + own, 0.5);
+    return 1 + m->jitter * largest_of(m->size.tp * m->size.pp);
 }
 
 /* --- a step -------------------------------------------------------------------- */
@@ -288,9 +274,8 @@ void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out)
     for (int s = 0; s < m->size.pp; s++) {
         spent t = stage_seconds(m, &m->stage[s], g);
         t.by[FM_BOUND_HOST] += s ? 0 : host_seconds(m, outs) / factor;
-        out->stage[s] = factor * sum_of(&t) * hold_up(m, s);
+        out->stage[s] = factor * sum_of(&t) * hold_up(m);
         for (int i = 0; i < FM_N_BOUND; i++) m->by[i] += factor * t.by[i];
     }
-    m->n_step++;
     out->pass = pass_seconds(m, rows);
 }
