@@ -76,21 +76,9 @@ static fm_status read_command_line(fm_plan_command *c, int argc, char **argv)
     return fm_output_check("write-script", c->options.write_script);
 }
 
-static void note_tiers(const fm_plan_command *c)
-{
-    int asked = 0;
-    for (int i = 0; i < c->given.n; i++)
-        asked |= !strncmp(c->given.word[i], "--hicache-", 10) ||
-                 fm_word_is_option(c->given.word[i], "enable-hierarchical-cache");
-    if (asked)
-        fprintf(stderr, "fathom plan: tiers are not modelled (--hicache-...): prefixes that would "
-                        "come back from host memory or files count as computed\n");
-}
-
 static fm_status run(fm_plan_command *c)
 {
     if (c->options.calibrate) return fm_plan_calibrate(c);
-    note_tiers(c);
     FM_TRY(fm_plan_find_machine(c));
     FM_TRY(fm_plan_draw(c));
     FM_TRY(fm_plan_search(c));

@@ -106,18 +106,23 @@ static fm_status measure_limits(fm_cpu_limits *l)
 }
 
 /* What doctor kept of this host, with as many threads as there are now. */
+static int remembered(fm_cluster *kept, const char *device)
+{
+    fm_str path = {0};
+    fm_environment_cache_path(&path, "rates.json");
+    const int known = path.len && access(path.text, R_OK) == 0 &&
+                      fm_cluster_read(kept, path.text) == FM_OK && !strcmp(kept->device, device);
+    fm_str_fini(&path);
+    return known;
+}
+
 static int remembered_limits(fm_cpu_limits *l)
 {
-    fm_str     path = {0};
     fm_cluster kept = {0};
     char       here[sizeof kept.device];
     name_cpu(here, sizeof here);
-    fm_environment_cache_path(&path, "rates.json");
-    const int known = path.len && access(path.text, R_OK) == 0 &&
-                      fm_cluster_read(&kept, path.text) == FM_OK && kept.cpu.n_thread &&
-                      !strcmp(kept.device, here);
+    const int known = remembered(&kept, here) && kept.cpu.n_thread;
     if (known) *l = kept.cpu;
-    fm_str_fini(&path);
     return known;
 }
 
@@ -171,6 +176,8 @@ fm_status fm_plan_find_machine(fm_plan_command *c)
         FM_TRY(fm_cluster_read(&c->cluster, c->options.cluster));
     else
         FM_TRY(describe_here(c));
+    fm_cluster kept = {0};
+    if (c->is_here && remembered(&kept, c->cluster.device)) c->cluster.tiers = kept.tiers;
     FM_TRY(find_table(c));
     fm_cluster_fill_links(&c->cluster, &c->tuned);
     return FM_OK;

@@ -35,7 +35,12 @@ static void print_head(const fm_plan_command *c)
     if (k->n_node > 1)
         printf("; %.1f us and %.1f GB/s between hosts%s", k->far.latency_s * 1e6,
                k->far.bytes_per_s * 1e-9, k->is_far_measured ? ", measured" : "");
-    printf("\n\n");
+    printf("\n");
+    if (c->list[0].has_tiers)
+        printf("tiers: %.1f GB/s from host memory, %.1f back; files %.2f GB/s read, %.2f written\n",
+               k->tiers.host_in * 1e-9, k->tiers.host_out * 1e-9, k->tiers.file_read * 1e-9,
+               k->tiers.file_write * 1e-9);
+    printf("\n");
 }
 
 static int has_slo(const fm_plan_command *c)
@@ -102,6 +107,19 @@ static void print_table(const fm_plan_command *c)
     if (n < c->n) printf("the first that does not fit: %s\n", c->list[n].why);
 }
 
+/* Where prompt tokens of the first layout come from. */
+static void print_tiers(const fm_plan_command *c)
+{
+    const fm_sim_result        *s = &c->list[0].sim;
+    const fm_tier_policy_stats *t = &s->tiers;
+    if (!c->list[0].has_tiers) return;
+    const double all = s->kv.asked_tokens > 0 ? (double)s->kv.asked_tokens : 1;
+    printf("tiers of the first: %.1f %% of prompt tokens cached, %.1f %% brought from host memory, "
+           "%.1f %% from files; %lld loads, %lld declined\n",
+           100 * (double)s->kv.hit_tokens / all, 100 * (double)t->host_tokens / all,
+           100 * (double)t->disk_tokens / all, (long long)t->n_load, (long long)t->n_declined);
+}
+
 static void print_more(const fm_plan_command *c)
 {
     fm_str             name = {0};
@@ -137,6 +155,7 @@ static void print_all(const fm_plan_command *c)
     fm_str             words = {0};
     print_head(c);
     print_table(c);
+    print_tiers(c);
     print_more(c);
     print_users(c);
     if (!f) return; /* nothing is recommended that comes too late */
@@ -159,6 +178,15 @@ static json_t *shares_json(const fm_forecast *f)
     return o;
 }
 
+static json_t *tiers_json(const fm_sim_result *s)
+{
+    const fm_tier_policy_stats *t = &s->tiers;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "cached_tokens", (json_int_t)s->kv.hit_tokens,
+                     "host_tokens", (json_int_t)t->host_tokens, "storage_tokens",
+                     (json_int_t)t->disk_tokens, "loads", (json_int_t)t->n_load, "loads_declined",
+                     (json_int_t)t->n_declined);
+}
+
 static json_t *layout_json(const fm_plan_command *c, const fm_forecast *f)
 {
     json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:b, s:i, s:i, s:b}", "tp_size", f->size.tp,
@@ -173,16 +201,18 @@ static json_t *layout_json(const fm_plan_command *c, const fm_forecast *f)
     fm_str words = {0};
     fm_plan_words(&words, c, f);
     json_t *more = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:b, s:s, s:o, s:s}",
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:s}",
         "total_token_throughput", f->throughput, "error", f->throughput * f->error, "duration_s",
         f->sim.seconds, "mean_ttft_ms", 1e3 * f->sim.mean_ttft, "mean_tpot_ms",
         1e3 * f->sim.mean_tpot, "p99_ttft_ms", 1e3 * f->sim.p99_ttft, "p99_tpot_ms",
         1e3 * f->sim.p99_tpot, "kv_tokens", (json_int_t)f->max_tokens, "memory_left_bytes",
-        (json_int_t)f->memory_left, "steps", (json_int_t)f->sim.sched.n_step, "meets_slo", f->meets,
+        (json_int_t)f->memory_left, "steps", (json_int_t)f->sim.sched.n_step, "preemptions",
+        (json_int_t)f->sim.sched.n_preemption, "meets_slo", f->meets,
         "bound_by", fm_bound_name(f->bound), "time", shares_json(f), "command", words.text);
     FM_BUG_UNLESS(more != NULL);
     json_object_update(o, more);
     json_decref(more);
+    if (f->has_tiers) json_object_set_new(o, "tiers", tiers_json(&f->sim));
     fm_str_fini(&words);
     return o;
 }

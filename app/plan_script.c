@@ -116,13 +116,21 @@ static int per_node(const fm_plan_command *c, const fm_forecast *f)
     return f->n_rank < c->cluster.per_node ? f->n_rank : c->cluster.per_node;
 }
 
-/* On this machine fathom starts its ranks itself. */
+/* Ranks of a CPU divide all that the plan counts with; one of a GPU needs a few. */
+static int cpus_of_rank(const fm_plan_command *c, int per)
+{
+    const int all = c->tuned.is_gpu ? 8 * per : c->tuned.n_thread;
+    return all / per > 0 ? all / per : 1;
+}
+
+/* On this machine fathom starts its ranks itself; elsewhere they divide the CPUs of their host, which
+ * mpirun would not give them all. */
 void fm_plan_words(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
 {
     fm_word_list l = {0};
     make_words(&l, c, f);
     if (f->n_node > 1 || (f->n_rank > 1 && !c->is_here))
-        fm_str_printf(out, "mpirun -np %d --map-by ppr:%d:node ", f->n_rank, per_node(c, f));
+        fm_str_printf(out, "mpirun -np %d --map-by ppr:%d:node --bind-to none ", f->n_rank, per_node(c, f));
     fm_words_quote(out, l.word);
     fm_word_list_fini(&l);
 }
@@ -131,7 +139,7 @@ void fm_plan_script(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
 {
     fm_word_list l    = {0};
     fm_str       name = {0}, words = {0}, gpus = {0};
-    const int    per = per_node(c, f), gpu = c->tuned.is_gpu;
+    const int    per = per_node(c, f), gpu = c->tuned.is_gpu, cpus = cpus_of_rank(c, per);
     if (gpu) fm_str_printf(&gpus, ":ngpus=%d", per);
     fm_forecast_name(&name, &f->size);
     make_words(&l, c, f);
@@ -143,11 +151,12 @@ void fm_plan_script(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
                   "#PBS -N fathom\n#PBS -l select=%d:ncpus=%d:mpiprocs=%d%s\n"
                   "#PBS -l place=scatter:excl\n#PBS -l walltime=00:30:00\n#PBS -j oe\n",
                   c->engine->model_path, f->n_node, per, c->cluster.device, name.text,
-                  f->throughput, f->throughput * f->error, f->n_node, per * (gpu ? 8 : 1), per,
+                  f->throughput, f->throughput * f->error, f->n_node, per * cpus, per,
                   gpus.text ? gpus.text : "");
     fm_str_printf(out,
-                  "#SBATCH --job-name=fathom\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n",
-                  f->n_node, per);
+                  "#SBATCH --job-name=fathom\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n"
+                  "#SBATCH --cpus-per-task=%d\n",
+                  f->n_node, per, cpus);
     if (gpu) fm_str_printf(out, "#SBATCH --gpus-per-node=%d\n", per);
     if (fm_plan_is_online(c)) {
         fm_str_puts(out, "# the server; measured from its node by\n#     ");
@@ -159,7 +168,7 @@ void fm_plan_script(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
         "#SBATCH --exclusive\n#SBATCH --time=00:30:00\nset -eu\n"
         "cd \"${PBS_O_WORKDIR:-${SLURM_SUBMIT_DIR:-.}}\"\n"
         "FATHOM=${FATHOM:-fathom}\n"
-        "run=(mpirun -np %d --map-by ppr:%d:node)\n"
+        "run=(mpirun -np %d --map-by ppr:%d:node --bind-to none)\n"
         "[ -z \"${PBS_NODEFILE:-}\" ] || run+=(--host \"$(sort -u \"$PBS_NODEFILE\" | sed "
         "'s/$/:%d/' | paste -sd,)\")\n"
         "exec \"${run[@]}\" \"$FATHOM\" %s\n",

@@ -38,14 +38,40 @@ for words in "--request-rate 2" "--max-concurrency 4"; do
     grep -q "for a running server.*--base-url" err || fail "bench ignores $words"
 done
 
-# What is not modelled is said, and sentences are whole.
-run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1 --hicache-storage-backend file --hicache-storage-dir kept
-grep -q "tiers are not modelled" err || fail "tiers are ignored silently"
-run 0 "$fathom" plan $small --tp-size 1 --pp-size 1 --dp-size 1
+# Files below the pool: prefixes that left it come back and the answers take less time, unless the
+# disk is slower than computing.
+one_rank="--tp-size 1 --pp-size 1 --dp-size 1"
+turns="--model-path r1-mini --machine cpu-amx --dataset-name generated-shared-prefix --gsp-num-groups 6 --gsp-prompts-per-group 4 --gsp-system-prompt-len 512 --gsp-question-len 32 --gsp-output-len 8 --max-total-tokens 1536 --max-concurrency 2 $one_rank --json"
+disk() { echo '{"nodes": 1, "devices": 1, "device": "cpu-amx", "tiers": {"file_read_bytes_per_s": '"$1"', "file_write_bytes_per_s": 1e9}}' >disk.json; run 0 "$fathom" plan $turns --cluster disk.json --hicache-storage-dir kept; }
+run 0 "$fathom" plan $turns
+pool=$(field "['total_token_throughput']")
+[ "$(field "['layouts'][0].get('tiers')")" = None ] || fail "tiers that were not asked for"
+disk 1e9
+[ "$(field "['layouts'][0]['tiers']['storage_tokens'] > 2000 and o['total_token_throughput'] > 1.1 * $pool")" = True ] || fail "nothing comes from files"
+disk 1e6
+[ "$(field "['layouts'][0]['tiers']['loads_declined'] > o['layouts'][0]['tiers']['loads'] and o['total_token_throughput'] < 1.1 * $pool")" = True ] || fail "a slow disk is used"
+[ ! -e kept ] || fail "plan made a directory"
+run 0 "$fathom" plan $small $one_rank --hicache-storage-dir kept
+grep -q "^tiers: .* files .* read" out && grep -q "^tiers of the first: " out || fail "tiers do not show"
+run 0 "$fathom" plan $small $one_rank
 [ ! -s err ] || fail "a note about nothing"
+
+# Answers that may end with any token: the scheduler guesses how long they are, and preempts.
+run 0 "$fathom" plan --model-path r1-mini --machine cpu-amx --dataset-name random --num-prompts 24 --random-input-len 64 --random-output-len 200 --random-range-ratio 1 \
+    --max-total-tokens 2048 --schedule-conservativeness 0.1 --disable-ignore-eos $one_rank --json
+[ "$(field "['layouts'][0]['preemptions'] > 0")" = True ] || fail "no preemption"
+
+# Sentences are whole.
 echo '{"nodes": 1, "devices": 1, "device": "cpu-amx"}' >one_host.json
 run 2 "$fathom" plan --model r1 --cluster one_host.json --num-prompts 2
 grep -q "num_hidden_layers.*}')\$" err || fail "the sentence is cut: $(cat err)"
+
+# A job script asks for the CPUs that the plan counts with, and binds no rank to one of them.
+echo '{"nodes": 2, "devices": 1, "device": "cpu-amx"}' >two.json
+run 0 "$fathom" plan $small --cluster two.json --tp-size 2 --pp-size 1 --dp-size 1 --write-script cpu.sh --html cpu.html
+bash -n cpu.sh && grep -q "^#PBS -l select=2:ncpus=2:mpiprocs=1\$" cpu.sh && grep -q "^#SBATCH --cpus-per-task=2\$" cpu.sh &&
+    grep -q "^run=(mpirun -np 2 --map-by ppr:1:node --bind-to none)\$" cpu.sh || fail "a script for CPUs"
+grep -q "<svg" cpu.html && ! grep -Eq "<script|https?://" cpu.html || fail "the page of CPUs"
 
 # Users ask again when answered: how many requests are drawn does not matter, whole numbers of hosts
 # are looked at, and a cluster of three hosts has layouts of two.
@@ -111,7 +137,7 @@ python3 -c 'import sys; a = list(map(float, sys.argv[1:])); sys.exit(a != sorted
     fail "tp16 $tp16 < tp8 $tp8 < one node with DP attention $attention < two nodes with DP attention and pp $hybrid"
 run 0 "$fathom" plan --model r1 --cluster 2x8xH200 --num-prompts 40 --tp-size 8 --write-script job.sh --html plan.html
 bash -n job.sh && grep -q "^#PBS -l select=2:ncpus=64:mpiprocs=8:ngpus=8" job.sh && grep -q "^#SBATCH --nodes=2" job.sh || fail "the script"
-grep -q "^mpirun -np 16 --map-by ppr:8:node fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
+grep -q "^mpirun -np 16 --map-by ppr:8:node --bind-to none fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
 grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
 run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
 grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"

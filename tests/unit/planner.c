@@ -101,6 +101,17 @@ static void reads_files(void **state)
     fm_tuned t = {.is_gpu = 1};
     fm_cluster_fill_links(&c, &t);
     assert_true(c.far.bytes_per_s == 2.5e10 && c.near.bytes_per_s > 1e11); /* NVLink */
+    write_file(path, "{\"nodes\": 1, \"devices\": 8, \"device\": \"H200\", \"tiers\": "
+                     "{\"host_in_bytes_per_s\": 2e10, \"file_read_bytes_per_s\": 6e9}}");
+    assert_int_equal(fm_cluster_read(&c, path), FM_OK);
+    t.tiers.file_write = 3e9;
+    fm_cluster_fill_links(&c, &t); /* described, measured with the table, usual */
+    assert_true(c.tiers.host_in == 2e10 && c.tiers.file_read == 6e9 && c.tiers.file_write == 3e9);
+    assert_true(c.tiers.host_out > 1e10); /* PCIe */
+    write_file(path, "{\"nodes\": 1, \"devices\": 8, \"device\": \"H200\", \"tiers\": "
+                     "{\"host_in_bytes_per_s\": -2}}");
+    assert_int_equal(fm_cluster_read(&c, path), FM_E_FORMAT);
+    assert_non_null(strstr(fm_why(), "tiers.host_in_bytes_per_s"));
     write_file(path, "{\"nodes\": 4, \"devices\": 8, \"device\": \"H200\", \"far\": "
                      "{\"latency_s\": -1, \"bytes_per_s\": 1}}");
     assert_int_equal(fm_cluster_read(&c, path), FM_E_FORMAT);
@@ -128,6 +139,9 @@ static void read_rates(fm_cluster *c, const char *gpu)
         k->memory                  = 1 << 30;
         k->read                    = (fm_rate){3e10, 0, 3e10, 5};
         k->product[FM_FACTOR_BF16] = (fm_rate){2e11, 0, 2e11, 5};
+        k->file                    = (fm_rate){2e9, 0, 2e9, 5};
+        snprintf(k->directory, sizeof k->directory, "/scratch");
+        if (*gpu) k->gpu.upload = (fm_rate){5e10, 0, 5e10, 5};
     }
     r.near = (fm_rates_links){slow, fast};
     fm_rates_print(&r, &text);
@@ -149,6 +163,10 @@ static void reads_rates_of_cpus(void **state)
     near_to(c.cpu.read, 3e10);
     near_to(c.cpu.peak_bf16, 4e11);
     near_to(c.cpu.peak_f32, 5e10);
+    near_to(c.tiers.file_read, 2e9);
+    fm_cluster_fill_links(&c, &(fm_tuned){.read = 4e10, .n_thread = 4});
+    near_to(c.tiers.host_in, 5e9); /* one of four threads reads and writes */
+    near_to(c.tiers.file_read, 2e9);
 }
 
 static void reads_rates_of_gpus(void **state)
@@ -158,6 +176,7 @@ static void reads_rates_of_gpus(void **state)
     read_rates(&c, "NVIDIA H100 PCIe");
     assert_string_equal(c.device, "H100-PCIe");
     assert_true(!c.is_near_measured && !c.is_far_measured && !c.cpu.n_thread);
+    assert_true(c.tiers.host_in == 5e10 && c.tiers.file_read == 2e9);
     fm_cluster_fill_links(&c, &(fm_tuned){.is_gpu = 1});
     assert_true(!c.is_near_measured && c.near.bytes_per_s > 1e10);
 }
@@ -239,7 +258,8 @@ static fm_tuned some_table(void)
                   .op_s      = 2e-6,
                   .step_s    = 5e-5,
                   .spread    = 0.02,
-                  .near      = {3e-6, 3e11}};
+                  .near      = {3e-6, 3e11},
+                  .tiers     = {.host_in = 5e10, .file_write = 1e9}};
     snprintf(t.name, sizeof t.name, "Some GPU");
     for (int k = 0; k < FM_N_WORK; k++)
         for (int r = 1; r <= 64; r *= 8)
@@ -260,6 +280,7 @@ static void the_file_comes_back(void **state)
     if (fm_tuned_parse(&u, text.text, text.len, "t.json") != FM_OK) fail_msg("%s", fm_why());
     assert_true(!strcmp(u.name, t.name) && u.is_gpu && u.read == t.read && u.op_s == t.op_s);
     assert_true(u.near.bytes_per_s == 3e11 && u.far.bytes_per_s == 0);
+    assert_true(u.tiers.host_in == 5e10 && u.tiers.host_out == 0 && u.tiers.file_write == 1e9);
     for (int k = 0; k < FM_N_WORK; k++)
         assert_true(fabs(fm_table_at(&u.share[k], 20, 1) / fm_table_at(&t.share[k], 20, 1) - 1) <
                     1e-3);
@@ -366,6 +387,38 @@ static void a_step_is_the_sum_of_its_ops(void **state)
     near_to(out.stage[0], 24e-3);
 }
 
+/* Each of two ranks takes 10 ms give or take 1: they meet after the longer one. */
+static void ranks_wait_for_the_slowest(void **state)
+{
+    (void)state;
+    const fm_tuned      t    = {.read = 1e9, .peak_bf16 = 1e12, .n_thread = 1};
+    const fm_stage_work w[2] = {{.product   = {{FM_WORK_LINEAR, FM_BF16, 1e7, 1, 1}},
+                                 .n_product = 1,
+                                 .n_layer   = 1},
+                                {.product   = {{FM_WORK_LINEAR, FM_BF16, 1e7, 1, 1}},
+                                 .n_product = 1,
+                                 .n_layer   = 1}};
+    const fm_cluster    fast = {.n_node = 1, .per_node = 2, .near = {0, 1e18}, .far = {0, 1e18}};
+    fm_step_model       m    = {.tuned   = &t,
+                                .cluster = &fast,
+                                .size    = {.tp = 2, .pp = 1, .dp = 1, .ep = 1},
+                                .n_group = 1,
+                                .stage   = w,
+                                .slow    = 1,
+                                .jitter  = 0.1};
+    fm_span             s    = {.n_row = 1, .pos0 = 9, .form = FM_FORM_GENERATED};
+    const fm_batch      b    = {.n_row = 1, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
+    fm_sim_times        out = {0};
+    fm_step_seconds(&m, &one, &out);
+    if (!(fabs(out.stage[0] - 10.564e-3) < 0.05e-3)) fail_msg("%g s", out.stage[0]);
+    m.size = (fm_rank_sizes){.tp = 1, .pp = 2, .dp = 1, .ep = 1};
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[1] - 10.564e-3) < 0.05e-3);
+    m.size = (fm_rank_sizes){.tp = 1, .pp = 1, .dp = 1, .ep = 1};
+    fm_step_seconds(&m, &one, &out);
+    near_to(out.stage[0], 10e-3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +438,7 @@ int main(void)
         cmocka_unit_test(scales_gpus),
         cmocka_unit_test(scales_cpus),
         cmocka_unit_test(a_step_is_the_sum_of_its_ops),
+        cmocka_unit_test(ranks_wait_for_the_slowest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ enum { LEAST_PROMPT_ROWS = 32 };                   /* of a step whose cost is le
 static fm_tier_policy_options options_of(fm_engine *e, int n_partition)
 {
     const fm_tiers *t = &e->tiers;
-    return (fm_tier_policy_options){.store    = t->store,
+    return (fm_tier_policy_options){.files    = fm_tier_files_of(t->store),
                                     .costs    = &e->tiers.costs,
                                     .saving   = t->saving,
                                     .n_slot   = t->n_slot / n_partition,

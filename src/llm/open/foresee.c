@@ -49,6 +49,18 @@ static fm_status foresee(opening *p, const fm_place *where)
     return FM_OK;
 }
 
+static fm_foreseen_tiers tiers_of(const fm_tiers *t)
+{
+    return (fm_foreseen_tiers){.n_slot      = t->n_slot,
+                               .n_buffer    = t->n_buffer,
+                               .n_host      = t->n_host,
+                               .most_in     = t->most_in,
+                               .most_out    = t->most_out,
+                               .saving      = t->saving,
+                               .image_bytes = t->image_bytes,
+                               .file_bytes  = t->file_bytes};
+}
+
 static void hand_over(fm_foreseen *out, opening *p)
 {
     fm_engine *e = p->e;
@@ -60,6 +72,7 @@ static void hand_over(fm_foreseen *out, opening *p)
                                  .max_running = e->max_running,
                                  .is_dummy    = p->dummy,
                                  .plan        = e->plan,
+                                 .tiers       = tiers_of(&e->tiers),
                                  .weights     = e->weights};
     for (int i = 0; i < e->layout.size.pp; i++) out->stage[i] = p->stage[i];
     out->weights.config = &out->config;

@@ -5,6 +5,7 @@
 #define FM_LLM_OPEN_FORESEE_H
 
 #include "llm/engine.h"
+#include "llm/kv/kv_tiers.h"
 #include "llm/op/backend.h"
 #include "llm/rank/layout.h"
 
@@ -18,6 +19,13 @@ typedef struct {
 
 enum { FM_FORESEEN_STAGES = 64 };
 
+/* Tiers below the pool, in pages; file_bytes 0: there are none. */
+typedef struct {
+    int          n_slot, n_buffer, n_host, most_in, most_out;
+    fm_kv_saving saving;
+    size_t       image_bytes, file_bytes; /* of a page on this rank, without and with a header */
+} fm_foreseen_tiers;
+
 typedef struct {
     fm_model_config  config;
     fm_layout        layout;                    /* with this rank's layers */
@@ -28,6 +36,7 @@ typedef struct {
     int              max_running;
     int              is_dummy;
     fm_plan          plan;
+    fm_foreseen_tiers tiers;
     fm_weights       weights; /* structure alone: no value lies anywhere; points to config */
 } fm_foreseen;
 

@@ -21,22 +21,28 @@ typedef struct {
                  */
 } shot;
 
-/* Short texts for batches of every size, then long ones for attention, then prompts alone. */
+/* Short texts for batches of every size, prompts alone and behind cached ones, then long texts for
+ * attention, which have most of their prompt in common: reading it would take longer than what is
+ * measured.  The last are for a GPU. */
 static const shot shots[] = {
-    {1, 32, 12, 0},     {2, 32, 10, 0},     {4, 32, 10, 0},     {8, 32, 10, 0},
-    {16, 32, 8, 0},     {32, 32, 8, 0},     {64, 32, 8, 0},     {128, 32, 6, 0},
-    {256, 32, 6, 0},    {1, 1024, 10, 0},   {1, 6000, 8, 0},    {8, 512, 8, 0},
-    {8, 1500, 6, 0},    {64, 256, 6, 0},    {1, 8, 1, 0},       {1, 8, 1, 0},
-    {1, 16, 1, 0},      {1, 16, 1, 0},      {1, 64, 1, 0},      {1, 64, 1, 0},
-    {1, 128, 1, 0},     {1, 128, 1, 0},     {1, 256, 1, 0},     {1, 256, 1, 0},
-    {1, 512, 1, 0},     {1, 512, 1, 0},     {1, 1024, 1, 0},    {1, 2048, 1, 0},
-    {1, 2048, 1, 0},    {1, 4096, 1, 0},    {1, 1568, 1, 1536}, {1, 528, 1, 512},
-    {1, 544, 1, 512},   {1, 576, 1, 512},   {1, 640, 1, 512},   {1, 544, 1, 512},
-    {1, 576, 1, 512},   {1, 640, 1, 512},   {1, 1552, 1, 1536}, {1, 1600, 1, 1536},
-    {1, 1664, 1, 1536}, {1, 1600, 1, 1536}, {1, 1664, 1, 1536}, {512, 32, 12, 0},
-    {1024, 32, 12, 0},  {256, 500, 16, 0},  {8, 512, 1, 0},
+    {1, 32, 12, 0},      {2, 32, 10, 0},      {4, 32, 10, 0},      {8, 32, 10, 0},
+    {16, 32, 8, 0},      {32, 32, 8, 0},      {64, 32, 6, 0},      {1, 8, 1, 0},
+    {1, 16, 1, 0},       {1, 64, 1, 0},       {1, 128, 1, 0},      {1, 256, 1, 0},
+    {1, 512, 1, 0},      {1, 528, 1, 512},    {1, 544, 1, 512},    {1, 576, 1, 512},
+    {1, 640, 1, 512},    {1, 1024, 10, 0},    {128, 32, 6, 0},     {256, 32, 6, 0},
+    {1, 2048, 1, 0},     {1, 1568, 1, 1536},  {1, 1552, 1, 1536},  {1, 1600, 1, 1536},
+    {1, 1664, 1, 1536},  {8, 1552, 8, 1536},  {8, 528, 8, 512},    {64, 272, 6, 256},
+    {1, 6000, 8, 0},     {512, 32, 12, 0},    {1024, 32, 12, 0},   {256, 500, 16, 0},
+    {8, 512, 1, 0},
 };
-enum { N_SHOT = sizeof shots / sizeof shots[0], FIRST_FOR_GPU = N_SHOT - 4 };
+/* A machine that is shared with others changes its speed by the minute: shots up to the last that
+ * is cheap are repeated, and the median of all rounds counts. */
+enum {
+    N_SHOT        = sizeof shots / sizeof shots[0],
+    FIRST_FOR_GPU = N_SHOT - 4,
+    N_CHEAP       = 17,
+    N_ROUND       = 4
+};
 
 /* A step of known shape: n_text rows that continue texts of `context` tokens, or n_row rows of one
  * prompt behind `context` tokens (n_text prompts from their beginning with 0). */
@@ -44,6 +50,7 @@ typedef struct {
     int    is_prompt, n_text, n_row, context;
     double seconds;
     double work[FM_N_WORK]; /* seconds of ops by kind, where they are seen */
+    double roof[FM_N_WORK]; /* what the limits of the machine allow */
 } sample;
 
 typedef struct {
@@ -191,12 +198,13 @@ static fm_status run_shots(calibration *k)
     char       line[96];
     FM_TRY(run_shot(k, &warm));
     k->n = 0;
-    for (int i = 0; i < N_SHOT; i++) {
-        if (!suits(k, &shots[i], i)) continue;
+    for (int i = 0; i < N_SHOT + (N_ROUND - 1) * N_CHEAP; i++) {
+        const int at = i < N_SHOT ? i : (i - N_SHOT) % N_CHEAP;
+        if (!suits(k, &shots[at], at)) continue;
         if (k->how->seconds > 0 && fm_now() - k->began > k->how->seconds) return FM_OK;
-        snprintf(line, sizeof line, "%d texts of %d tokens", shots[i].n_text, shots[i].n_prompt);
+        snprintf(line, sizeof line, "%d texts of %d tokens", shots[at].n_text, shots[at].n_prompt);
         if (k->how->tell) k->how->tell(line);
-        FM_TRY(run_shot(k, &shots[i]));
+        FM_TRY(run_shot(k, &shots[at]));
     }
     return FM_OK;
 }
@@ -316,28 +324,67 @@ static double nearby(double context)
     return context <= 1 ? 1 : exp2(round(2 * log2(context)) / 2);
 }
 
-static fm_status fill_shares(calibration *k)
+/* Seconds of each kind of work if everything reached the limits. */
+static fm_status find_roofs(calibration *k)
 {
     fm_tuned         bare = *k->tuned;
     const fm_cluster none = {.n_node = 1, .per_node = 1};
     memset(bare.share, 0, sizeof bare.share);
     bare.op_s             = 0;
     const fm_step_model m = bare_model(k, &bare, &none);
-    memset(k->tuned->share, 0, sizeof k->tuned->share);
     for (int i = 0; i < k->n; i++) {
-        double roof[FM_N_WORK], row, context;
-        drawn  d = {0};
+        drawn d = {0};
         FM_TRY(draw(&d, &k->list[i]));
-        fm_step_work(&m, &d.batch, roof);
+        fm_step_work(&m, &d.batch, k->list[i].roof);
         free(d.span);
-        for (int w = 0; w < FM_N_WORK; w++)
-            if (place_in_table(k, (fm_work_kind)w, &k->list[i], &row, &context) &&
-                k->list[i].work[w] > 0 && roof[w] > 0)
-                fm_table_put(&k->tuned->share[w], row, nearby(context),
-                             roof[w] / k->list[i].work[w]);
     }
-    for (int w = 0; w < FM_N_WORK; w++) fm_table_complete(&k->tuned->share[w]);
     return FM_OK;
+}
+
+/* Samples of several contexts and of prompts and generated rows may have one place: it gets their
+ * mean. */
+typedef struct {
+    double row, context, sum;
+    int    n;
+} mean_at;
+
+static void add_to_place(mean_at *list, int *n, double row, double context, double value)
+{
+    int i = 0;
+    while (i < *n && (list[i].row != row || list[i].context != context)) i++;
+    if (i == *n) list[(*n)++] = (mean_at){.row = row, .context = context};
+    list[i].sum += log(value);
+    list[i].n++;
+}
+
+static void put_places(fm_table *to, const mean_at *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        fm_table_put(to, list[i].row, list[i].context, exp(list[i].sum / list[i].n));
+    fm_table_complete(to);
+}
+
+static void fill_share(const calibration *k, fm_work_kind w, mean_at *list)
+{
+    int n = 0;
+    for (int i = 0; i < k->n; i++) {
+        const sample *s = &k->list[i];
+        double        row, context;
+        if (place_in_table(k, w, s, &row, &context) && s->work[w] > 0 && s->roof[w] > 0)
+            add_to_place(list, &n, row, nearby(context), s->roof[w] / s->work[w]);
+    }
+    k->tuned->share[w] = (fm_table){0};
+    put_places(&k->tuned->share[w], list, n);
+}
+
+static fm_status fill_shares(calibration *k)
+{
+    mean_at *list = calloc((size_t)k->n + 1, sizeof *list);
+    if (!list) return fm_fail(FM_E_OOM, "shares");
+    const fm_status rc = find_roofs(k);
+    for (int w = 0; rc == FM_OK && w < FM_N_WORK; w++) fill_share(k, (fm_work_kind)w, list);
+    free(list);
+    return rc;
 }
 
 /* Least squares of what steps take beside their ops: a part for each, and one for each text. */
@@ -362,30 +409,47 @@ static void fit_host(calibration *k)
 
 /* Attention is in the shares where ops are seen; elsewhere a usual context is what steps are
  * corrected at. */
-static fm_status fill_steps(calibration *k)
+static int corrects(const calibration *k, const sample *s)
 {
-    enum { SHORT = 100, NOT_LONG = 600 };
-    fm_tuned_steps  *to   = fm_tuned_add_steps(k->tuned, k->how->model);
-    const fm_cluster none = {.n_node = 1, .per_node = 1};
-    fm_step_model    m    = bare_model(k, k->tuned, &none);
-    if (!to) return fm_fail(FM_E_FULL, "the table holds the steps of %d models", FM_TUNED_MODELS);
-    m.hides_host  = k->tuned->is_gpu;
-    to->generated = to->prompt = (fm_table){0};
+    enum { NOT_LONG = 600 };
+    return k->run || (s->is_prompt ? s->context == 0 : s->context < NOT_LONG);
+}
+
+static fm_status fill_corrections(const calibration *k, const fm_step_model *bare, fm_table *to,
+                                  int of_prompts, mean_at *list)
+{
+    fm_step_model m = *bare;
+    int           n = 0;
     for (int i = 0; i < k->n; i++) {
-        fm_sim_times t = {0};
-        drawn        d = {0};
-        FM_TRY(draw(&d, &k->list[i]));
+        const sample *s = &k->list[i];
+        fm_sim_times  t = {0};
+        drawn         d = {0};
+        if (s->is_prompt != of_prompts || !corrects(k, s)) continue;
+        FM_TRY(draw(&d, s));
         const fm_batch *const one = &d.batch;
         fm_step_seconds(&m, &one, &t);
         free(d.span);
-        const sample *s = &k->list[i];
-        if (s->is_prompt ? s->context == 0 : s->context < (k->run ? SHORT : NOT_LONG))
-            fm_table_put(s->is_prompt ? &to->prompt : &to->generated, s->n_row, 1,
-                         s->seconds / t.stage[0]);
+        add_to_place(list, &n, s->n_row, 1, s->seconds / t.stage[0]);
     }
-    fm_table_complete(&to->generated);
-    fm_table_complete(&to->prompt);
+    *to = (fm_table){0};
+    put_places(to, list, n);
     return FM_OK;
+}
+
+static fm_status fill_steps(calibration *k)
+{
+    fm_tuned_steps  *to   = fm_tuned_add_steps(k->tuned, k->how->model);
+    const fm_cluster none = {.n_node = 1, .per_node = 1};
+    fm_step_model    m    = bare_model(k, k->tuned, &none);
+    mean_at         *list = calloc((size_t)k->n + 1, sizeof *list);
+    if (!list) return fm_fail(FM_E_OOM, "steps");
+    fm_status rc = FM_OK;
+    if (!to) rc = fm_fail(FM_E_FULL, "the table holds the steps of %d models", FM_TUNED_MODELS);
+    m.hides_host = k->tuned->is_gpu;
+    if (rc == FM_OK) rc = fill_corrections(k, &m, &to->generated, 0, list);
+    if (rc == FM_OK) rc = fill_corrections(k, &m, &to->prompt, 1, list);
+    free(list);
+    return rc;
 }
 
 static fm_status count_work(calibration *k)

@@ -22,6 +22,10 @@ static const struct {
     {"H100-PCIe", {8e-6, 45e9}, {15e-6, 42e9}}, {"H20", {4e-6, 350e9}, {12e-6, 42e9}},
     {"H800", {4e-6, 155e9}, {12e-6, 42e9}},
 };
+
+/* PCIe 5 with 16 lanes from pinned memory; files as docs/kv-tiers.md measured them on a virtual
+ * disk, not cached. */
+static const fm_tier_rates usual = {50e9, 50e9, 1.07e9, 0.9e9};
 static const fm_link shared_memory = {3e-6, 5e9}, ethernet = {15e-6, 10e9};
 
 /* --- "2x8xH200" --------------------------------------------------------------- */
@@ -78,7 +82,8 @@ static fm_status read_description(fm_cluster *c, const json_t *o, const char *fi
     c->per_node = (int)devices;
     snprintf(c->device, sizeof c->device, "%s", device);
     FM_TRY(read_link(&c->near, o, "near", file));
-    return read_link(&c->far, o, "far", file);
+    FM_TRY(read_link(&c->far, o, "far", file));
+    return fm_tier_rates_read(&c->tiers, json_object_get(o, "tiers"), file);
 }
 
 static int n_hosts(const fm_rates *r)
@@ -118,6 +123,14 @@ static void take_cpu(fm_cluster *c, const fm_rates *r)
     if (!(l->read > 0) || !(l->peak_bf16 > 0)) *l = (fm_cpu_limits){0};
 }
 
+/* Files were measured by one rank, while the others waited. */
+static void take_tiers(fm_cluster *c, const fm_rates_rank *r)
+{
+    c->tiers = (fm_tier_rates){.host_in   = r->gpu.upload.median,
+                               .host_out  = r->gpu.download.median,
+                               .file_read = r->file.median};
+}
+
 /* A GPU by its kind, a CPU as its table of costs is called: its model and the number of CPUs. */
 static void name_device(fm_cluster *c, const fm_rates_rank *r)
 {
@@ -144,6 +157,7 @@ static fm_status read_rates(fm_cluster *c, const char *file)
         const int gpu = *r.rank[0].gpu.name != 0;
         if (!gpu) take_cpu(c, &r);
         name_device(c, &r.rank[0]);
+        take_tiers(c, &r.rank[0]);
         c->is_near_measured = take_links(&c->near, gpu ? &r.gpu_near : &r.near);
         c->is_far_measured  = take_links(&c->far, gpu ? &r.gpu_far : &r.far);
     }
@@ -171,6 +185,18 @@ fm_status fm_cluster_read(fm_cluster *out, const char *words)
 
 /* --- links -------------------------------------------------------------------- */
 
+static double first_known(double a, double b, double c) { return a > 0 ? a : b > 0 ? b : c; }
+
+/* One thread of a CPU copies: it reads and writes. */
+static void fill_tiers(fm_tier_rates *c, const fm_tuned *t)
+{
+    const double copy = t->read / (2.0 * (t->n_thread > 0 ? t->n_thread : 1));
+    c->host_in = first_known(c->host_in, t->tiers.host_in, t->is_gpu ? usual.host_in : copy);
+    c->host_out = first_known(c->host_out, t->tiers.host_out, t->is_gpu ? usual.host_out : copy);
+    c->file_read  = first_known(c->file_read, t->tiers.file_read, usual.file_read);
+    c->file_write = first_known(c->file_write, t->tiers.file_write, usual.file_write);
+}
+
 void fm_cluster_fill_links(fm_cluster *c, const fm_tuned *t)
 {
     fm_link near = t->near.bytes_per_s > 0 ? t->near : shared_memory,
@@ -182,4 +208,5 @@ void fm_cluster_fill_links(fm_cluster *c, const fm_tuned *t)
         }
     if (!(c->near.bytes_per_s > 0)) c->near = near;
     if (!(c->far.bytes_per_s > 0)) c->far = far;
+    fill_tiers(&c->tiers, t);
 }

@@ -4,12 +4,14 @@
  *
  *     "2x8xH200"         hosts x devices x kind; "8xH200" is one host
  *     cluster.json       {"nodes": 2, "devices": 8, "device": "H200",
- *                         "near": {"latency_s": …, "bytes_per_s": …}, "far": {…}}
+ *                         "near": {"latency_s": …, "bytes_per_s": …}, "far": {…},
+ *                         "tiers": {"host_in_bytes_per_s": …, …}}
  *     rates.json         written by fathom doctor: hosts, ranks of a host, links and what the CPUs
  *                        reach as measured
  *
  * What a device can do stands in its table of costs (tuned.h).  Links that are not given are those
- * of the table here, by the kind of device: NVLink inside a host, InfiniBand between hosts. */
+ * of the table here, by the kind of device: NVLink inside a host, InfiniBand between hosts, PCIe to
+ * host memory. */
 #ifndef FM_LLM_PLANNER_CLUSTER_H
 #define FM_LLM_PLANNER_CLUSTER_H
 
@@ -20,6 +22,7 @@ typedef struct {
     char          device[64];       /* its table of costs */
     fm_link       near, far;        /* between two ranks of a host, and of two hosts */
     int           is_near_measured, is_far_measured; /* not described, nor those of its kind */
+    fm_tier_rates tiers;
     fm_cpu_limits cpu;                               /* of a host, where they were measured */
 } fm_cluster;
 

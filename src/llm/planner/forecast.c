@@ -62,6 +62,7 @@ typedef struct {
     fm_sched_options       sched;
     int                    n_lane, n_page;
     double                 weights; /* bytes of all parts of a replica */
+    fm_sim_tiers           tiers;   /* page_bytes 0: there are none */
 } forecast;
 
 static int on_host(const forecast *f)
@@ -76,6 +77,37 @@ static void remember_layers(forecast *f, const fm_foreseen *s)
     for (int i = 0; i < f->out->size.pp; i++)
         fm_str_printf(&f->layers, "%s%d", i ? "," : "", fm_range_len(s->stage[i]));
     f->options.pp_layer_partition = f->layers.text;
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* The stage with the fewest slots decides how many there are; each copies and keeps its own layers
+ * of a page. */
+static void note_tiers(forecast *f, int stage, const fm_foreseen_tiers *t)
+{
+    fm_sim_tiers        *s = &f->tiers;
+    const fm_tier_rates *r = &f->ask->cluster->tiers;
+    if (!t->file_bytes) return;
+    if (!stage)
+        *s = (fm_sim_tiers){.n_slot   = t->n_slot,
+                            .n_buffer = t->n_buffer,
+                            .n_host   = t->n_host,
+                            .most_in  = t->most_in,
+                            .most_out = t->most_out,
+                            .is_async = f->ask->tuned->is_gpu,
+                            .saving   = t->saving,
+                            .in       = r->host_in,
+                            .out      = r->host_out,
+                            .read     = r->file_read,
+                            .write    = r->file_write,
+                            .limit    = f->options.hicache_storage_size * 0x1p30};
+    s->n_slot     = least(s->n_slot, t->n_slot);
+    s->n_buffer   = least(s->n_buffer, t->n_buffer);
+    s->n_host     = least(s->n_host, t->n_host);
+    s->most_in    = least(s->most_in, t->most_in);
+    s->most_out   = least(s->most_out, t->most_out);
+    s->page_bytes = fmax(s->page_bytes, (double)t->image_bytes);
+    s->file_bytes += (double)t->file_bytes;
 }
 
 /* The last rank of a stage has the most of what does not divide evenly. */
@@ -94,6 +126,7 @@ static fm_status foresee_stage(forecast *f, int stage, const fm_backend_memory *
                      (double)fm_plane_token_bytes(&seen.limits.planes.plane[0]),
                      f->ask->tuned->is_gpu);
     f->weights += (double)seen.plan.weights * z->tp;
+    note_tiers(f, stage, &seen.tiers);
     if (!stage || seen.plan.n_page < f->n_page) {
         f->n_page           = seen.plan.n_page;
         f->out->plan        = seen.plan;
@@ -140,6 +173,10 @@ static double slowness(const forecast *f)
     return fmax((double)all / has, on_host(f));
 }
 
+/* A table's spread is half the distance of the quartiles of repeated steps; a larger one than this
+ * comes from scaling and says nothing about steps. */
+static double jitter_of(const fm_tuned *t) { return t->is_gpu ? 0 : fmin(t->spread, 0.1) / 0.674; }
+
 static fm_step_model model_of(const forecast *f)
 {
     const fm_forecast_ask *a   = f->ask;
@@ -155,6 +192,7 @@ static fm_step_model model_of(const forecast *f)
                            .slow       = gpu ? 1 : slowness(f),
                            .op_s       = a->tuned->op_s * (gpu && o->disable_cuda_graph ? 1.4 : 1),
                            .n_draft    = f->sched.max_draft,
+                           .jitter     = jitter_of(a->tuned),
                            .hides_host = gpu && z->pp == 1 && !o->disable_overlap_schedule};
 }
 
@@ -192,6 +230,7 @@ static fm_status simulate(forecast *f)
     fm_step_model          m   = model_of(f);
     fm_sim                 sim = {.sched       = f->sched,
                                   .share       = !a->options->disable_radix_cache,
+                                  .tiers       = f->tiers.page_bytes > 0 ? &f->tiers : NULL,
                                   .n_replica   = o->size.dp_attention ? 1 : o->size.dp,
                                   .n_lane      = f->n_lane,
                                   .n_group     = m.n_group,
@@ -207,6 +246,7 @@ static fm_status simulate(forecast *f)
         sim.sched.simulated =
             fm_acceptance_for(a->accept_length > 1 ? a->accept_length : 1, sim.n_draft);
     FM_TRY(fm_simulate(&o->sim, &sim, a->request, a->n_request));
+    o->has_tiers  = sim.tiers != NULL;
     o->throughput = o->sim.throughput;
     o->meets      = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&
                (!(a->slo_tpot > 0) || o->sim.p99_tpot <= a->slo_tpot);

@@ -38,6 +38,7 @@ typedef struct {
     int64_t       max_tokens; /* of KV, all partitions and replicas together */
     double memory_left; /* bytes that weights and workspace of the fullest rank leave to KV pages */
     int    max_running;
+    int    has_tiers; /* below the pool: sim.tiers counts */
     fm_sim_result sim;
     double        throughput;     /* tokens per second, in and out */
     double        error;          /* relative: one standard deviation of measurements around it */

@@ -51,6 +51,7 @@ void fm_scale_gpu(fm_tuned *t, const char *kind)
     t->peak_bf16 *= peak;
     t->peak_fp8 *= peak;
     t->near = t->far = (fm_link){0}; /* those of its kind */
+    t->tiers         = (fm_tier_rates){0};
     if (t->spread < gpu_spread) t->spread = gpu_spread;
     snprintf(t->about, sizeof t->about, "scaled from %.16s by published rates, not measured",
              t->name);

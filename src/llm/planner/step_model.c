@@ -220,6 +220,17 @@ static spent stage_seconds(const fm_step_model *m, const fm_stage_work *s, const
     return worst;
 }
 
+/* --- ranks that are held up ----------------------------------------------------- */
+
+/* Expected largest of n standard normal numbers, within 0.06 of it up to 64. */
+static double largest_of(int n) { return n > 1 ? sqrt(2 * log(n)) - 0.615 / pow(n, 0.04) : 0; }
+
+/* How much longer than its mean the work of a rank takes, if it waits for the slowest. */
+static double hold_up(const fm_step_model *m)
+{
+    return 1 + m->jitter * largest_of(m->size.tp * m->size.pp);
+}
+
 /* --- a step -------------------------------------------------------------------- */
 
 static double correction(const fm_step_model *m, double rows, int has_prompt)
@@ -263,7 +274,7 @@ void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out)
     for (int s = 0; s < m->size.pp; s++) {
         spent t = stage_seconds(m, &m->stage[s], g);
         t.by[FM_BOUND_HOST] += s ? 0 : host_seconds(m, outs) / factor;
-        out->stage[s] = factor * sum_of(&t);
+        out->stage[s] = factor * sum_of(&t) * hold_up(m);
         for (int i = 0; i < FM_N_BOUND; i++) m->by[i] += factor * t.by[i];
     }
     out->pass = pass_seconds(m, rows);

@@ -3,7 +3,8 @@
  * send each other (links.h), plus the host's part on the first.
  *
  * Ranks of a stage meet in every layer, so the slowest decides: the attention group with the most
- * work, the set of experts that routing happens to prefer. */
+ * work, the set of experts that routing happens to prefer, and on CPUs, whose cores serve others,
+ * too, the one that is held up most.  Stages of a pipeline meet after every step. */
 #ifndef FM_LLM_PLANNER_STEP_MODEL_H
 #define FM_LLM_PLANNER_STEP_MODEL_H
 
@@ -42,6 +43,7 @@ typedef struct {
     double                op_s;
     int                   n_draft;        /* links of a chain before each step */
     int                   hides_host;     /* the overlap schedule */
+    double                jitter; /* relative standard deviation of a rank's time for the same work */
     double                by[FM_N_BOUND]; /* out: seconds of all steps so far, of all stages */
 } fm_step_model;
 

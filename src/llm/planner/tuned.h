@@ -40,6 +40,13 @@ typedef struct {
     double latency_s, bytes_per_s;
 } fm_link;
 
+/* What tiers of the KV cache move, in bytes/s; 0: not known. */
+typedef struct {
+    double host_in, host_out;     /* from host memory into a device's pool, and back; of a CPU: copies
+                                     within main memory */
+    double file_read, file_write; /* of a host's files */
+} fm_tier_rates;
+
 /* Whole steps of one model. */
 typedef struct {
     char     model[64];
@@ -61,10 +68,16 @@ typedef struct {
     double         step_s, out_s; /* of a step and of a row with logits, around the forward pass */
     double         spread;        /* of repeated measurements, relative */
     fm_link        near, far;     /* between ranks of one host, and of two; 0: not known */
+    fm_tier_rates  tiers;
     fm_table       share[FM_N_WORK];
     fm_tuned_steps step[FM_TUNED_MODELS];
     int            n_step;
 } fm_tuned;
+
+/* "tiers": {"host_in_bytes_per_s": ..., ...}, as tables and descriptions of clusters have it; NULL:
+ * there is none. */
+struct json_t;
+fm_status fm_tier_rates_read(fm_tier_rates *out, const struct json_t *o, const char *file);
 
 double fm_tuned_peak(const fm_tuned *t, fm_dtype factor);
 

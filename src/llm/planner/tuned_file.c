@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tuned/NAME.json: reading, which trusts nothing, and writing. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,44 @@ static fm_status read_link(fm_link *out, const json_t *o, const char *file, cons
     return fm_json_real(&out->bytes_per_s, o, "bytes_per_s", 1, 1e18, at);
 }
 
+static json_t *number(double x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", x); /* what was measured has no more digits */
+    double short_x = x;
+    sscanf(text, "%lf", &short_x);
+    return json_real(short_x);
+}
+
+/* Names in the file, and where their numbers are. */
+static const struct {
+    const char *key;
+    size_t      at;
+} tier_keys[] = {{"host_in_bytes_per_s", offsetof(fm_tier_rates, host_in)},
+                 {"host_out_bytes_per_s", offsetof(fm_tier_rates, host_out)},
+                 {"file_read_bytes_per_s", offsetof(fm_tier_rates, file_read)},
+                 {"file_write_bytes_per_s", offsetof(fm_tier_rates, file_write)}};
+enum { N_TIER_KEY = sizeof tier_keys / sizeof tier_keys[0] };
+
+fm_status fm_tier_rates_read(fm_tier_rates *out, const json_t *o, const char *file)
+{
+    const fm_json_at at = {file, "tiers."};
+    for (int i = 0; o && i < N_TIER_KEY; i++)
+        FM_TRY(fm_json_opt_real((double *)((char *)out + tier_keys[i].at), o, tier_keys[i].key, 1,
+                                1e18, at));
+    return FM_OK;
+}
+
+static json_t *tiers_json(const fm_tier_rates *t)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < N_TIER_KEY; i++) {
+        const double x = *(const double *)((const char *)t + tier_keys[i].at);
+        if (x > 0) json_object_set_new(o, tier_keys[i].key, number(x));
+    }
+    return o;
+}
+
 static fm_status read_numbers(fm_tuned *t, const json_t *o, fm_json_at at)
 {
     const char *name = "", *about = "", *kind = "";
@@ -132,6 +171,7 @@ static fm_status read_all(fm_tuned *t, const json_t *o, const char *file)
     FM_TRY(read_numbers(t, o, (fm_json_at){file, ""}));
     FM_TRY(read_link(&t->near, json_object_get(o, "near"), file, "near"));
     FM_TRY(read_link(&t->far, json_object_get(o, "far"), file, "far"));
+    FM_TRY(fm_tier_rates_read(&t->tiers, json_object_get(o, "tiers"), file));
     FM_TRY(read_shares(t, json_object_get(o, "share"), file));
     return read_steps(t, json_object_get(o, "step"), file);
 }
@@ -160,15 +200,6 @@ fm_status fm_tuned_parse(fm_tuned *out, const char *text, size_t len, const char
 }
 
 /* --- writing ------------------------------------------------------------------ */
-
-static json_t *number(double x)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.4g", x); /* what was measured has no more digits */
-    double short_x = x;
-    sscanf(text, "%lf", &short_x);
-    return json_real(short_x);
-}
 
 static json_t *axis(const double *x, int n)
 {
@@ -246,6 +277,9 @@ void fm_tuned_print(const fm_tuned *t, fm_str *out)
         json_object_set_new(o, all[i].key, number(all[i].x));
     if (t->near.bytes_per_s > 0) json_object_set_new(o, "near", link_json(&t->near));
     if (t->far.bytes_per_s > 0) json_object_set_new(o, "far", link_json(&t->far));
+    json_t *tiers = tiers_json(&t->tiers);
+    if (json_object_size(tiers)) json_object_set(o, "tiers", tiers);
+    json_decref(tiers);
     add_tables(o, t);
     print_members(out, o, 0);
     fm_str_puts(out, "\n");

@@ -10,6 +10,9 @@
  *     micro-batch of a pipeline: as many as there are lanes are in flight, stage after stage
  *     partition   the sequences of one attention group in a micro-batch: a scheduler and its pages
  *
+ * Tiers below the pool are decided on by the engine's policy, too (below.h); replicas share one
+ * directory of files, which begins empty, and what one writes the others find at once.
+ *
  * The sequence of steps is the engine's (engine.c, engine/partitions.c; without the overlap
  * schedule): tests/golden/simulate.c compares them step by step. */
 #ifndef FM_LLM_SIMULATE_SIMULATE_H
@@ -17,11 +20,14 @@
 
 #include "llm/kv/kv_cache.h"
 #include "llm/sched/sched.h"
+#include "llm/simulate/below.h"
 
 typedef struct {
     const int32_t *token; /* [n_prompt] borrowed: prefixes are shared by their tokens */
     int            n_prompt;
     int            n_output; /* tokens it will generate */
+    int            is_open;  /* the scheduler does not know that: it may end with any token, and
+                                pages that were guessed too low are taken back by preemption */
     double         arrival;  /* seconds from the start; ascending over the requests */
 } fm_sim_request;
 
@@ -36,6 +42,7 @@ typedef struct {
 typedef struct {
     fm_sched_options sched; /* of one partition */
     int              share; /* prefixes between requests (the radix tree) */
+    const fm_sim_tiers *tiers; /* below the pool of a replica; NULL: none */
     int              n_replica, n_lane, n_group, n_stage; /* 0 counts as 1 */
     int              n_draft;     /* drafts of a request in a step; sched.simulated accepts them */
     int              concurrency; /* requests under way at most: the next one comes when one ends,
@@ -60,6 +67,7 @@ typedef struct {
     int64_t        n_input, n_output;
     fm_sched_stats sched; /* of all partitions together */
     fm_kv_stats    kv;
+    fm_tier_policy_stats tiers;
 } fm_sim_result;
 
 /* FM_E_ARG: a request that can never run, or options out of range: a steady state needs more than

@@ -40,7 +40,7 @@ static void ask(fm_tier_policy *s, fm__load *l)
         w->is_host           = w->slot != FM__HOST_NONE;
         if (w->is_host) {
             fm_host_pin(&s->host, w->slot);
-        } else if (!fm__tier_policy_has_files(s) || !fm_store_has(s->opt.store, w->key)) {
+        } else if (!fm__tier_policy_has_file(s, w->key)) {
             l->to = l->next_read;
         } else if (!read_file(s, w, token, l->next_read)) {
             return;
@@ -179,7 +179,7 @@ static void take(fm_tier_policy *s, fm__load *l)
     const int n = l->r && !l->is_held && !l->is_cut ? n_ready(s, l) : 0;
     if (n) bring_in(s, l, n);
     if (l->next_in < l->next_read && state_of(s, l, l->next_in) == FM_SLOT_FAILED) {
-        fm_store_forget(s->opt.store, window_of(s, l, l->next_in)->key);
+        s->opt.files.ops->forget(s->opt.files.ctx, window_of(s, l, l->next_in)->key);
         stop(s, l);
     }
 }
@@ -262,7 +262,7 @@ static int32_t n_below(fm_tier_policy *s, const fm_request *r, int32_t page, int
     for (; page + n < most; n++) {
         key = fm_page_hash_next(key, tokens_of(s, r, page + n), s->page_size);
         if (fm_host_find(&s->host, key) != FM__HOST_NONE) continue;
-        if (!fm__tier_policy_has_files(s) || !fm_store_has(s->opt.store, key)) break;
+        if (!fm__tier_policy_has_file(s, key)) break;
         *is_from_files = 1;
     }
     return n;

@@ -62,8 +62,8 @@ static void describe(const fm_tier_policy *s, fm_page_move *m, const fm_kv_page 
 /* 0: not now, all buffers are in use. */
 static int save_to_file(fm_tier_policy *s, const fm_kv_page *p)
 {
-    if (!fm__tier_policy_writes_files(s) || fm_store_has(s->opt.store, p->key)) return 1;
-    if (s->n_writing >= fm_store_free_buffers(s->opt.store)) return 0;
+    if (!fm__tier_policy_writes_files(s) || fm__tier_policy_has_file(s, p->key)) return 1;
+    if (s->n_writing >= fm__tier_policy_free_buffers(s)) return 0;
     fm_page_move *m = fm__tier_policy_move(s, FM_MOVE_WRITE);
     if (!m) return 0;
     describe(s, m, p);
@@ -115,9 +115,9 @@ static int keep(fm_tier_policy *s)
         const fm__kept *k = &s->kept[s->first_kept];
         if (s->step - k->step < FM__STEPS_REST) return n;
         if (!fm__tier_policy_writes_files(s) || !fm_host_holds(&s->host, k->slot, k->key) ||
-            fm_store_has(s->opt.store, k->key))
+            fm__tier_policy_has_file(s, k->key))
             continue;
-        if (s->n_writing >= fm_store_free_buffers(s->opt.store)) return n;
+        if (s->n_writing >= fm__tier_policy_free_buffers(s)) return n;
         fm_page_move *m = fm__tier_policy_move(s, FM_MOVE_KEEP);
         if (!m) return n;
         m->slot  = s->opt.host0 + k->slot;

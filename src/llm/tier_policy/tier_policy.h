@@ -14,15 +14,15 @@
  * it once.
  *
  * Runs on the leader of a replica and decides for every rank (moves.h).  Pure bookkeeping over
- * kv, sched and the store's index; nothing allocates after create. */
+ * kv, sched and the index of files; nothing allocates after create. */
 #ifndef FM_LLM_TIER_POLICY_TIER_POLICY_H
 #define FM_LLM_TIER_POLICY_TIER_POLICY_H
 
 #include "llm/kv/kv_tiers.h"
 #include "llm/sched/sched.h"
 #include "llm/tier_policy/costs.h"
+#include "llm/tier_policy/files.h"
 #include "llm/tier/moves.h"
-#include "llm/tier/store.h"
 
 typedef struct fm_tier_policy fm_tier_policy;
 
@@ -34,7 +34,7 @@ enum { FM_TIER_POLICY_LOADS = 16 }; /* in flight at once; each may have a lease 
 typedef struct {
     fm_kv         *kv;
     fm_sched      *sched;
-    fm_store      *store; /* of this rank: its index says what there is.  NULL: no files */
+    fm_tier_files  files; /* of this rank: its index says what there is */
     fm_load_costs *costs;
     fm_kv_saving   saving;
     int            slot0, n_slot; /* its part of the slots that files are read into */

@@ -70,12 +70,22 @@ struct fm_tier_policy {
 
 static inline int fm__tier_policy_has_files(const fm_tier_policy *s)
 {
-    return s->opt.store && fm_store_is_on(s->opt.store);
+    return s->opt.files.ops && s->opt.files.ops->is_on(s->opt.files.ctx);
 }
 
 static inline int fm__tier_policy_writes_files(const fm_tier_policy *s)
 {
-    return s->opt.store && fm_store_can_write(s->opt.store);
+    return s->opt.files.ops && s->opt.files.ops->can_write(s->opt.files.ctx);
+}
+
+static inline int fm__tier_policy_has_file(const fm_tier_policy *s, fm_page_hash key)
+{
+    return fm__tier_policy_has_files(s) && s->opt.files.ops->has(s->opt.files.ctx, key);
+}
+
+static inline int fm__tier_policy_free_buffers(const fm_tier_policy *s)
+{
+    return s->opt.files.ops->free_buffers(s->opt.files.ctx);
 }
 
 fm_page_move *fm__tier_policy_move(fm_tier_policy *s,
