@@ -49,6 +49,44 @@ static void swap_columns(double V[3][3], double value[3], int i, int j)
     }
 }
 
+/* A direction has no sign; NWChem takes the one with 3x + 2y + z >= 0. */
+static void choose_signs(double axes[3][3])
+{
+    for (int i = 0; i < 3; i++)
+        if (3 * axes[i][0] + 2 * axes[i][1] + axes[i][2] < 0)
+            for (int k = 0; k < 3; k++) axes[i][k] = -axes[i][k];
+}
+
+static double determinant(const double a[3][3])
+{
+    double d = 0;
+    for (int k = 0; k < 3; k++)
+        d += a[2][k] *
+             (a[0][(k + 1) % 3] * a[1][(k + 2) % 3] - a[0][(k + 2) % 3] * a[1][(k + 1) % 3]);
+    return d;
+}
+
+static void exchange(double axes[3][3], int i, int j)
+{
+    for (int k = 0; k < 3; k++) {
+        const double x = axes[i][k];
+        axes[i][k]     = axes[j][k];
+        axes[j][k]     = x;
+    }
+}
+
+/* Right-handed: two axes of equal moments change places, otherwise the last one turns around. */
+static void make_right_handed(double axes[3][3], const double value[3])
+{
+    if (determinant(axes) > 0) return;
+    if (value[0] - value[1] <= FM__EQUAL_MOMENTS)
+        exchange(axes, 0, 1);
+    else if (value[1] - value[2] <= FM__EQUAL_MOMENTS)
+        exchange(axes, 1, 2);
+    else
+        for (int k = 0; k < 3; k++) axes[2][k] = -axes[2][k];
+}
+
 void fm__principal_axes(const double A[3][3], double axes[3][3], double value[3])
 {
     double D[3][3], V[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
@@ -59,4 +97,6 @@ void fm__principal_axes(const double A[3][3], double axes[3][3], double value[3]
         for (int i = 0; i < pass; i++)
             if (value[i] < value[i + 1] - 1e-9) swap_columns(V, value, i, i + 1);
     for (int i = 0; i < 9; i++) axes[i / 3][i % 3] = V[i % 3][i / 3];
+    choose_signs(axes);
+    make_right_handed(axes, value);
 }
