@@ -12,9 +12,16 @@ static fm_status read_tol2e(fm__state *s)
     return fm__need_positive(&s->words, &s->scf.tol2e, "tol2e");
 }
 
+/* NWChem counts Newton steps, of about three Fock matrices each (19 for the seven steps of
+ * twelve waters); here an iteration is one Fock matrix. */
+enum { FOCK_PER_STEP = 3 };
+
 static fm_status read_maxiter(fm__state *s)
 {
-    return fm__need_int(&s->words, &s->scf.max_iterations, 1, 100000, "maxiter");
+    int n_step;
+    FM_TRY(fm__need_int(&s->words, &n_step, 1, 100000, "maxiter"));
+    s->scf.max_iterations = FOCK_PER_STEP * n_step;
+    return FM_OK;
 }
 
 static fm_status read_nopen(fm__state *s)
