@@ -67,6 +67,8 @@ typedef struct {
     fm_xc_mix     mix;
     fm_grid_level level;
     double        tol_energy, tol_density, tol_gradient;
+    fm_grid_level first_level; /* of the first task, if it has one */
+    int           has_first_level;
     int           acc_coul, acc_ao; /* negative powers of ten and of e; acc_ao 0: from tol_energy */
     double        tol_rho;
     int           max_iterations;

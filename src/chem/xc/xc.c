@@ -63,7 +63,9 @@ fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const
     x->products     = fm_product_kernels_pick();
     FM_GO(fm_functional_open(&x->functional, &opt->mix, opt->is_polarised));
     FM_GO(make_angular(x));
-    FM_GO(fm_grid_init(&grid, m, b, opt->level, x->opt.n_thread));
+    if (opt->without_images) atoms.grid_turn = NULL;
+    FM_GO(fm_grid_init(&grid, &atoms, b, opt->level,
+                       opt->has_cutoff_level ? opt->cutoff_level : opt->level, x->opt.n_thread));
     x->n_point = grid.n_point;
     FM_GO(fm_boxes_init(&x->boxes, &grid, b, x->opt.tol_ao));
     share_boxes(x);
