@@ -31,16 +31,18 @@ static int is_atomic_start(const fm_scf *s)
 /* R += f X^T G c (X^T S c)^T: with D = f c c^T, the first half of G D S - S D G. */
 static fm_status add_half(const fm_scf *s, double *R, const double *G, int i)
 {
-    const fm__scf_parts *p    = s->parts;
-    const int            k    = p->n_column[i];
-    const double         f    = s->n_spin == 1 ? 2 : 1;
+    const fm__scf_parts *p       = s->parts;
+    const int            is_rohf = s->n_spin != s->n_set;
+    int                  k       = p->n_column[i];
+    const double        *c       = is_rohf ? p->column[i] : fm__scf_columns(s, i, &k);
+    const double         f       = s->n_spin == 1 ? 2 : 1;
     const size_t         tall = (size_t)s->n * (size_t)k, square = (size_t)s->m * (size_t)s->m;
     double              *room = fm_dense_new(3 * tall + square);
     if (!room) return fm_fail(FM_E_OOM, "residual");
     double *Gc = room, *a = room + tall, *b = room + 2 * tall, *product = room + 3 * tall;
-    fm_dense_nn(Gc, G, p->column[i], s->n, k, s->n);
+    fm_dense_nn(Gc, G, c, s->n, k, s->n);
     fm_dense_tn(a, s->X, Gc, s->m, k, s->n);
-    fm_dense_nn(Gc, s->S, p->column[i], s->n, k, s->n);
+    fm_dense_nn(Gc, s->S, c, s->n, k, s->n);
     fm_dense_tn(b, s->X, Gc, s->m, k, s->n);
     fm_dense_nt(product, a, b, s->m, s->m, k);
     fm_dense_axpy(R, f, product, square);
@@ -98,6 +100,7 @@ fm_status fm__scf_residual(fm_scf *s)
     }
     for (int i = 0; i < s->n_set; i++) antisymmetrise(p->R + (size_t)i * mm, s->m);
     measure(s);
+    FM_TRY(fm__scf_average_fock(s));
     s->times.mix += fm_now() - began;
     return FM_OK;
 }
@@ -273,6 +276,7 @@ fm_status fm__scf_density(fm_scf *s)
 }
 
 /* What the deck asks for. */
+        FM_TRY(fm__scf_average_density(s, i));
 static int has_converged_as_asked(const fm_scf *s)
 {
     const fm_deck_task *t = s->task;

@@ -38,6 +38,7 @@ static void take_method(fm_deck_task *t, const fm__method *m)
     t->cache_bytes      = m->cache_bytes;
     t->vectors_from     = m->vectors_from;
     t->quiet            = m->quiet;
+    t->without_symmetry = m->without_symmetry;
     t->vectors_out_line = m->vectors_out_line;
     memcpy(t->vectors_in, m->vectors_in, sizeof t->vectors_in);
     memcpy(t->vectors_out, m->vectors_out, sizeof t->vectors_out);
@@ -99,7 +100,8 @@ static fm_status take_dft(fm__state *s, fm_deck_task *t)
                             .has_cutoff_level = 1,
                             .tol_rho          = d->tol_rho,
                             .tol_ao           = fmax(d->acc_ao, nearbyint(-log(d->tol_energy))),
-                            .is_polarised     = t->spin == FM_SPIN_UNRESTRICTED};
+                            .is_polarised     = t->spin == FM_SPIN_UNRESTRICTED,
+                            .without_images   = d->method.without_symmetry};
     return set_spins(&s->words, t, d->multiplicity - 1);
 }
 

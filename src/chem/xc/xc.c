@@ -50,9 +50,10 @@ static void share_boxes(fm_xc *x)
 fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const fm_xc_options *opt,
                      fm_comm *comm)
 {
-    fm_status rc   = FM_OK;
-    fm_grid   grid = {0};
-    fm_xc    *x    = calloc(1, sizeof *x);
+    fm_status   rc    = FM_OK;
+    fm_grid     grid  = {0};
+    fm_molecule atoms = *m;
+    fm_xc      *x     = calloc(1, sizeof *x);
     if (!x) return fm_fail(FM_E_OOM, "exchange-correlation");
     x->basis = b, x->opt = *opt, x->comm = comm;
     x->opt.n_thread = opt->n_thread > 0 ? opt->n_thread : 1;

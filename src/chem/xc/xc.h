@@ -41,6 +41,7 @@ typedef struct {
     double        tol_ao;    /* functions below e^-tol_ao are nothing: 14; 18 at least is used */
     int           n_thread;
     int           is_polarised; /* two spin densities */
+    int           without_images; /* every atom's grid stands on the molecule's axes */
 } fm_xc_options;
 
 typedef struct fm_xc fm_xc;
