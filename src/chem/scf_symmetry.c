@@ -18,7 +18,8 @@ fm_status fm__scf_open_symmetry(fm_scf *s)
 {
     const fm_molecule *m = s->task->molecule;
     if (s->comm->rank != 0 || m->n_op < 2 || s->task->without_symmetry) return FM_OK;
-    return fm_images_create(&s->parts->images, m, s->task->basis);
+    const fm_status rc = fm_images_create(&s->parts->images, m, s->task->basis);
+    return rc == FM_E_ARG ? FM_OK : rc; /* coordinates that just met the tolerance */
 }
 
 /* room [n][m], [m][m], [m], [n][m]: D = sum occupation orbital orbital^T. */

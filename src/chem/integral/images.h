@@ -16,7 +16,7 @@
 
 typedef struct fm_images fm_images;
 
-/* The molecule has operations: m->n_op > 0. */
+/* The molecule has operations: m->n_op > 0.  FM_E_ARG: an atom has no image. */
 fm_status fm_images_create(fm_images **out, const fm_molecule *m, const fm_basis *b);
 void      fm_images_destroy(fm_images *g); /* NULL is fine */
 
