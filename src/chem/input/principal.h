@@ -7,7 +7,8 @@
 /* Moments of inertia closer than this (u bohr^2) are equal. */
 #define FM__EQUAL_MOMENTS 1e-4
 
-/* Rows of `axes`: eigenvectors of A, right-handed, the largest value first. */
+/* Rows of `axes`: eigenvectors of A, right-handed, the largest value first but for
+ * equal ones. */
 void fm__principal_axes(const double A[3][3], double axes[3][3], double value[3]);
 
 #endif
