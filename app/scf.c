@@ -94,9 +94,20 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     return c->path ? FM_OK : fm_fail(FM_E_ARG, "which deck? fathom scf DECK");
 }
 
+/* Where all ranks are on one host, Open MPI starts sooner if it does not look for networks:
+ * what the user has chosen stays. */
+static void skip_networks(void)
+{
+    const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    if (!all || !here || strcmp(all, here) != 0) return;
+    setenv("OMPI_MCA_pml", "ob1", 0);
+    setenv("OMPI_MCA_btl", "self,vader,tcp", 0);
+}
+
 static fm_status open_world(command *c)
 {
     int index = 0;
+    skip_networks();
     FM_TRY(fm_world_open(&c->world, &c->world_options));
     c->comm     = fm_world_comm(c->world);
     const int n = fm_world_on_cpus(c->world, &index);

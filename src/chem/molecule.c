@@ -9,6 +9,7 @@ void fm_molecule_fini(fm_molecule *m)
 {
     free(m->atom);
     free(m->grid_turn);
+    free(m->op);
     memset(m, 0, sizeof *m);
 }
 

@@ -34,6 +34,10 @@ typedef struct {
      * axes.  The last of several equivalent atoms keeps them; the grids of the others are
      * its images under the group, as in NWChem, which integrates over unique atoms. */
     double (*grid_turn)[3][3];
+    /* [n_op] owned: the operations of `group` about the origin, the identity first; none for
+     * C1.  Coordinates obey them exactly. */
+    double (*op)[3][3];
+    int n_op;
 } fm_molecule;
 
 void   fm_molecule_fini(fm_molecule *m);

@@ -118,12 +118,14 @@ static fm_status coulomb_exchange(fm_scf *s)
 
 static fm_status grid(fm_scf *s, double *energy)
 {
-    fm__scf_parts *p     = s->parts;
-    const double  *C[2]  = {p->column[0], p->column[1]};
+    fm__scf_parts *p = s->parts;
+    const double  *C[2];
+    int            n_column[2];
     double        *V[2]  = {p->V, p->V + (size_t)(s->n_spin - 1) * fm__nn(s)};
     const double   began = fm_now();
     fm_xc_result   out   = {0};
-    FM_TRY(fm_xc_build(p->xc, C, p->n_column, V, &out));
+    for (int i = 0; i < s->n_spin; i++) C[i] = fm__scf_columns(s, i, &n_column[i]);
+    FM_TRY(fm_xc_build(p->xc, C, n_column, V, &out));
     s->energy.electrons = out.electrons;
     *energy             = out.energy;
     s->times.xc += fm_now() - began;

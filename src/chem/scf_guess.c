@@ -94,9 +94,11 @@ static fm_status make(fm_scf *s)
     case FM_VECTORS_CORE: rc = from_core(s); break;
     case FM_VECTORS_FILE: rc = from_file(s); break;
     }
-    for (int i = 0; i < s->n_spin && rc == FM_OK; i++)
+    for (int i = 0; i < s->n_spin && rc == FM_OK; i++) {
         fm__scf_density_of(s, s->D + (size_t)i * fm__nn(s), s->parts->column[i],
                            s->parts->n_column[i]);
+        rc = fm__scf_average_density(s, i);
+    }
     return rc;
 }
 

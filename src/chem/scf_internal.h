@@ -5,6 +5,7 @@
 
 #include "chem/diis/diis.h"
 #include "chem/fock/fock.h"
+#include "chem/integral/images.h"
 #include "chem/scf.h"
 #include "chem/vectors/vectors.h"
 #include "chem/xc/xc.h"
@@ -25,6 +26,12 @@ typedef struct fm__scf_parts {
      * columns, later they are C's first. */
     double *column[2]; /* [n][n_column[s]] owned */
     int     n_column[2];
+
+    /* scf_symmetry.c, rank 0: where the mean over the point group has changed the density of
+     * those columns, n_natural > 0 columns that make the mean. */
+    fm_images *images; /* NULL: no symmetry */
+    double    *natural[2];
+    int        n_natural[2];
 
     /* scf_orbitals.c */
     fm_diis     *diis;
@@ -62,6 +69,20 @@ fm_status fm__scf_share(fm_scf *s, fm_status rc);
 
 /* scf_fock.c */
 fm_status fm__scf_open_builders(fm_scf *s);
+
+/* scf_symmetry.c, rank 0: D of spin `i` and F become their means over the point group. */
+fm_status fm__scf_open_symmetry(fm_scf *s);
+fm_status fm__scf_average_density(fm_scf *s, int i);
+fm_status fm__scf_average_fock(fm_scf *s);
+
+/* The columns that D of spin `i` is made of. */
+static inline double *fm__scf_columns(const fm_scf *s, int i, int *n)
+{
+    const fm__scf_parts *p       = s->parts;
+    const int            is_mean = p->n_natural[i] > 0;
+    *n                           = is_mean ? p->n_natural[i] : p->n_column[i];
+    return is_mean ? p->natural[i] : p->column[i];
+}
 
 /* D of spin `s` from n_column columns: twice their product if restricted. */
 void fm__scf_density_of(const fm_scf *s, double *D, const double *column, int n_column);

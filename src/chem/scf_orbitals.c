@@ -28,19 +28,22 @@ static int is_atomic_start(const fm_scf *s)
 
 /* --- residual -------------------------------------------------------------- */
 
-/* R += f X^T G c (X^T S c)^T: with D = f c c^T, the first half of G D S - S D G. */
+/* R += f X^T G c (X^T S c)^T: with D = f c c^T, the first half of G D S - S D G.  ROHF's G
+ * is made for one determinant, not for a mean over the point group. */
 static fm_status add_half(const fm_scf *s, double *R, const double *G, int i)
 {
-    const fm__scf_parts *p    = s->parts;
-    const int            k    = p->n_column[i];
-    const double         f    = s->n_spin == 1 ? 2 : 1;
+    const fm__scf_parts *p       = s->parts;
+    const int            is_rohf = s->n_spin != s->n_set;
+    int                  k       = p->n_column[i];
+    const double        *c       = is_rohf ? p->column[i] : fm__scf_columns(s, i, &k);
+    const double         f       = s->n_spin == 1 ? 2 : 1;
     const size_t         tall = (size_t)s->n * (size_t)k, square = (size_t)s->m * (size_t)s->m;
     double              *room = fm_dense_new(3 * tall + square);
     if (!room) return fm_fail(FM_E_OOM, "residual");
     double *Gc = room, *a = room + tall, *b = room + 2 * tall, *product = room + 3 * tall;
-    fm_dense_nn(Gc, G, p->column[i], s->n, k, s->n);
+    fm_dense_nn(Gc, G, c, s->n, k, s->n);
     fm_dense_tn(a, s->X, Gc, s->m, k, s->n);
-    fm_dense_nn(Gc, s->S, p->column[i], s->n, k, s->n);
+    fm_dense_nn(Gc, s->S, c, s->n, k, s->n);
     fm_dense_tn(b, s->X, Gc, s->m, k, s->n);
     fm_dense_nt(product, a, b, s->m, s->m, k);
     fm_dense_axpy(R, f, product, square);
@@ -58,16 +61,23 @@ static void antisymmetrise(double *R, int m)
         }
 }
 
+/* Both spins begin with the orbitals of the mean Fock matrix of the atoms, as in NWChem. */
+static void mean_fock(const fm_scf *s, double *G)
+{
+    const size_t nn = fm__nn(s);
+    for (size_t i = 0; i < nn; i++) G[i] = 0.5 * (s->F[i] + s->F[nn + i]);
+    if (s->n_set == 2) memcpy(G + nn, G, nn * sizeof *G);
+}
+
 static fm_status effective_fock(fm_scf *s)
 {
-    fm__scf_parts *p  = s->parts;
-    const size_t   nn = fm__nn(s);
-    if (s->n_spin == s->n_set) {
-        memcpy(p->G, s->F, (size_t)s->n_set * nn * sizeof *p->G);
-        return FM_OK;
-    }
-    if (!is_atomic_start(s)) return fm__scf_rohf_fock(s, p->G);
-    for (size_t i = 0; i < nn; i++) p->G[i] = 0.5 * (s->F[i] + s->F[nn + i]);
+    fm__scf_parts *p = s->parts;
+    if (s->n_spin == 2 && is_atomic_start(s))
+        mean_fock(s, p->G);
+    else if (s->n_spin == s->n_set)
+        memcpy(p->G, s->F, (size_t)s->n_set * fm__nn(s) * sizeof *p->G);
+    else
+        return fm__scf_rohf_fock(s, p->G);
     return FM_OK;
 }
 
@@ -90,6 +100,7 @@ fm_status fm__scf_residual(fm_scf *s)
     fm__scf_parts *p     = s->parts;
     const double   began = fm_now();
     const size_t   mm    = (size_t)s->m * (size_t)s->m;
+    FM_TRY(fm__scf_average_fock(s));
     FM_TRY(effective_fock(s));
     memset(p->R, 0, (size_t)s->n_set * mm * sizeof *p->R);
     for (int i = 0; i < s->n_spin; i++) {
@@ -265,6 +276,7 @@ fm_status fm__scf_density(fm_scf *s)
         memcpy(old, D, nn * sizeof *D);
         fm_dense_columns(p->column[i], C, s->n, s->m, 0, k);
         fm__scf_density_of(s, D, p->column[i], k);
+        FM_TRY(fm__scf_average_density(s, i));
         fm_dense_axpy(old, -1, D, nn);
         moved += fm_dense_dot(old, old, nn);
     }

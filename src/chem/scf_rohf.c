@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roothaan's single Fock matrix for high-spin open shells, in the coupling of
  * Guest and Saunders (Mol. Phys. 28, 819), written with projectors so that no
- * orbitals are needed:  Pc = Db S,  Po = (Da - Db) S,  Pv = 1 - Da S. */
+ * orbitals are needed:  Pc = Db S,  Po = (Da - Db) S,  Pv = 1 - Da S.  Da and Db are those
+ * of the determinant, also where F belongs to their mean over the point group. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,13 @@ static void add_block(double *G, double f, const double *P, const double *F, con
 
 static void projectors(const fm_scf *s, const blocks *b)
 {
-    const size_t  nn = fm__nn(s);
-    const double *Fa = s->F, *Fb = s->F + nn;
-    fm_dense_nn(b->Pc, s->D + nn, s->S, s->n, s->n, s->n);
-    fm_dense_nn(b->Po, s->D, s->S, s->n, s->n, s->n);
+    const size_t         nn = fm__nn(s);
+    const double        *Fa = s->F, *Fb = s->F + nn;
+    const fm__scf_parts *p = s->parts;
+    fm__scf_density_of(s, b->W, p->column[1], p->n_column[1]);
+    fm_dense_nn(b->Pc, b->W, s->S, s->n, s->n, s->n);
+    fm__scf_density_of(s, b->W, p->column[0], p->n_column[0]);
+    fm_dense_nn(b->Po, b->W, s->S, s->n, s->n, s->n);
     for (size_t i = 0; i < nn; i++) {
         b->Pv[i] = -b->Po[i];
         b->Po[i] -= b->Pc[i];

@@ -13,6 +13,13 @@ typedef struct {
     fm_scf_step step; /* its `method` is rank 0's pointer: not for others */
 } verdict;
 
+static fm_status send_columns(fm_scf *s, int i)
+{
+    int     n;
+    double *c = fm__scf_columns(s, i, &n);
+    return fm_broadcast(s->comm, c, (size_t)s->n * (size_t)n * sizeof *c, 0);
+}
+
 static fm_status take_columns(fm_scf *s, int i, int n_column)
 {
     fm__scf_parts *p = s->parts;
@@ -28,19 +35,17 @@ static fm_status take_columns(fm_scf *s, int i, int n_column)
 static fm_status hand_round(fm_scf *s, const verdict *v)
 {
     FM_TRY(fm_broadcast(s->comm, s->D, (size_t)s->n_spin * fm__nn(s) * sizeof *s->D, 0));
-    for (int i = 0; i < s->n_spin; i++) FM_TRY(take_columns(s, i, v->n_column[i]));
+    for (int i = 0; i < s->n_spin; i++)
+        FM_TRY(s->comm->rank == 0 ? send_columns(s, i) : take_columns(s, i, v->n_column[i]));
     return FM_OK;
 }
 
 fm_status fm__scf_share(fm_scf *s, fm_status rc)
 {
-    const fm__scf_parts *p     = s->parts;
-    const double         began = fm_now();
-    verdict              v     = {.rc           = rc,
-                                  .is_converged = s->is_converged,
-                                  .n_column     = {p->n_column[0], p->n_column[1]},
-                                  .step         = s->step};
-    s->all_know                = rc != FM_OK;
+    const double began = fm_now();
+    verdict      v     = {.rc = rc, .is_converged = s->is_converged, .step = s->step};
+    for (int i = 0; i < s->n_spin; i++) fm__scf_columns(s, i, &v.n_column[i]);
+    s->all_know = rc != FM_OK;
     if (s->comm->n_rank == 1) return rc;
     FM_TRY(fm_broadcast(s->comm, &v, sizeof v, 0));
     if (s->comm->rank != 0) {

@@ -34,10 +34,7 @@ static fm_status check_task(const fm_deck_task *t)
     return FM_OK;
 }
 
-static int take(double **to, size_t count)
-{
-    return (*to = fm_dense_new(count)) != NULL;
-}
+static int take(double **to, size_t count) { return (*to = fm_dense_new(count)) != NULL; }
 
 static fm_status allocate(fm_scf *s)
 {
@@ -92,8 +89,10 @@ static void close_parts(fm__scf_parts *p)
     fm_diis_destroy(p->diis);
     fm__descent_destroy(p->descent);
     fm_vectors_fini(&p->kept);
-    double *owned[] = {p->J,         p->K,         p->V, p->seen, p->change,
-                       p->column[0], p->column[1], p->R, p->G,    p->D_old};
+    fm_images_destroy(p->images);
+    double *owned[] = {p->J,          p->K,          p->V,         p->seen,
+                       p->change,     p->R,          p->column[0], p->column[1],
+                       p->natural[0], p->natural[1], p->G,         p->D_old};
     for (unsigned i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
     free(p);
 }
@@ -142,6 +141,7 @@ fm_status fm__scf_core(fm_scf *s)
         FM_TRY(fm_diis_create(&s->parts->diis, DIIS_DEPTH, (size_t)s->n_set * fm__nn(s),
                               (size_t)s->n_set * per_set));
     }
+    FM_TRY(fm__scf_open_symmetry(s));
     s->times.one_electron = fm_now() - began;
     return fm__scf_open_builders(s);
 }

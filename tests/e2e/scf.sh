@@ -82,7 +82,7 @@ run 0 "$fathom" scf semi.nw
 [ -n "$(kept)" ] || fail "semidirect keeps nothing"
 
 # Not converged: status 1, said so; `ignore` goes on.
-deck short.nw "start short" "scf; maxiter 3; end" "task scf"
+deck short.nw "start short" "scf; maxiter 1; end" "task scf"
 run 1 "$fathom" scf short.nw
 grep -q "not converged after 3 iterations" "$work/err" || fail "no sentence"
 grep -q "failed to converge" "$work/out" || fail "the printout does not say so"
@@ -90,7 +90,7 @@ run 1 "$fathom" scf short.nw --json
 python3 -c 'import json, sys; j = json.load(open(sys.argv[1]))
 assert j["converged"] is False and "not converged" in j["error"] and j["tasks"][0]["converged"] is False' \
     "$work/out" || fail "JSON of a failure"
-deck ignore.nw "start ignore" "scf; maxiter 3; end" "task scf energy ignore" "scf; maxiter 60; end" "task scf"
+deck ignore.nw "start ignore" "scf; maxiter 1; end" "task scf energy ignore" "scf; maxiter 60; end" "task scf"
 run 0 "$fathom" scf ignore.nw
 grep -q "going on" "$work/err" || fail "the ignored failure is not mentioned"
 

@@ -64,8 +64,8 @@ static int check_deck(const char *folder, const char *deck, const reference *all
 
 int main(int argc, char **argv)
 {
-    static reference all[128];
-    const int        n     = argc > 1 ? read_references(all, 128, argv[1]) : 0;
+    static reference all[256];
+    const int        n     = argc > 1 ? read_references(all, 256, argv[1]) : 0;
     int              n_bad = n == 0;
     chem_open();
     for (int i = 2; i < argc; i++) n_bad += check_deck(argv[1], argv[i], all, n);

@@ -55,7 +55,7 @@ static void restart_ends_where_a_straight_run_ends(void **state)
     snprintf(deck, sizeof deck, "start straight\n%s", body);
     const chem_result straight = must_run(deck, 1);
 
-    snprintf(body, sizeof body, rest, "; maxiter 6", "");
+    snprintf(body, sizeof body, rest, "; maxiter 2", "");
     snprintf(deck, sizeof deck, "start cut\n%s", body);
     const chem_result cut = chem_run_text(deck, 1);
     assert_int_equal(cut.rc, FM_E_NOCONV);
@@ -229,7 +229,7 @@ static void failures_that_are_ignored_do_not_end_the_deck(void **state)
 {
     (void)state;
     const chem_result r =
-        chem_run_text("start i\n" WATER "scf; maxiter 2; end\ntask scf energy ignore\n"
+        chem_run_text("start i\n" WATER "scf; maxiter 1; end\ntask scf energy ignore\n"
                       "scf; maxiter 50; vectors input atomic; end\ntask scf\n",
                       1);
     assert_int_equal(r.rc, FM_OK);

@@ -139,15 +139,18 @@ static double difference(const fm_molecule *m, const molecule *want, int order, 
     return worst;
 }
 
-/* The order and signs of axes do not matter to a Lebedev set. */
+/* The order and signs of axes do not matter to a Lebedev set, but for one that is turned to a
+ * three-fold axis: there the frame is NWChem's to the sign. */
 static void frames_are_nwchems(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
-        fm_deck            d    = deck_of("", printed[i].atoms);
-        const fm_molecule *m    = d.task[0].molecule;
-        double             best = 1e9;
-        for (int k = 0; k < 48; k++) best = fmin(best, difference(m, &printed[i], k / 8, k % 8));
+        fm_deck            d        = deck_of("", printed[i].atoms);
+        const fm_molecule *m        = d.task[0].molecule;
+        double             best     = 1e9;
+        const int          n_choice = m->grid_axes == FM_GRID_AXES_THREE_FOLD ? 1 : 48;
+        for (int k = 0; k < n_choice; k++)
+            best = fmin(best, difference(m, &printed[i], k / 8, k % 8));
         if (fabs(fm_molecule_repulsion(m) - printed[i].repulsion) > 1e-9)
             fail_msg("%s: repulsion %.10f", printed[i].name, fm_molecule_repulsion(m));
         if (best > 2e-8) fail_msg("%s: coordinates differ by %g", printed[i].name, best);

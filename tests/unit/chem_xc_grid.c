@@ -40,7 +40,7 @@ static void test_points(void **state)
     fm_basis           b;
     fm_grid            g;
     xc_case_open(xc_case_find(e->molecule), &m, &b);
-    assert_int_equal(fm_grid_init(&g, &m, &b, e->level, 2), FM_OK);
+    assert_int_equal(fm_grid_init(&g, &m, &b, e->level, e->level, 2), FM_OK);
     for (int i = 0; i < 8 && e->cutoff[i]; i++) assert_int_equal(g.cutoff[i], e->cutoff[i]);
     assert_int_equal(g.n_point, e->n_point);
     fm_grid_fini(&g);
@@ -56,7 +56,7 @@ static void test_unknown_element_is_named(void **state)
     fm_shell            shell = {.n_prim = 1, .n_contr = 1, .exponent = number, .coef = number + 1};
     fm_basis            b     = {.shell = &shell, .n_shell = 1, .n_function = 1};
     fm_grid             g;
-    assert_int_equal(fm_grid_init(&g, &m, &b, FM_GRID_FINE, 1), FM_E_NOSUP);
+    assert_int_equal(fm_grid_init(&g, &m, &b, FM_GRID_FINE, FM_GRID_FINE, 1), FM_E_NOSUP);
     assert_non_null(strstr(fm_why(), "not for K"));
 }
 
@@ -68,9 +68,9 @@ static void test_atom_and_ghost(void **state)
     fm_basis    b;
     fm_grid     alone, with_ghost;
     xc_case_open(xc_case_find("h"), &m, &b);
-    assert_int_equal(fm_grid_init(&alone, &m, &b, FM_GRID_COARSE, 1), FM_OK);
+    assert_int_equal(fm_grid_init(&alone, &m, &b, FM_GRID_COARSE, FM_GRID_COARSE, 1), FM_OK);
     m.atom[0] = (fm_atom){.tag = "bqH", .z = 0};
-    assert_int_equal(fm_grid_init(&with_ghost, &m, &b, FM_GRID_COARSE, 1), FM_OK);
+    assert_int_equal(fm_grid_init(&with_ghost, &m, &b, FM_GRID_COARSE, FM_GRID_COARSE, 1), FM_OK);
     assert_int_equal(alone.n_point, with_ghost.n_point);
     fm_grid_fini(&alone);
     fm_grid_fini(&with_ghost);

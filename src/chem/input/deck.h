@@ -42,6 +42,7 @@ typedef struct {
     int             is_direct;
     size_t          cache_bytes;    /* semidirect, a rank */
     double          level_shift;    /* hartree; 0: none asked for */
+    int             without_symmetry; /* `sym off`: densities may have less than the molecule's */
     fm_vectors_from vectors_from;
     char            vectors_in[256], vectors_out[256]; /* empty: the default name */
     int             vectors_out_line;

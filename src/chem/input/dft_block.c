@@ -140,7 +140,13 @@ static fm_status read_noprint(fm__state *s)
     return fm__read_noprint(&s->words, &s->dft.method.quiet);
 }
 
-static fm_status read_on_off(fm__state *s) { return fm__read_on_off(&s->words); }
+static fm_status read_sym(fm__state *s) { return fm__read_sym(&s->words, &s->dft.method); }
+
+static fm_status read_adapt(fm__state *s)
+{
+    int is_on;
+    return fm__read_on_off(&s->words, &is_on);
+}
 
 static fm_status read_tol2e(fm__state *s)
 {
@@ -165,7 +171,7 @@ static const fm__keyword lines[] = {
     {"mult", read_mult},               {"odft", read_odft},             {"dft", read_dft},
     {"direct", read_direct},           {"semidirect", read_semidirect}, {"vectors", read_vectors},
     {"print", read_print},             {"noprint", read_noprint},
-    {"sym", read_on_off},              {"adapt", read_on_off},
+    {"sym", read_sym},                 {"adapt", read_adapt},
     {"noio", read_nothing},            {"incore", read_nothing},        {"decomp", read_nothing},
     {"mulliken", read_nothing},
     {0},

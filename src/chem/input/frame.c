@@ -3,13 +3,11 @@
  * are symmetric to 0.01 bohr only: those are made exactly so. */
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "chem/input/principal.h"
 #include "chem/input/state.h"
 #include "chem/input/symmetry.h"
-
-/* Moments of inertia closer than this (u bohr^2) are equal. */
-static const double equal_moments = 1e-4;
 
 static double weight(const fm_atom *a, int by_charge) { return by_charge ? a->charge : a->mass; }
 
@@ -31,14 +29,31 @@ static double center(fm_molecule *m, int by_charge)
     return sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) / total;
 }
 
+static int is_ghost(const fm_atom *a) { return a->z == 0 && !strncasecmp(a->tag, "bq", 2); }
+
+/* Ghosts without a mass count 1, 2, ... u, one number for each tag in the order of the deck. */
+static double mass_of(const fm_molecule *m, int a)
+{
+    if (!is_ghost(&m->atom[a]) || m->atom[a].mass != 0) return m->atom[a].mass;
+    int n_tag = 0;
+    for (int i = 0; i <= a; i++) {
+        int is_new = is_ghost(&m->atom[i]) && m->atom[i].mass == 0;
+        for (int j = 0; j < i; j++)
+            if (!strcmp(m->atom[j].tag, m->atom[i].tag)) is_new = 0;
+        n_tag += is_new;
+        if (!strcmp(m->atom[i].tag, m->atom[a].tag)) break;
+    }
+    return n_tag;
+}
+
 static void inertia(const fm_molecule *m, double I[3][3])
 {
     memset(I, 0, 9 * sizeof(double));
     for (int a = 0; a < m->n_atom; a++) {
         const double *x = m->atom[a].xyz, r2 = x[0] * x[0] + x[1] * x[1] + x[2] * x[2];
+        const double  mass = mass_of(m, a);
         for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++)
-                I[i][j] += m->atom[a].mass * ((i == j ? r2 : 0) - x[i] * x[j]);
+            for (int j = 0; j < 3; j++) I[i][j] += mass * ((i == j ? r2 : 0) - x[i] * x[j]);
     }
 }
 
@@ -48,21 +63,28 @@ static void cross(double out[3], const double a[3], const double b[3])
         out[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
 }
 
-/* A symmetric top: the middle axis points to the first atom off the `unique` one. */
+/* A symmetric top: the middle axis points to the first atom off the `unique` one, which is
+ * at an angle of more than 1e-5 to it. */
 static void axes_by_atom(const fm_molecule *m, double axes[3][3], int unique)
 {
     for (int a = 0; a < m->n_atom; a++) {
         const double *x = m->atom[a].xyz, *u = axes[unique];
-        const double  along = x[0] * u[0] + x[1] * u[1] + x[2] * u[2];
+        const double  along  = x[0] * u[0] + x[1] * u[1] + x[2] * u[2];
+        const double  radius = sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
         double        off[3], length = 0;
         for (int k = 0; k < 3; k++) {
             off[k] = x[k] - along * u[k];
             length += off[k] * off[k];
         }
-        if (length < 1e-10) continue;
-        for (int k = 0; k < 3; k++) axes[1][k] = off[k] / sqrt(length);
-        return;
+        length = sqrt(length);
+        if (radius <= 1e-5 || length <= 1e-5 * radius) continue;
+        for (int k = 0; k < 3; k++) axes[1][k] = off[k] / length;
+        break;
     }
+    if (unique == 2)
+        cross(axes[0], axes[1], axes[2]);
+    else
+        cross(axes[2], axes[0], axes[1]);
 }
 
 /* Turn to the principal axes, the one of highest order to z.  0: a spherical top, which
@@ -74,12 +96,10 @@ static int turn_to_axes(fm_molecule *m, double tol, int *z_order, int *z_is_prop
     double I[3][3];
     inertia(m, I);
     fm__principal_axes(I, axes, moment);
-    const int first = fabs(moment[1] - moment[0]) < equal_moments;
-    const int last  = fabs(moment[2] - moment[1]) < equal_moments;
+    const int first = fabs(moment[1] - moment[0]) < FM__EQUAL_MOMENTS;
+    const int last  = fabs(moment[2] - moment[1]) < FM__EQUAL_MOMENTS;
     if (first && last) return 0;
-    if (first || last) axes_by_atom(m, axes, first ? 2 : 0);
-    if (first) cross(axes[0], axes[1], axes[2]);
-    if (!first) cross(axes[2], axes[0], axes[1]);
+    if (first || last) axes_by_atom(m, axes, fabs(moment[2] - moment[1]) < tol ? 0 : 2);
 
     fm__op turn;
     memcpy(turn.r, axes, sizeof turn.r);

@@ -78,11 +78,19 @@ fm_status fm__read_vectors(fm__words *w, fm__method *m)
     return FM_OK;
 }
 
-/* `sym on`, `adapt off`: symmetry is not used in the Fock build, so both hold. */
-fm_status fm__read_on_off(fm__words *w)
+fm_status fm__read_on_off(fm__words *w, int *is_on)
 {
-    if (!fm__peek(w) || fm__take(w, "on") || fm__take(w, "off")) return FM_OK;
+    *is_on = !fm__take(w, "off");
+    if (*is_on) (void)fm__take(w, "on");
     return fm__need_end(w);
+}
+
+fm_status fm__read_sym(fm__words *w, fm__method *m)
+{
+    int is_on;
+    FM_TRY(fm__read_on_off(w, &is_on));
+    m->without_symmetry = !is_on;
+    return FM_OK;
 }
 
 /* The parts of the output a name in a (no)print line stands for; levels are 0. */

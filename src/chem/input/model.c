@@ -79,20 +79,23 @@ out:
     return rc;
 }
 
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *copy = from ? malloc(bytes) : NULL;
+    FM_BUG_UNLESS(copy || !from);
+    if (copy) memcpy(copy, from, bytes);
+    return copy;
+}
+
 static fm_status build(const fm__state *s, fm__model *out)
 {
     const fm_molecule *from = &s->geometry[out->geometry]->molecule;
     fm_molecule        m    = *from;
     m.charge                = out->charge;
-    m.atom                  = malloc((size_t)m.n_atom * sizeof *m.atom);
-    FM_BUG_UNLESS(m.atom != NULL);
-    memcpy(m.atom, from->atom, (size_t)m.n_atom * sizeof *m.atom);
-    if (from->grid_turn) {
-        m.grid_turn = malloc((size_t)m.n_atom * sizeof *m.grid_turn);
-        FM_BUG_UNLESS(m.grid_turn != NULL);
-        memcpy(m.grid_turn, from->grid_turn, (size_t)m.n_atom * sizeof *m.grid_turn);
-    }
-    out->molecule = m;
+    m.atom                  = copy_of(from->atom, (size_t)m.n_atom * sizeof *m.atom);
+    m.grid_turn             = copy_of(from->grid_turn, (size_t)m.n_atom * sizeof *m.grid_turn);
+    m.op                    = copy_of(from->op, (size_t)m.n_op * sizeof *m.op);
+    out->molecule           = m;
     return build_basis(&s->words, &out->basis, &out->molecule, s->block[out->block]);
 }
 

@@ -12,9 +12,16 @@ static fm_status read_tol2e(fm__state *s)
     return fm__need_positive(&s->words, &s->scf.tol2e, "tol2e");
 }
 
+/* NWChem counts Newton steps, of about three Fock matrices each (19 for the seven steps of
+ * twelve waters); here an iteration is one Fock matrix. */
+enum { FOCK_PER_STEP = 3 };
+
 static fm_status read_maxiter(fm__state *s)
 {
-    return fm__need_int(&s->words, &s->scf.max_iterations, 1, 100000, "maxiter");
+    int n_step;
+    FM_TRY(fm__need_int(&s->words, &n_step, 1, 100000, "maxiter"));
+    s->scf.max_iterations = FOCK_PER_STEP * n_step;
+    return FM_OK;
 }
 
 static fm_status read_nopen(fm__state *s)
@@ -79,7 +86,19 @@ static fm_status read_noprint(fm__state *s)
     return fm__read_noprint(&s->words, &s->scf.method.quiet);
 }
 
-static fm_status read_on_off(fm__state *s) { return fm__read_on_off(&s->words); }
+static fm_status read_sym(fm__state *s) { return fm__read_sym(&s->words, &s->scf.method); }
+
+static fm_status read_nosym(fm__state *s)
+{
+    s->scf.method.without_symmetry = 1;
+    return FM_OK;
+}
+
+static fm_status read_adapt(fm__state *s)
+{
+    int is_on;
+    return fm__read_on_off(&s->words, &is_on);
+}
 
 /* level [pcg x [tol x]] [nr x [tol x]]: shifts of NWChem's Newton solver, which is not
  * the one used here; they are read and have no effect. */
@@ -116,8 +135,8 @@ static const fm__keyword lines[] = {
     {"septet", read_septet},     {"octet", read_octet},
     {"direct", read_direct},     {"semidirect", read_semidirect}, {"vectors", read_vectors},
     {"print", read_print},       {"noprint", read_noprint},
-    {"sym", read_on_off},        {"adapt", read_on_off},
-    {"nosym", read_nothing},     {"noadapt", read_nothing},
+    {"sym", read_sym},           {"adapt", read_adapt},
+    {"nosym", read_nosym},       {"noadapt", read_nothing},
     {"diis", read_nothing},      {"nodiis", read_nothing},        {"profile", read_nothing},
     {"diisbas", read_number},    {"maxsub", read_number},         {"chunk", read_number},
     {"taskbf", read_number},     {"nr", read_number},             {"level", read_level},

@@ -52,6 +52,7 @@ typedef struct {
     char            vectors_in[256], vectors_out[256];
     int             vectors_out_line;
     unsigned        quiet;
+    int             without_symmetry;
 } fm__method; /* what scf and dft blocks have in common */
 
 typedef struct {
@@ -66,6 +67,8 @@ typedef struct {
     fm__method    method;
     fm_xc_mix     mix;
     fm_grid_level level;
+    fm_grid_level first_level; /* of the first task, if it has one */
+    int           has_first_level;
     double        tol_energy, tol_density, tol_gradient;
     int           acc_coul, acc_ao; /* negative powers of ten and of e; acc_ao 0: from tol_energy */
     double        tol_rho;
@@ -123,7 +126,8 @@ fm_status fm__read_noprint(fm__words *w, unsigned *quiet);
 fm_status fm__read_direct(fm__words *w, fm__method *m);
 fm_status fm__read_semidirect(fm__words *w, fm__method *m);
 fm_status fm__read_vectors(fm__words *w, fm__method *m);
-fm_status fm__read_on_off(fm__words *w);
+fm_status fm__read_sym(fm__words *w, fm__method *m);
+fm_status fm__read_on_off(fm__words *w, int *is_on);
 /* The functional of an `xc` line. */
 fm_status fm__read_mix(fm__words *w, fm_xc_mix *mix);
 

@@ -41,7 +41,7 @@ void fm__find_cubic_group(fm_molecule *m, double tol);
 int fm__group_name(const char *word, char name[8]);
 /* Add the atoms that the operations of m->group make of those that are there. */
 void fm__add_images(fm_molecule *m, double tol);
-/* Make the coordinates exactly symmetric under m->group; fills m->grid_turn. */
+/* Make the coordinates exactly symmetric under m->group; fills m->grid_turn and m->op. */
 void fm__symmetrise(fm_molecule *m, double tol);
 
 #endif

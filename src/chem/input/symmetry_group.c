@@ -263,6 +263,14 @@ static void turn_grids(fm_molecule *m, const op_list *g)
     }
 }
 
+static void keep_operations(fm_molecule *m, const op_list *g)
+{
+    m->n_op = g->n;
+    m->op   = malloc((size_t)g->n * sizeof *m->op);
+    FM_BUG_UNLESS(m->op != NULL);
+    for (int k = 0; k < g->n; k++) memcpy(m->op[k], g->op[k].r, sizeof g->op[k].r);
+}
+
 void fm__symmetrise(fm_molecule *m, double tol)
 {
     const op_list g    = operations(m->group);
@@ -274,4 +282,5 @@ void fm__symmetrise(fm_molecule *m, double tol)
     for (int i = 0; i < m->n_atom; i++) symmetrise_atom(m->atom[i].xyz, &old, &g, i, 2 * tol);
     free(old.atom);
     turn_grids(m, &g);
+    keep_operations(m, &g);
 }

@@ -38,6 +38,7 @@ static void take_method(fm_deck_task *t, const fm__method *m)
     t->cache_bytes      = m->cache_bytes;
     t->vectors_from     = m->vectors_from;
     t->quiet            = m->quiet;
+    t->without_symmetry = m->without_symmetry;
     t->vectors_out_line = m->vectors_out_line;
     memcpy(t->vectors_in, m->vectors_in, sizeof t->vectors_in);
     memcpy(t->vectors_out, m->vectors_out, sizeof t->vectors_out);
@@ -71,6 +72,14 @@ static fm_status take_scf(const fm__state *s, fm_deck_task *t)
     return set_spins(&s->words, t, c->n_open);
 }
 
+/* NWChem's radial cutoffs keep the accuracy of a deck's first dft task, whatever grids later
+ * ones name. */
+static void keep_first_level(fm__dft *d)
+{
+    if (!d->has_first_level) d->first_level = d->level;
+    d->has_first_level = 1;
+}
+
 /* NWChem's dft leaves its kind of orbitals to scf tasks that do not name theirs. */
 static fm_status take_dft(fm__state *s, fm_deck_task *t)
 {
@@ -84,11 +93,15 @@ static fm_status take_dft(fm__state *s, fm_deck_task *t)
     t->level_shift    = d->level_shift;
     t->spin       = d->multiplicity > 1 || d->is_odft ? FM_SPIN_UNRESTRICTED : FM_SPIN_RESTRICTED;
     s->scf.is_uhf = t->spin == FM_SPIN_UNRESTRICTED;
-    t->xc         = (fm_xc_options){.mix          = d->mix,
-                                    .level        = d->level,
-                                    .tol_rho      = d->tol_rho,
-                                    .tol_ao       = fmax(d->acc_ao, nearbyint(-log(d->tol_energy))),
-                                    .is_polarised = t->spin == FM_SPIN_UNRESTRICTED};
+    keep_first_level(&s->dft);
+    t->xc = (fm_xc_options){.mix              = d->mix,
+                            .level            = d->level,
+                            .cutoff_level     = d->first_level,
+                            .has_cutoff_level = 1,
+                            .tol_rho          = d->tol_rho,
+                            .tol_ao           = fmax(d->acc_ao, nearbyint(-log(d->tol_energy))),
+                            .is_polarised     = t->spin == FM_SPIN_UNRESTRICTED,
+                            .without_images   = d->method.without_symmetry};
     return set_spins(&s->words, t, d->multiplicity - 1);
 }
 

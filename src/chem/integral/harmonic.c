@@ -37,15 +37,17 @@ static double odd_factorial(int n) /* (n-1)!! for even n: the moment of x^n, els
     return f;
 }
 
+double fm_monomial_overlap(fm_monomial a, fm_monomial b)
+{
+    return odd_factorial(a.i + b.i) * odd_factorial(a.j + b.j) * odd_factorial(a.k + b.k);
+}
+
 static void normalise(double *p, int l)
 {
     double norm = 0;
     for (int a = 0; a < fm_components(l, 0); a++)
-        for (int b = 0; b < fm_components(l, 0); b++) {
-            const fm_monomial s = fm_cartesian(l, a), t = fm_cartesian(l, b);
-            norm += p[a] * p[b] * odd_factorial(s.i + t.i) * odd_factorial(s.j + t.j) *
-                    odd_factorial(s.k + t.k);
-        }
+        for (int b = 0; b < fm_components(l, 0); b++)
+            norm += p[a] * p[b] * fm_monomial_overlap(fm_cartesian(l, a), fm_cartesian(l, b));
     const double f = sqrt(odd_factorial(2 * l) / norm);
     for (int a = 0; a < fm_components(l, 0); a++) p[a] *= f;
 }

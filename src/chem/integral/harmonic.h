@@ -15,6 +15,9 @@ typedef struct {
 /* In the basis' order: i descending, then j descending. */
 fm_monomial fm_cartesian(int l, int component);
 
+/* The integral of two monomials' product over the unit Gaussian: (x^l|x^l) = (2l-1)!!. */
+double fm_monomial_overlap(fm_monomial a, fm_monomial b);
+
 /* c[fm_components(l, is_pure)][cartesian components]: functions of a shell in terms
  * of monomials that carry the factor which gives x^l norm 1. */
 void fm_shell_transform(double *c, int l, int is_pure);

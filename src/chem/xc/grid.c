@@ -113,13 +113,13 @@ static void close_gaps(fm_grid *g, const grid_plan *p)
 }
 
 fm_status fm_grid_init(fm_grid *g, const fm_molecule *m, const fm_basis *b, fm_grid_level level,
-                       int n_thread)
+                       fm_grid_level cutoff_level, int n_thread)
 {
     fm_status rc = FM_OK;
     grid_plan p  = {0};
     *g           = (fm_grid){.cutoff = calloc((size_t)m->n_atom + 1, sizeof(int))};
     if (!g->cutoff) return fm_fail(FM_E_OOM, "radial cutoffs");
-    FM_GO(fm__grid_cutoffs(g->cutoff, m, b, fm__grid_accuracy(level)));
+    FM_GO(fm__grid_cutoffs(g->cutoff, m, b, fm__grid_accuracy(cutoff_level)));
     FM_GO(list_shells(&p, g, m, level));
     FM_GO(turn_spheres(&p, m));
     FM_GO(fm__partition_init(&p.partition, m, b));

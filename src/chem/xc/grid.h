@@ -22,9 +22,10 @@ typedef struct {
     int    *cutoff; /* [n_atom] R in bohr; 0: no shells around this centre */
 } fm_grid;
 
-/* FM_E_NOSUP names an element without a grid. */
+/* Shells and points of `level`, radial cutoffs of `cutoff_level`.  FM_E_NOSUP names an
+ * element without a grid. */
 fm_status fm_grid_init(fm_grid *g, const fm_molecule *m, const fm_basis *b, fm_grid_level level,
-                       int n_thread);
+                       fm_grid_level cutoff_level, int n_thread);
 void      fm_grid_fini(fm_grid *g);
 
 #endif

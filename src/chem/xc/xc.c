@@ -50,9 +50,10 @@ static void share_boxes(fm_xc *x)
 fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const fm_xc_options *opt,
                      fm_comm *comm)
 {
-    fm_status rc   = FM_OK;
-    fm_grid   grid = {0};
-    fm_xc    *x    = calloc(1, sizeof *x);
+    fm_status   rc    = FM_OK;
+    fm_grid     grid  = {0};
+    fm_molecule atoms = *m;
+    fm_xc      *x     = calloc(1, sizeof *x);
     if (!x) return fm_fail(FM_E_OOM, "exchange-correlation");
     x->basis = b, x->opt = *opt, x->comm = comm;
     x->opt.n_thread = opt->n_thread > 0 ? opt->n_thread : 1;
@@ -63,7 +64,9 @@ fm_status fm_xc_open(fm_xc **out, const fm_molecule *m, const fm_basis *b, const
     x->products     = fm_product_kernels_pick();
     FM_GO(fm_functional_open(&x->functional, &opt->mix, opt->is_polarised));
     FM_GO(make_angular(x));
-    FM_GO(fm_grid_init(&grid, m, b, opt->level, x->opt.n_thread));
+    if (opt->without_images) atoms.grid_turn = NULL;
+    FM_GO(fm_grid_init(&grid, &atoms, b, opt->level,
+                       opt->has_cutoff_level ? opt->cutoff_level : opt->level, x->opt.n_thread));
     x->n_point = grid.n_point;
     FM_GO(fm_boxes_init(&x->boxes, &grid, b, x->opt.tol_ao));
     share_boxes(x);

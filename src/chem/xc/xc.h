@@ -35,10 +35,13 @@ typedef enum {
 typedef struct {
     fm_xc_mix     mix;
     fm_grid_level level;
+    fm_grid_level cutoff_level; /* of radial cutoffs, if has_cutoff_level; otherwise `level` */
+    int           has_cutoff_level;
     double        tol_rho;   /* densities below are nothing: 1e-10; 1e-12 at most is used */
     double        tol_ao;    /* functions below e^-tol_ao are nothing: 14; 18 at least is used */
     int           n_thread;
     int           is_polarised; /* two spin densities */
+    int           without_images; /* every atom's grid stands on the molecule's axes */
 } fm_xc_options;
 
 typedef struct fm_xc fm_xc;
