@@ -157,4 +157,9 @@ void fm_plan_print(const fm_plan *p, fm_str *out)
                   next_mib(&sum, p->kv), (long long)p->max_tokens, p->n_page, p->page_size,
                   p->kv_type);
     fm_str_printf(out, "  in all     %8lld   of %lld free\n", mib(sum), mib(p->available));
+    if (!p->pinned) return;
+    fm_str_printf(out, "  pinned     %8lld   in main memory", mib(p->pinned));
+    if (p->main_available) fm_str_printf(out, ", of %lld free", mib(p->main_available));
+    if (p->n_host_page) fm_str_printf(out, ": %d pages of prefixes", p->n_host_page);
+    fm_str_puts(out, "\n");
 }
