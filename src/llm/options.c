@@ -38,7 +38,7 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, hicache_storage_backend, "hicache-storage-backend", NULL, 0, 0, "HOW", "file: keep prefixes in a directory, where they outlive the process"),
     K(WORD, hicache_storage_dir, "hicache-storage-dir", NULL, 0, 0, "DIR", "the directory (implies file); processes may share it"),
     K(REAL, hicache_storage_size, "hicache-storage-size", "0", 0, 1e9, "GIB", "of the directory, least recently used pages are removed; 0: no limit"),
-    K(REAL, hicache_debug_faults, "hicache-debug-faults", "0", 0, 1, "F", "for tests: share of file operations that fail"),
+    K(REAL, hicache_debug_faults, "hicache-debug-faults", "0", 0, 1, "F", "for tests: share of file operations that fail, and of pages in host memory that are altered"),
     K(FLAG, hicache_debug_demote, "hicache-debug-demote", NULL, 0, 0, NULL, "for tests: every step empties the pool of prefixes"),
 
     K(INT, max_running_requests, "max-running-requests", "0", 0, 65536, "N", "sequences in one step; 0: 256, on a GPU 1024 or what suits its memory"),

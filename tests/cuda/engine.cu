@@ -138,18 +138,30 @@ FM_TEST(pages_come_back_from_host_memory_and_files)
     const fm_engine_asked plain   = {model.c_str(), "cuda", "16", "64", "2048", 0, can_record()};
     const fm_engine_asked crowded = {model.c_str(), "cuda", "2", "7", "96", 0, 0};
     for (const char *cache : {"bfloat16", "fp8_e4m3"}) {
-        fm_tiers_asked      off  = {NULL, "write_back", cache, 1, 0, 0, 0};
+        fm_tiers_asked      off  = {NULL, "write_back", cache, 1, 0, NULL, 0, 0, 0};
         const fm_answers_of want = ask_tiered(plain, off);
-        fm_tiers_asked      host = {NULL, "write_through", cache, 2, 1, 0, 0};
+        fm_tiers_asked      host = {NULL, "write_through", cache, 2, 1, NULL, 0, 0, 0};
         check_tokens(ask_tiered(plain, host), want);
         FM_CHECK(host.n_host > 0 && host.n_disk == 0);
-        fm_tiers_asked files = {dir, "write_through", cache, 2, 1, 0, 0}; /* then another process */
-        fm_tiers_asked again = {dir, "write_back", cache, 1, 0, 0, 0};
+        fm_tiers_asked files = {dir, "write_through", cache, 2, 1, NULL, 0, 0, 0}; /* then another process */
+        fm_tiers_asked again = {dir, "write_back", cache, 1, 0, NULL, 0, 0, 0};
         check_tokens(ask_tiered(crowded, files), want);
         check_tokens(ask_tiered(plain, again), want);
         FM_CHECK(again.n_disk > 0);
     }
     FM_CHECK(system((std::string("rm -rf ") + dir).c_str()) == 0);
+}
+
+/* Bytes of pages in host memory change while they lie there: the checksum finds them, they are
+ * computed again, and no token moves. */
+FM_TEST(pages_altered_in_host_memory_are_computed_again)
+{
+    const std::string     model = data("v3");
+    const fm_engine_asked plain = {model.c_str(), "cuda", "16", "64", "2048", 0, 0};
+    fm_tiers_asked        off   = {NULL, "write_back", "bfloat16", 1, 0, NULL, 0, 0, 0};
+    fm_tiers_asked        bad   = {NULL, "write_through", "bfloat16", 3, 1, "0.1", 0, 0, 0};
+    check_tokens(ask_tiered(plain, bad), ask_tiered(plain, off));
+    FM_CHECK(bad.n_altered > 0 && bad.n_host > 0);
 }
 
 static std::string read_file(const std::string &path)

@@ -42,6 +42,7 @@ static fm_status open_tiered(fm_engine **e, const fm_engine_asked *how, const fm
                                        {"hicache-ratio", "2"},
                                        {"hicache-write-policy", t->policy},
                                        {"hicache-debug-demote", t->demotes ? "1" : "0"},
+                                       {"hicache-debug-faults", t->faults ? t->faults : "0"},
                                        {"hicache-storage-backend", t->storage ? "file" : ""},
                                        {"hicache-storage-dir", t->storage ? t->storage : ""}};
     return fm_engine_open_with(e, option, sizeof option / sizeof *option, NULL);
@@ -101,6 +102,7 @@ int fm_ask_tiered(const fm_engine_asked *how, fm_tiers_asked *t, fm_answers_of *
         const fm_engine_info info = fm_engine_get_info(e);
         t->n_host = info.tiers.policy.host_tokens;
         t->n_disk = info.tiers.policy.disk_tokens;
+        t->n_altered = info.tiers.policy.n_host_altered;
         if (info.n_free_page + info.n_idle_page != info.plan.n_page)
             rc = fm_fail(FM_E_FULL, "pages are lost");
     }

@@ -28,7 +28,9 @@ typedef struct {
     const char *policy, *cache; /* --hicache-write-policy, --kv-cache-dtype */
     int         n_round;        /* the prompts are asked so often; the last answers count */
     int         demotes;
+    const char *faults;         /* --hicache-debug-faults; NULL: none */
     int64_t     n_host, n_disk; /* out: tokens that came from host memory, and from files */
+    int64_t     n_altered;      /* out: pages in host memory whose checksum did not fit */
 } fm_tiers_asked;
 
 int fm_ask_tiered(const fm_engine_asked *how, fm_tiers_asked *t, fm_answers_of *out);

@@ -13,7 +13,7 @@ enum { N_GROUP = 2, ROWS = 64, SPANS = 8, OUTS = 16, PAGE = 16, SPAN_PAGES = 8, 
 static const fm_plan_limits limits = {.n_lane = 2, .n_group = N_GROUP, .max_rows = ROWS,
                                       .max_spans = SPANS, .max_outs = OUTS, .max_pages = SPANS * SPAN_PAGES,
                                       .max_span_pages = SPAN_PAGES, .page_size = PAGE, .n_page = N_PAGE,
-                                      .vocab = 1000, .n_kept = 16, .max_draft = 3, .max_moves = MOVES, .n_slot = 4};
+                                      .vocab = 1000, .n_kept = 16, .max_draft = 3, .max_moves = MOVES, .n_slot = 4, .n_check = 3};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

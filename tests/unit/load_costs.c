@@ -78,6 +78,22 @@ static void one_slow_load_does_not_decide(void **state)
     assert_true(fm_load_pays(&c, HOST, 4, 4 * PAGE));
 }
 
+/* Copies beside a step are as many as it hides. */
+static void few_pages_come_in_beside_a_short_step(void **state)
+{
+    (void)state;
+    fm_load_costs c = {0};
+    assert_int_equal(fm_load_fits_step(&c, 500), 500); /* nothing is known */
+    fm_load_costs_loaded(&c, HOST, 100, 100 * 10e-6);
+    fm_load_costs_step(&c, 0.1);
+    assert_int_equal(fm_load_fits_step(&c, 500), 500);
+    for (int i = 0; i < 100; i++) fm_load_costs_step(&c, 0.002);
+    assert_in_range(fm_load_fits_step(&c, 500), 140, 160);
+    for (int i = 0; i < 100; i++) fm_load_costs_step(&c, 1e-6);
+    assert_int_equal(fm_load_fits_step(&c, 500), 16);
+    assert_int_equal(fm_load_fits_step(&c, 7), 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +103,7 @@ int main(void)
         cmocka_unit_test(what_is_unknown_is_tried),
         cmocka_unit_test(a_slow_tier_is_tried_again),
         cmocka_unit_test(one_slow_load_does_not_decide),
+        cmocka_unit_test(few_pages_come_in_beside_a_short_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

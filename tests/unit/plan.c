@@ -134,6 +134,24 @@ static void prints_main_memory_beside_a_gpu(void **state)
     fm_str_fini(&s);
 }
 
+/* Pinned main memory is a line of its own: it is not the device's. */
+static void shows_what_is_pinned_for_a_device(void **state)
+{
+    (void)state;
+    const fm_plan_request q = request();
+    fm_plan               p;
+    fm_str                s = {0};
+    assert_int_equal(fm_plan_make(&p, &q), FM_OK);
+    p.pinned         = (size_t)2048 * MIB;
+    p.main_available = (size_t)8192 * MIB;
+    p.n_host_page    = 1900;
+    fm_plan_print(&p, &s);
+    assert_non_null(strstr(s.text, "  in all        10240   of 10240 free\n"
+                                   "  pinned         2048   in main memory, of 8192 free: 1900 "
+                                   "pages of prefixes\n"));
+    fm_str_fini(&s);
+}
+
 /* Halves of a MiB everywhere: rounded one by one they would not add up. */
 static void prints_integers_that_add_up(void **state)
 {
@@ -171,6 +189,7 @@ int main(void)
         cmocka_unit_test(says_what_would_make_it_fit),
         cmocka_unit_test(prints_a_table),
         cmocka_unit_test(prints_main_memory_beside_a_gpu),
+        cmocka_unit_test(shows_what_is_pinned_for_a_device),
         cmocka_unit_test(prints_integers_that_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,12 +13,12 @@
 #include "base/rng.h"
 #include "llm/rank/moves_wire.h"
 
-enum { N_GROUP = 3, MOVES = 40, PAGE = 8, N_PAGE = 100, N_SLOT = 20 };
+enum { N_GROUP = 3, MOVES = 40, PAGE = 8, N_PAGE = 100, N_SLOT = 20, N_CHECK = 9 };
 
 static const fm_plan_limits limits = {.n_lane = 2, .n_group = N_GROUP, .max_rows = 4,
                                       .max_spans = 4, .max_outs = 4, .max_pages = 8,
                                       .max_span_pages = 8, .page_size = PAGE, .n_page = N_PAGE,
-                                      .vocab = 1000, .max_moves = MOVES, .n_slot = N_SLOT};
+                                      .vocab = 1000, .max_moves = MOVES, .n_slot = N_SLOT, .n_check = N_CHECK};
 
 static uint64_t n_drawn;
 
@@ -33,7 +33,7 @@ static void draw_move(fm_page_move *m)
     m->kind  = draw(FM_N_MOVE);
     m->page  = m->kind == FM_MOVE_READ || m->kind == FM_MOVE_DROP || m->kind == FM_MOVE_KEEP ? -1 : draw(N_PAGE);
     m->slot  = m->kind == FM_MOVE_WRITE ? -1 : draw(N_SLOT);
-    m->depth = draw(1000);
+    m->depth = draw(m->kind == FM_MOVE_CHECK ? N_CHECK : 1000);
     m->key   = (fm_page_hash){(uint64_t)draw(1 << 30), (uint64_t)draw(1 << 30)};
     for (int k = 0; k < PAGE; k++) m->token[k] = draw(1000);
 }

@@ -174,16 +174,16 @@ static fm_status copy_rows(char *dst, size_t dst_stride, const char *src, size_t
     return FM_OK;
 }
 
-fm_status fm_cuda_upload_rows(void *dst, size_t stride, const void *src, size_t width, int n, fm_stream s)
+fm_status fm_cuda_upload_rows(const fm_rows_copy *c, fm_stream s)
 {
-    return copy_rows((char *)dst, stride, (const char *)src, width, width, n, cudaMemcpyHostToDevice,
-                     (cudaStream_t)s);
+    return copy_rows(c->device, c->device_stride, c->host, c->host_stride, c->width, c->n,
+                     cudaMemcpyHostToDevice, (cudaStream_t)s);
 }
 
-fm_status fm_cuda_download_rows(void *dst, const void *src, size_t stride, size_t width, int n, fm_stream s)
+fm_status fm_cuda_download_rows(const fm_rows_copy *c, fm_stream s)
 {
-    return copy_rows((char *)dst, width, (const char *)src, stride, width, n, cudaMemcpyDeviceToHost,
-                     (cudaStream_t)s);
+    return copy_rows(c->host, c->host_stride, c->device, c->device_stride, c->width, c->n,
+                     cudaMemcpyDeviceToHost, (cudaStream_t)s);
 }
 
 fm_status fm_cuda_copy(void *dst, const void *src, size_t bytes, fm_stream s)

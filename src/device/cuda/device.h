@@ -50,9 +50,14 @@ void      fm_cuda_free_pinned(void *p); /* NULL is fine */
 /* In the stream's order; the host side is borrowed until then. */
 fm_status fm_cuda_upload(void *dst, const void *src, size_t bytes, fm_stream s);
 fm_status fm_cuda_download(void *dst, const void *src, size_t bytes, fm_stream s);
-/* n rows of `width` bytes, one behind the other on the host and `stride` bytes apart on the device. */
-fm_status fm_cuda_upload_rows(void *dst, size_t stride, const void *src, size_t width, int n, fm_stream s);
-fm_status fm_cuda_download_rows(void *dst, const void *src, size_t stride, size_t width, int n, fm_stream s);
+/* n rows of `width` bytes, whose beginnings are so many bytes apart. */
+typedef struct {
+    char  *device, *host;
+    size_t device_stride, host_stride, width;
+    int    n;
+} fm_rows_copy;
+fm_status fm_cuda_upload_rows(const fm_rows_copy *c, fm_stream s);
+fm_status fm_cuda_download_rows(const fm_rows_copy *c, fm_stream s);
 fm_status fm_cuda_copy(void *dst, const void *src, size_t bytes, fm_stream s); /* on the device */
 fm_status fm_cuda_clear(void *dst, size_t bytes, fm_stream s);
 

@@ -149,6 +149,7 @@ fm_status fm__tiers_wait(fm_engine *e);                          /* briefly, whi
 void      fm__tiers_learn(fm_engine *e, const fm_step *s);       /* after s is committed */
 /* What the link to host memory takes for a page, measured before any page is in use. */
 fm_status fm__tiers_time_copies(fm_engine *e);
+fm_status fm__tiers_made(fm_engine *e, int waits); /* goes on with what copies were in the way of */
 fm_status fm__tiers_demote(fm_engine *e, fm_micro_batch *m);     /* for tests, after every step */
 fm_status fm__tiers_save(fm_engine *e, int *more); /* with nothing in flight; fm_engine_save */
 fm_status fm__tiers_finish(fm_engine *e); /* before the end: saves what is to be saved */

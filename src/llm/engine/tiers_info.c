@@ -9,6 +9,7 @@ static void add_stats(fm_tier_policy_stats *sum, const fm_tier_policy_stats *s)
     sum->disk_tokens += s->disk_tokens;
     sum->host_tokens += s->host_tokens;
     sum->n_host_page += s->n_host_page;
+    sum->n_host_altered += s->n_host_altered;
     sum->n_unsaved += s->n_unsaved;
     sum->load_seconds += s->load_seconds;
     sum->n_loading += s->n_loading;

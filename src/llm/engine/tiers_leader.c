@@ -14,10 +14,12 @@ static fm_tier_policy_options options_of(fm_engine *e, int n_partition)
                                     .saving   = t->saving,
                                     .n_slot   = t->n_slot / n_partition,
                                     .n_host   = t->n_host / n_partition,
+                                    .n_check  = t->n_check / n_partition,
                                     .n_buffer = t->n_buffer,
                                     .most_in  = t->most_in,
                                     .most_out = t->most_out,
                                     .is_async = e->run && e->run->ops->copied != NULL,
+                                    .waits    = e->n_group == 1,
                                     .view     = fm__tiers_view,
                                     .view_ctx = e};
 }
@@ -35,7 +37,8 @@ fm_status fm__tiers_add_partition(fm_engine *e, fm_partition *p, int index, int 
     o.kv    = p->kv;
     o.sched = p->sched;
     o.slot0 = index * o.n_slot;
-    o.host0 = e->tiers.n_slot + index * o.n_host;
+    o.host0  = e->tiers.n_slot + index * o.n_host;
+    o.check0 = e->tiers.n_slot + index * o.n_check;
     return fm_tier_policy_create(&p->tier_policy, &o);
 }
 
@@ -70,11 +73,12 @@ fm_status fm__tiers_move(fm_engine *e, const fm_micro_batch *m, int has_pass)
 fm_status fm__tiers_wait(fm_engine *e)
 {
     FM_TRY(fm__tiers_hear(e));
-    for (int i = 0; e->tiers.store && i < fm__n_partition(e); i++)
-        if (fm_tier_policy_is_loading(fm__partition(e, i)->tier_policy)) {
-            fm_store_wait(e->tiers.store, nap);
-            break;
-        }
+    for (int i = 0; e->tiers.memory && i < fm__n_partition(e); i++) {
+        if (!fm_tier_policy_is_loading(fm__partition(e, i)->tier_policy)) continue;
+        if (e->tiers.sums) fm_host_sums_wait(e->tiers.sums, nap);
+        if (e->tiers.store) fm_store_wait(e->tiers.store, nap);
+        break;
+    }
     return FM_OK;
 }
 
@@ -87,7 +91,9 @@ static int prompt_rows(const fm_step *s, int n_group)
     return n;
 }
 
-/* What a prompt token costs to compute: the time of a step, divided evenly among its rows. */
+/* What a prompt token costs to compute: the time of a step, divided evenly among its rows.  A prefix
+ * worth loading is computed in full chunks: steps with few prompt rows, which read the weights for few,
+ * do not count. */
 void fm__tiers_learn(fm_engine *e, const fm_step *s)
 {
     fm_tiers *t = &e->tiers;
@@ -95,15 +101,17 @@ void fm__tiers_learn(fm_engine *e, const fm_step *s)
     const double now   = fm_now();
     const double began = s->launched > t->learned ? s->launched : t->learned;
     const int    n     = prompt_rows(s, e->n_group);
-    if (n >= LEAST_PROMPT_ROWS) fm_load_costs_computed(&t->costs, n, (now - began) * n / s->n_row);
+    if (n > t->most_prompt_rows) t->most_prompt_rows = n;
+    if (n >= LEAST_PROMPT_ROWS && 2 * n >= t->most_prompt_rows)
+        fm_load_costs_computed(&t->costs, n, (now - began) * n / s->n_row);
+    fm_load_costs_step(&t->costs, now - began);
     t->learned = now;
 }
 
 /* Waits for all copies that were requested, and for files that are being written. */
 static fm_status settle(fm_engine *e, fm_micro_batch *m)
 {
-    int made = 0;
-    FM_TRY(fm_run_copied(e->run, 1, &made));
+    FM_TRY(fm__tiers_made(e, 1));
     for (int g = 0; g < e->n_group; g++) fm_tier_policy_settled(m->partition[g].tier_policy);
     if (e->tiers.store) fm_store_drain(e->tiers.store);
     return FM_OK;
@@ -127,10 +135,9 @@ static fm_status save_all(fm_engine *e, fm_micro_batch *m)
  * here. */
 static fm_status save_some(fm_engine *e, fm_micro_batch *m, int *n)
 {
-    int made = 0;
     for (int g = 0; g < e->n_group; g++) *n += fm_tier_policy_save(m->partition[g].tier_policy);
     FM_TRY(fm__tiers_move(e, m, 0));
-    FM_TRY(fm_run_copied(e->run, 1, &made));
+    FM_TRY(fm__tiers_made(e, 1));
     for (int g = 0; g < e->n_group; g++) fm_tier_policy_settled(m->partition[g].tier_policy);
     return FM_OK;
 }

@@ -11,10 +11,21 @@
 
 #include "llm/engine/engine_internal.h"
 
-/* Which attention group the slot's partition is of. */
-static int group_of_slot(const fm_engine *e, int slot)
+/* Slots for reading, then checks of pages in host memory. */
+static int n_state(const fm_engine *e) { return e->tiers.n_slot + e->tiers.n_check; }
+
+static fm_slot_state state_here(const fm_engine *e, int i)
 {
-    return slot / (e->tiers.n_slot / fm__n_partition(e)) % e->n_group;
+    const fm_tiers *t = &e->tiers;
+    return i < t->n_slot ? fm_store_slot(t->store, i) : fm_host_sums_checked(t->sums, i - t->n_slot);
+}
+
+/* Which attention group the partition is of that the slot or check belongs to. */
+static int group_of_slot(const fm_engine *e, int i)
+{
+    const fm_tiers *t = &e->tiers;
+    const int       n = fm__n_partition(e);
+    return (i < t->n_slot ? i / (t->n_slot / n) : (i - t->n_slot) / (t->n_check / n)) % e->n_group;
 }
 
 static int group_of_rank(const fm_engine *e, int rank)
@@ -28,10 +39,10 @@ fm_status fm__tiers_meet(fm_engine *e)
     fm_slot_news *w = &e->tiers.news;
     w->comm         = e->groups.tiers;
     if (w->comm->n_rank == 1) return FM_OK;
-    const size_t n_slot = (size_t)e->tiers.n_slot, n_rank = (size_t)w->comm->n_rank;
-    w->others   = calloc(n_slot + 1, sizeof *w->others);
-    w->asked_in = calloc(n_slot + 1, sizeof *w->asked_in);
-    w->reply    = calloc(n_rank * n_slot, sizeof *w->reply);
+    const size_t n = (size_t)n_state(e), n_rank = (size_t)w->comm->n_rank;
+    w->others   = calloc(n + 1, sizeof *w->others);
+    w->asked_in = calloc(n + 1, sizeof *w->asked_in);
+    w->reply    = calloc(n_rank * n, sizeof *w->reply);
     w->job      = calloc(n_rank, sizeof *w->job);
     if (!w->others || !w->asked_in || !w->reply || !w->job) return fm_fail(FM_E_OOM, "tiers");
     return FM_OK;
@@ -55,11 +66,9 @@ fm_status fm__tiers_follow(fm_engine *e, const fm_read_plan *p)
     FM_TRY(fm__tiers_carry_out(e, p->move, p->n_move, p->has_pass));
     if (!p->asks) return FM_OK;
     if (w->n_started) FM_TRY(fm_comm_wait(&w->job[0])); /* the last reply; the leader has it */
-    for (int i = 0; i < e->tiers.n_slot; i++)
-        w->reply[i] = (int8_t)fm_store_slot(e->tiers.store, i);
+    for (int i = 0; i < n_state(e); i++) w->reply[i] = (int8_t)state_here(e, i);
     w->n_started = 1;
-    return fm_comm_start(w->comm, &w->job[0],
-                         fm_call_send(w->reply, (size_t)e->tiers.n_slot, 0, 0));
+    return fm_comm_start(w->comm, &w->job[0], fm_call_send(w->reply, (size_t)n_state(e), 0, 0));
 }
 
 /* --- the leader ------------------------------------------------------------ */
@@ -68,7 +77,7 @@ fm_slot_state fm__tiers_view(void *engine, int slot)
 {
     const fm_engine    *e    = engine;
     const int           mine = group_of_slot(e, slot) == e->layout.shard.group.index;
-    const fm_slot_state here = mine ? fm_store_slot(e->tiers.store, slot) : FM_SLOT_READY;
+    const fm_slot_state here = mine ? state_here(e, slot) : FM_SLOT_READY;
     if (!e->courier || (here != FM_SLOT_READY && here != FM_SLOT_FAILED)) return here;
     const fm_slot_state there = (fm_slot_state)e->tiers.news.others[slot];
     return there == FM_SLOT_READY ? here : there;
@@ -81,7 +90,7 @@ static fm_slot_state combine(const fm_engine *e, int slot)
     fm_slot_state       is = FM_SLOT_READY;
     for (int r = 1; r < w->comm->n_rank; r++) {
         if (group_of_rank(e, r) != group_of_slot(e, slot)) continue;
-        const int8_t said = w->reply[(size_t)r * (size_t)e->tiers.n_slot + (size_t)slot];
+        const int8_t said = w->reply[(size_t)r * (size_t)n_state(e) + (size_t)slot];
         if (said == FM_SLOT_BUSY || said == FM_SLOT_IDLE) return FM_SLOT_BUSY;
         if (said == FM_SLOT_FAILED) is = FM_SLOT_FAILED;
     }
@@ -91,7 +100,7 @@ static fm_slot_state combine(const fm_engine *e, int slot)
 static void take_replies(fm_engine *e)
 {
     fm_slot_news *w = &e->tiers.news;
-    for (int i = 0; i < e->tiers.n_slot; i++)
+    for (int i = 0; i < n_state(e); i++)
         if (w->others[i] == FM_SLOT_BUSY && (int32_t)(w->round - w->asked_in[i]) >= 0)
             w->others[i] = (int8_t)combine(e, i);
     w->is_asking = 0;
@@ -102,10 +111,9 @@ static fm_status start_receives(fm_engine *e)
 {
     fm_slot_news *w = &e->tiers.news;
     for (; w->n_started < w->comm->n_rank; w->n_started++) {
-        int8_t *const   to = w->reply + (size_t)w->n_started * (size_t)e->tiers.n_slot;
-        const fm_status rc =
-            fm_comm_start(w->comm, &w->job[w->n_started],
-                          fm_call_recv(to, (size_t)e->tiers.n_slot, w->n_started, 0));
+        int8_t *const   to = w->reply + (size_t)w->n_started * (size_t)n_state(e);
+        const fm_status rc = fm_comm_start(w->comm, &w->job[w->n_started],
+                                           fm_call_recv(to, (size_t)n_state(e), w->n_started, 0));
         if (rc == FM_E_FULL) break;
         FM_TRY(rc);
     }
@@ -137,20 +145,23 @@ fm_status fm__tiers_hear_out(fm_engine *e)
     return FM_OK;
 }
 
-/* Reads that begin with this message are covered by the next status request at the earliest. */
+/* Reads and checks that begin with this message are covered by the next status request at the
+ * earliest. */
 static void note(fm_slot_news *w, const fm_moves *list, int n_slot)
 {
     for (int i = 0; i < list->n; i++) {
-        const fm_page_move *m = &list->move[i];
-        if (m->kind == FM_MOVE_WRITE || m->slot >= n_slot) continue;
-        w->others[m->slot]   = m->kind == FM_MOVE_READ ? FM_SLOT_BUSY : FM_SLOT_IDLE;
-        w->asked_in[m->slot] = w->round + 1;
+        const fm_page_move *m        = &list->move[i];
+        const int           is_check = m->kind == FM_MOVE_CHECK;
+        const int           at       = is_check ? m->depth : m->slot;
+        if (!is_check && (m->kind == FM_MOVE_WRITE || m->slot >= n_slot)) continue;
+        w->others[at]   = m->kind == FM_MOVE_READ || is_check ? FM_SLOT_BUSY : FM_SLOT_IDLE;
+        w->asked_in[at] = w->round + 1;
     }
 }
 
 static int is_anything_open(const fm_engine *e)
 {
-    for (int i = 0; i < e->tiers.n_slot; i++)
+    for (int i = 0; i < n_state(e); i++)
         if (e->tiers.news.others[i] == FM_SLOT_BUSY) return 1;
     return 0;
 }

@@ -137,12 +137,17 @@ int32_t fm_kv_adopt_begin(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int32
     return n;
 }
 
-void fm_kv_adopt_end(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int is_saved)
+void fm_kv_adopt_publish(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int is_saved)
 {
     const int32_t had = l->n_shared;
 
     fm_kv_publish(kv, l, token, l->n_page * kv->opt.page_size);
     for (int32_t i = had; is_saved && i < l->n_page; i++) fm_kv_saved(kv, l->page[i]);
+}
+
+void fm_kv_adopt_end(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int is_saved)
+{
+    fm_kv_adopt_publish(kv, l, token, is_saved);
     fm_kv_end(kv, l);
 }
 

@@ -52,6 +52,9 @@ int32_t fm_kv_adopt_begin(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int32
  * is_saved: the tier they came from has them still. */
 void fm_kv_adopt_end(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int is_saved);
 
+/* The first half of that: they become pages of the tree and stay in the lease, which the caller ends. */
+void fm_kv_adopt_publish(fm_kv *kv, fm_kv_lease *l, const int32_t *token, int is_saved);
+
 /* Evicts every page that no lease holds, as if the pool were full. */
 void fm_kv_demote_all(fm_kv *kv);
 

@@ -34,6 +34,8 @@ typedef struct fm_backend {
     fm_status (*open)(const fm_backend_options *o, fm_backend_memory *out);
     size_t (*workspace)(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
                         const fm_run_limits *lim); /* bytes of its buffers, exact */
+    size_t (*pinned)(const fm_model_config *c, const fm_shard *shard,
+                     const fm_run_limits *lim); /* of main memory, exact; NULL: none */
     fm_status (*alloc)(void **out, size_t bytes, const char *what);
     void (*free)(void *p); /* NULL is fine */
     fm_status (*alloc_pinned)(void **out, size_t bytes, const char *what); /* host memory that it copies

@@ -60,10 +60,9 @@ fm_status fm_run_copy_pages(fm_run *r, const fm_page_copy *copy, int n)
     return n ? r->ops->copy_pages(r, copy, n) : FM_OK;
 }
 
-fm_status fm_run_copied(fm_run *r, int waits, int *all)
+fm_status fm_run_copied(fm_run *r, int waits, uint32_t *n_made)
 {
-    *all = 1;
-    return r->ops->copied ? r->ops->copied(r, waits, all) : FM_OK;
+    return r->ops->copied ? r->ops->copied(r, waits, n_made) : FM_OK;
 }
 
 /* --- hooks ------------------------------------------------------------------- */

@@ -57,6 +57,8 @@ typedef struct {
     fm_activations activations; /* and what a pass computes in: the model's (model/model.h) */
     int n_kept;       /* hidden states kept between passes, for drafts; 0: there are none */
     int max_draft;    /* links of a chain of drafts, at most */
+    int n_staged;     /* device: pages that are gathered for one copy to or from host memory; 0: no
+                       * pages are copied */
     const struct fm_threads *team; /* over whose NUMA nodes KV pages are spread, or NULL */
 } fm_run_limits;
 
@@ -75,7 +77,7 @@ typedef struct {
     int32_t page;
     char   *image;
     int     is_out; /* from the pool into the image */
-    int     is_now; /* out, and the next pass may overwrite the page */
+    int     is_now; /* the next pass reads the page, or may overwrite it */
 } fm_page_copy;
 
 typedef struct {
@@ -122,7 +124,7 @@ typedef struct {
                                  from the logits, on the host */
     fm_status (*sampled)(fm_run *r, int ticket, fm_sampled *out);
     fm_status (*copy_pages)(fm_run *r, const fm_page_copy *copy, int n); /* NULL: pages stay where they are */
-    fm_status (*copied)(fm_run *r, int waits, int *all); /* NULL: copies are made at once */
+    fm_status (*copied)(fm_run *r, int waits, uint32_t *n_made); /* NULL: copies are made at once */
     fm_status (*watch)(fm_run *r, fm_op_watch *w); /* NULL: hooks see ops as they run */
     void (*report)(const fm_run *r, fm_str *out); /* NULL: nothing to say at the end */
     void (*destroy)(fm_run *r);
@@ -196,8 +198,9 @@ fm_status fm_run_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, fm_sa
  * Images are in pinned memory there (fm_backend.alloc_pinned). */
 fm_status fm_run_copy_pages(fm_run *r, const fm_page_copy *copy, int n);
 
-/* Have all copies been made, as the host sees it? */
-fm_status fm_run_copied(fm_run *r, int waits, int *all);
+/* How many calls of fm_run_copy_pages (with n > 0) have made all their copies, as the host sees it.
+ * Unchanged where copies are made at once.  waits: until all have. */
+fm_status fm_run_copied(fm_run *r, int waits, uint32_t *n_made);
 
 /* For FM_OP alone: tells the hooks. */
 void fm__op_begins(fm_run *r, fm_op op, int n_row, const void *out, const void *weights);

@@ -207,6 +207,7 @@ fm_status fm__open_set_limits(opening *p)
                                 .n_lane      = n_lane,
                                 .n_kept      = n_lane * fm_sched_n_kept(s),
                                 .max_draft   = e->draft.is_chain ? e->draft.most : 0,
+                                .n_staged    = fm__open_n_staged(p),
                                 .team        = e->threads};
     fm_model_declare(e->model, &e->config, &e->layout.shard, p->cache, &e->limits);
     return e->limits.max_rows > 0 ? FM_OK : FM_E_ARG; /* the scheduler said why */

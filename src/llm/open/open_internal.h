@@ -72,6 +72,7 @@ size_t    fm__open_ngram_bytes(const opening *p); /* that these will take */
 fm_status fm__open_check_tiers(opening *p);
 int       fm__open_n_load(const opening *p); /* that may hold leases */
 void      fm__open_size_tiers(opening *p);
+int       fm__open_n_staged(const opening *p); /* pages that a device gathers for one copy */
 void      fm__open_size_host(opening *p); /* when the pool's size is known */
 fm_status fm__open_tiers(opening *p);
 

@@ -19,6 +19,9 @@ enum {
     HOST_IN      = 16 * MIB,  /* before a step while others decode: the CPU copies them itself, */
     DEVICE_IN    = 256 * MIB, /* a GPU beside the pass */
     DEVICE_OUT   = 512 * MIB,
+    STAGE_BYTES  = 64 * MIB, /* on the device, for pages that cross the link together */
+    CHECKS       = 1024,     /* of pages in host memory, at once */
+    MOST_STAGED  = 128,
     LEAST        = 16,
     MOST         = 2048,
     MOST_HOST    = 1 << 22,
@@ -167,6 +170,15 @@ static int in_parts(int n, int parts) /* that all have as many, at least one */
 
 static int n_partition(const opening *p) { return p->e->limits.n_lane * p->e->layout.n_group; }
 
+/* Few enough that they are numbered in the arguments of a kernel. */
+int fm__open_n_staged(const opening *p)
+{
+    const fm_tiers *t = &p->e->tiers;
+    if (!t->image_bytes || p->e->backend->is_host) return 0;
+    const size_t n = STAGE_BYTES / t->image_bytes;
+    return n < 1 ? 1 : n > MOST_STAGED ? MOST_STAGED : (int)n;
+}
+
 void fm__open_size_tiers(opening *p)
 {
     fm_tiers            *t = &p->e->tiers;
@@ -181,6 +193,8 @@ void fm__open_size_tiers(opening *p)
         t->n_buffer = count_in(BUFFER_BYTES, t->file_bytes);
     }
     t->bytes           = (size_t)(t->n_slot + t->n_buffer) * t->file_bytes;
+    t->n_check         = p->e->backend->is_host ? 0 : in_parts(CHECKS, n_partition(p));
+    p->e->limits.n_staged = fm__open_n_staged(p);
     t->demotes         = p->o->hicache_debug_demote;
     t->costs.is_forced = t->demotes;
     t->writes = p->e->layout.shard.attn.index == 0; /* ranks of a group hold the same bytes */
@@ -232,6 +246,33 @@ static fm_status open_files(opening *p)
     return FM_OK;
 }
 
+static fm_status open_sums(opening *p)
+{
+    fm_tiers                  *t = &p->e->tiers;
+    const size_t               before = (size_t)(t->n_slot + t->n_buffer) * t->file_bytes;
+    const fm_host_sums_options o = {.image       = fm_page_file_image(t->memory + before),
+                                    .stride      = t->file_bytes,
+                                    .image_bytes = t->image_bytes,
+                                    .n_slot      = t->n_host,
+                                    .n_check     = t->n_check,
+                                    .fault_rate  = p->o->hicache_debug_faults};
+    return t->n_host ? fm_host_sums_create(&t->sums, &o) : FM_OK;
+}
+
+static fm_status open_books(opening *p)
+{
+    fm_tiers    *t      = &p->e->tiers;
+    const size_t n_slot = (size_t)t->n_slot, n_host = (size_t)t->n_host;
+    t->copy             = calloc((size_t)fm__tiers_max_moves(p->e), sizeof *t->copy);
+    t->copied_in        = calloc(n_slot + n_host + 1, sizeof *t->copied_in);
+    t->held             = calloc(n_slot + 1, sizeof *t->held);
+    t->unsummed         = calloc(n_host + 1, sizeof *t->unsummed);
+    t->is_unsummed      = calloc(n_host + 1, sizeof *t->is_unsummed);
+    if (!t->copy || !t->copied_in || !t->held || !t->unsummed || !t->is_unsummed)
+        return fm_fail(FM_E_OOM, "moves of pages");
+    return open_sums(p);
+}
+
 fm_status fm__open_tiers(opening *p)
 {
     fm_engine *e = p->e;
@@ -244,8 +285,7 @@ fm_status fm__open_tiers(opening *p)
     FM_TRY(e->backend->is_host
                ? fm_host_alloc((void **)&t->memory, t->bytes, "pages on their way to files")
                : e->backend->alloc_pinned((void **)&t->memory, t->bytes, "--hicache-size"));
-    t->copy = calloc((size_t)fm__tiers_max_moves(e), sizeof *t->copy);
-    if (!t->copy) return fm_fail(FM_E_OOM, "moves of pages");
+    FM_TRY(open_books(p));
     if (t->n_host)
         FM_INFO("engine", "host memory for prefixes: %d pages, %.2f GB", t->n_host,
                 (double)t->n_host * (double)t->file_bytes * 1e-9);
@@ -257,9 +297,10 @@ fm_status fm__open_tiers(opening *p)
 void fm__open_close_tiers(fm_engine *e)
 {
     fm_tiers *t    = &e->tiers;
-    int       made = 0;
+    uint32_t  made = 0;
     fm__tiers_part(e);
     if (t->memory && e->run) (void)fm_run_copied(e->run, 1, &made);
+    fm_host_sums_destroy(t->sums);
     if (fm_store_close(t->store)) {
         if (e->backend && !e->backend->is_host)
             e->backend->free_pinned(t->memory);
@@ -267,4 +308,8 @@ void fm__open_close_tiers(fm_engine *e)
             fm_host_free(t->memory, t->bytes);
     }
     free(t->copy);
+    free(t->copied_in);
+    free(t->held);
+    free(t->unsummed);
+    free(t->is_unsummed);
 }

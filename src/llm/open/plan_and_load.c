@@ -160,7 +160,30 @@ void fm__open_share_pages(opening *p)
     p->sched.n_page  = e->plan.n_page / p->n_lane;
     fm__open_size_host(p);
     p->courier.limits.n_slot    = e->tiers.n_slot + e->tiers.n_host;
+    p->courier.limits.n_check   = e->tiers.n_slot + e->tiers.n_check;
     p->courier.limits.max_moves = fm__tiers_max_moves(e);
+    e->plan.n_host_page         = e->tiers.n_host;
+    if (e->backend->is_host) return;
+    e->plan.pinned = e->tiers.bytes;
+    if (e->backend->pinned)
+        e->plan.pinned += e->backend->pinned(&e->config, &e->layout.shard, &e->limits);
+}
+
+/* Every rank of the host pins as much. */
+static fm_status check_pinned(opening *p)
+{
+    fm_plan     *plan   = &p->e->plan;
+    const size_t n_rank = p->device.n_rank > 1 ? (size_t)p->device.n_rank : 1;
+    if (!plan->pinned) return FM_OK;
+    plan->main_available = fm_host_available() / n_rank;
+    if (plan->pinned <= plan->main_available || !plan->n_host_page) return FM_OK;
+    const size_t others = plan->pinned - (size_t)plan->n_host_page * p->e->tiers.file_bytes;
+    const size_t left   = plan->main_available > others ? plan->main_available - others : 0;
+    return fm_fail(FM_E_OOM,
+                   "%d pages of prefixes take %.2f GiB of main memory, of which %.2f GiB are free for "
+                   "each rank: --hicache-size %.1f fits",
+                   plan->n_host_page, (double)plan->pinned / 0x1p30,
+                   (double)plan->main_available / 0x1p30, (double)(left / 100000000) * 0.1);
 }
 
 static fm_status show(opening *p)
@@ -183,6 +206,7 @@ fm_status fm__open_plan(opening *p)
 {
     FM_TRY(plan_memory(p));
     fm__open_share_pages(p);
+    FM_TRY(fm__agree_all_well(p->e->world, check_pinned(p)));
     return show(p);
 }
 

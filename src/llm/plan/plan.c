@@ -161,4 +161,9 @@ void fm_plan_print(const fm_plan *p, fm_str *out)
     fm_str_printf(out, "  in all     %8lld   of %lld free\n", mib(sum), mib(p->available));
     if (p->host)
         fm_str_printf(out, "  beside     %8lld   in main memory: %s\n", mib(p->host), p->host_for);
+    if (!p->pinned) return;
+    fm_str_printf(out, "  pinned     %8lld   in main memory", mib(p->pinned));
+    if (p->main_available) fm_str_printf(out, ", of %lld free", mib(p->main_available));
+    if (p->n_host_page) fm_str_printf(out, ": %d pages of prefixes", p->n_host_page);
+    fm_str_puts(out, "\n");
 }

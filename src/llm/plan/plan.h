@@ -41,6 +41,11 @@ typedef struct {
     size_t  budget, available;      /* what all of it may take, and what is free */
     int     n_page, page_size;
     int64_t max_tokens;             /* n_page * page_size */
+
+    /* A device's plan: main memory that is pinned for it, beside all of the above. */
+    size_t pinned;           /* bytes; 0: none */
+    size_t main_available;   /* bytes of main memory that are free; 0: not known */
+    int    n_host_page;      /* of these bytes: pages of prefixes below the pool */
 } fm_plan;
 
 size_t fm_plan_budget(const fm_plan_request *q); /* bytes for weights, workspace and pages */

@@ -43,13 +43,15 @@ static fm_status get(fm_page_move *m, const int32_t *in, const fm_plan_limits *l
     *m = (fm_page_move){.kind = in[0], .page = in[1], .slot = in[2], .depth = in[3]};
     memcpy(&m->key, in + 4, sizeof m->key);
     memcpy(m->token, in + MOVE_WORDS, (size_t)l->page_size * sizeof *in);
-    const int is_between =
-        m->kind == FM_MOVE_IN || m->kind == FM_MOVE_OUT || m->kind == FM_MOVE_OUT_NOW;
+    const int is_between = m->kind == FM_MOVE_IN || m->kind == FM_MOVE_IN_NOW ||
+                           m->kind == FM_MOVE_OUT || m->kind == FM_MOVE_OUT_NOW;
     if (m->kind < 0 || m->kind >= FM_N_MOVE) return fm__plan_garbled("kind of a move");
     if ((is_between || m->kind == FM_MOVE_WRITE) && (m->page < 0 || m->page >= l->n_page))
         return fm__plan_garbled("page of a move");
     if (m->kind != FM_MOVE_WRITE && (m->slot < 0 || m->slot >= l->n_slot))
         return fm__plan_garbled("slot of a move");
+    if (m->kind == FM_MOVE_CHECK && (m->depth < 0 || m->depth >= l->n_check))
+        return fm__plan_garbled("check of a move");
     return FM_OK;
 }
 

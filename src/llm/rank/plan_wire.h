@@ -41,6 +41,7 @@ typedef struct {
     int page_size, n_page, vocab;
     int n_kept, max_draft; /* hidden states kept, and links of a chain; 0 without drafts */
     int max_moves, n_slot; /* of pages before a step, of one group; 0: there are no tiers */
+    int n_check;           /* behind the last check of a page in host memory */
 } fm_plan_limits;
 
 typedef struct {

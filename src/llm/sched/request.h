@@ -44,11 +44,15 @@ typedef struct fm_request {
     int32_t      n_brought;    /* pages brought back for it since it waits */
     int          is_loading;   /* waits for pages from below: it is not admitted before they came */
     int          is_looked_up; /* what the tiers below have of it was asked for already */
+    int          looks_again;  /* it is looked up again while it waits: what is stored changes, and
+                                * pages brought back may have made room */
+    int32_t      below_from;   /* pages of it that the pool had then */
     int32_t      n_scored;     /* of n_score, how many are done */
     double       admitted;     /* when it first joined, by the scheduler's clock */
     int32_t      n_preempted;
     double       preempted, preempted_s; /* when it was last, and how long it waited for that */
-    int32_t      n_overtaken;  /* times a request behind it was admitted first */
+    int32_t      n_overtaken;  /* times a request behind it was admitted first, */
+    int32_t      n_passed;     /* and those while it waited for pages, by one that shares cached ones */
     int32_t      kept;         /* 1 + place of the hidden state of its last computed row; 0: nowhere */
     int          kept_half;    /* which of its two sets of places has it */
     int          has_lease;

@@ -175,8 +175,8 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->matched_stop = -1;
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
-    r->n_scored = r->n_pending = r->n_overtaken = r->n_draft = r->kept = 0;
-    r->n_from_host = r->n_from_disk = r->n_brought = r->is_loading = r->is_looked_up = 0;
+    r->n_scored = r->n_pending = r->n_overtaken = r->n_passed = r->n_draft = r->kept = 0;
+    r->n_from_host = r->n_from_disk = r->n_brought = r->is_loading = r->is_looked_up = r->looks_again = 0;
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);
@@ -297,6 +297,11 @@ void fm_sched_cancel(fm_sched *s, fm_request *r)
 fm_request *fm_sched_first_waiting(const fm_sched *s)
 {
     return s->waiting.head;
+}
+
+void fm_sched_await_lookups(fm_sched *s)
+{
+    s->awaits_lookups = 1;
 }
 
 void fm_sched_set_held(fm_sched *s, int32_t n_page)

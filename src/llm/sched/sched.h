@@ -94,6 +94,14 @@ void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
  * of a request are loaded from a tier, tier_policy sets is_loading: it is not admitted then. */
 fm_request *fm_sched_first_waiting(const fm_sched *s);
 
+/* From now on a request is not admitted before is_looked_up is set, nor any behind it: what tiers
+ * below have of it is loaded rather than computed. */
+void fm_sched_await_lookups(fm_sched *s);
+
+/* Evictable pages that were brought back for waiting requests (n_brought): no other request is
+ * admitted at their expense. */
+int32_t fm_sched_promised(const fm_sched *s);
+
 /* Pages of the kv that loads hold until the step after the next: while there are any, a plan may be
  * NULL although requests run or wait. */
 void fm_sched_set_held(fm_sched *s, int32_t n_page);

@@ -7,14 +7,17 @@
 enum {
     SHARED_MIN = 32, /* cached tokens worth waiting for */
     PATIENCE   = 64, /* times a request may be overtaken; then it goes first */
+    SHARING    = 4,  /* requests that share pages of the pool take little of the room that one whose
+                      * pages are loaded waits for: so many of them count as one */
 };
 
 static void start(fm_sched *s, fm_request *r)
 {
-    for (fm_request *q = s->waiting.head; q != r; q = q->next) q->n_overtaken++;
-    fm__queue_remove(&s->waiting, r);
     const fm_status begun = fm_kv_begin(s->kv, &r->lease, r->token, fm_request_n_lookup(r));
     FM_BUG_UNLESS(begun == FM_OK);
+    for (fm_request *q = s->waiting.head; q != r; q = q->next)
+        ++*(q->is_loading && 2 * r->lease.n_cached >= r->n_prompt ? &q->n_passed : &q->n_overtaken);
+    fm__queue_remove(&s->waiting, r);
 
     r->has_lease  = 1;
     r->kept       = 0; /* the state of a cached row is not kept */
@@ -34,13 +37,26 @@ static void start(fm_sched *s, fm_request *r)
     s->running[s->n_running++] = (fm__slot){.r = r, .is_new = 1};
 }
 
+int32_t fm_sched_promised(const fm_sched *s)
+{
+    int32_t n = 0, n_idle;
+    for (const fm_request *r = s->waiting.head; s->awaits_lookups && r; r = r->next) {
+        if (!r->n_brought) continue;
+        (void)fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
+        n += n_idle < r->n_brought ? n_idle : r->n_brought;
+    }
+    return n;
+}
+
 /* Starts r if rows and pages allow.  With nothing running it always may. */
 static int try_start(fm_sched *s, fm_request *r)
 {
     int32_t       n_idle;
     const int32_t n_cached = fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
     const int32_t share    = fm__prefill_share(s, r, n_cached);
-    if (!share || (s->n_running && !fm__fits(s, r, n_cached, n_idle))) return 0;
+    const int32_t own      = n_idle < r->n_brought ? n_idle : r->n_brought;
+    const int32_t kept     = n_idle + fm_sched_promised(s) - own; /* not to be evicted for r */
+    if (!share || (s->n_running && !fm__fits(s, r, n_cached, n_idle, kept))) return 0;
 
     start(s, r);
     fm__give_prefill(s, &s->running[s->n_running - 1], share);
@@ -59,7 +75,7 @@ static int are_alike(const fm_request *a, const fm_request *b, int32_t from, int
 
 static int was_overtaken_enough(const fm_request *r)
 {
-    return r->n_overtaken >= PATIENCE;
+    return r->n_overtaken + r->n_passed / SHARING >= PATIENCE;
 }
 
 /* A running request is about to prefill a good part of this prompt. */
@@ -111,6 +127,7 @@ static int sort_candidates(fm_sched *s)
 static int admit_or_hold(fm_sched *s, fm_request *r, int *n_held)
 {
     if (r->is_loading) return !was_overtaken_enough(r); /* its pages may be waiting for room */
+    if (s->awaits_lookups && !r->is_looked_up) return 0;
     if (s->n_running + *n_held == s->opt.max_running) return 0;
     if (!better_waits(s, r)) return try_start(s, r);
     ++*n_held;

@@ -90,10 +90,10 @@ static int64_t last_known_end(const fm_sched *s, int n)
     return last;
 }
 
-int fm__fits(const fm_sched *s, const fm_request *r, int32_t n_cached, int32_t n_idle)
+int fm__fits(const fm_sched *s, const fm_request *r, int32_t n_cached, int32_t n_idle, int32_t n_kept)
 {
     const int     n     = s->n_running + 1;
-    const int32_t spare = fm__free_pages(s) - n_idle;
+    const int32_t spare = fm__free_pages(s) - n_kept;
 
     look_ahead(s);
     s->future[n - 1] = (fm__future){.n_token  = r->n_token,

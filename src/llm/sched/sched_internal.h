@@ -61,6 +61,7 @@ struct fm_sched {
     int    n_prefill_row, n_score_row, n_draft_row; /* of the planned step */
     double now;
     int32_t n_held;       /* pages that loads hold until the next step */
+    int     awaits_lookups; /* requests are looked up in tiers below before they are admitted */
     int    n_preempted;   /* while planning this step */
 
     fm__step step[FM__STEPS]; /* in turn */
@@ -131,8 +132,10 @@ int     fm__keeps_states(const fm_sched *s, const fm_request *r);
 void fm__admit(fm_sched *s);
 
 /* sched_forecast.c: would the pages last if `r` joined, which would hold
- * n_cached tokens' pages at once, n_idle of them evictable until then? */
-int    fm__fits(const fm_sched *s, const fm_request *r, int32_t n_cached, int32_t n_idle);
+ * n_cached tokens' pages at once, n_idle of them evictable until then?  n_kept
+ * evictable pages in all, these among them, are not to be had. */
+int    fm__fits(const fm_sched *s, const fm_request *r, int32_t n_cached, int32_t n_idle,
+                int32_t n_kept);
 double fm__ratio_at_rest(const fm_sched *s);
 void   fm__ratio_fall(fm_sched *s);  /* one more decode step went well */
 void   fm__ratio_raise(fm_sched *s); /* after a preemption */

@@ -97,8 +97,10 @@ static double make(fm__below *b, const fm_page_move *m, double now)
     case FM_MOVE_READ: fm__disk_read(b->disk, m->key, now, &b->slot[m->slot]); return 0;
     case FM_MOVE_OUT:
     case FM_MOVE_OUT_NOW: return out;
-    case FM_MOVE_IN: release(b, m->slot); return m->page >= 0 ? in : 0;
+    case FM_MOVE_IN:
+    case FM_MOVE_IN_NOW: release(b, m->slot); return m->page >= 0 ? in : 0;
     case FM_MOVE_DROP: release(b, m->slot); return 0;
+    case FM_MOVE_CHECK: /* by threads of the host, beside computing */
     case FM_N_MOVE: break;
     }
     return 0;
@@ -111,7 +113,7 @@ void fm__below_move(fm__below *b, fm_tier_policy *p, double now, double *busy, i
     *is_now        = 0;
     for (int i = 0; i < list->n; i++) {
         *busy += make(b, &list->move[i], now);
-        *is_now |= list->move[i].kind == FM_MOVE_OUT_NOW;
+        *is_now |= list->move[i].kind == FM_MOVE_OUT_NOW || list->move[i].kind == FM_MOVE_IN_NOW;
     }
     list->n = 0;
     fm__disk_advance(b->disk, now);

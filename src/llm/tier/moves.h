@@ -14,13 +14,17 @@ typedef enum {
     FM_MOVE_OUT,     /* page -> slot of the host tier */
     FM_MOVE_OUT_NOW, /* the same, and the next pass may overwrite the page */
     FM_MOVE_KEEP,    /* slot of the host tier -> a file named `key` */
+    FM_MOVE_CHECK,   /* the checksum of page `key` in a slot of the host tier is compared, beside
+                      * computing; `depth` is the number of the check, counted behind the slots that
+                      * files are read into */
+    FM_MOVE_IN_NOW,  /* as IN, and the next pass reads the page */
     FM_N_MOVE
 } fm_move_kind;
 
 typedef struct fm_page_move {
     int32_t      kind, page, slot;
     int32_t      depth;                      /* of the page in its text; WRITE, READ, KEEP */
-    fm_page_hash key;                        /* WRITE, READ, KEEP */
+    fm_page_hash key;                        /* all but IN and DROP */
     int32_t      token[FM_PAGE_HASH_TOKENS]; /* of the page; WRITE, READ, KEEP */
 } fm_page_move;
 

@@ -60,7 +60,7 @@ static header describe(const fm_page_format *f, fm_page_hash key, const int32_t 
     return h;
 }
 
-void fm_page_file_seal(char *file, const fm_page_format *f, fm_page_hash key, const int32_t *token)
+fm_hash128 fm_page_file_seal(char *file, const fm_page_format *f, fm_page_hash key, const int32_t *token)
 {
     char *const image = fm_page_file_image(file);
     header      h     = describe(f, key, token);
@@ -70,6 +70,7 @@ void fm_page_file_seal(char *file, const fm_page_format *f, fm_page_hash key, co
     memcpy(file, &h, sizeof h);
     memset(image + h.image_bytes, 0,
            (size_t)(file + fm_page_file_bytes(f) - image) - h.image_bytes);
+    return h.image;
 }
 
 static fm_page_verdict check_head(const header *h, size_t n)

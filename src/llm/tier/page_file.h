@@ -38,8 +38,9 @@ static inline char *fm_page_file_image(char *file) /* where the planes begin */
     return file + FM_PAGE_FILE_BLOCK;
 }
 
-/* Writes the header of a file whose planes are in place, and zeros behind them. */
-void fm_page_file_seal(char *file, const fm_page_format *f, fm_page_hash key, const int32_t *token);
+/* Writes the header of a file whose planes are in place, and zeros behind them.  Returns the
+ * checksum of the planes. */
+fm_hash128 fm_page_file_seal(char *file, const fm_page_format *f, fm_page_hash key, const int32_t *token);
 
 /* Is the file this page of this model?  NULL format: is it any page, unaltered? */
 fm_page_verdict fm_page_file_check(const char *file, size_t n, const fm_page_format *f,

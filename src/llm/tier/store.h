@@ -70,6 +70,7 @@ typedef struct {
     fm_page_hash   key;
     const int32_t *token; /* [page_size] copied */
     int32_t depth; /* pages before it in its text: of those used together the last go first */
+    const fm_hash128 *sum; /* of the planes that are to be written: others are not.  NULL: unknown */
 } fm_store_page;
 
 /* Reads a page into an idle slot. */

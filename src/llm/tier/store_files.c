@@ -124,7 +124,12 @@ void fm__store_write_file(fm_store *s, int job)
 {
     const fm__job *j = &s->job[job];
     if (!fm_store_can_write(s)) return;
-    fm_page_file_seal(fm__store_file(s, job), &s->opt.format, j->key, j->token);
+    const fm_hash128 sum =
+        fm_page_file_seal(fm__store_file(s, job), &s->opt.format, j->key, j->token);
+    if (j->has_sum && !fm_hash_equal(sum, j->sum)) { /* altered in host memory */
+        count_failed(s);
+        return;
+    }
     const int bad = write_page(s, job);
     if (!bad) {
         count_written(s, j->key);

@@ -18,6 +18,8 @@ typedef struct {
     fm_page_hash  key;
     int32_t       depth;
     int32_t       token[FM_PAGE_HASH_TOKENS];
+    int           has_sum;
+    fm_hash128    sum;
     double        began; /* a thread works on it since then; 0: none does */
     int           next;  /* in its queue */
 } fm__job;

@@ -53,8 +53,9 @@ int32_t fm_host_find(fm_host_books *h, fm_page_hash key)
     return FM__HOST_NONE;
 }
 
-static void forget(fm_host_books *h, int32_t i)
+void fm_host_forget(fm_host_books *h, int32_t i)
 {
+    if (!h->slot[i].is_used) return;
     int32_t *link = bucket_of(h, h->slot[i].key);
     while (*link != i) link = &h->slot[*link].chain;
     *link              = h->slot[i].chain;
@@ -67,7 +68,7 @@ int32_t fm_host_take(fm_host_books *h, fm_page_hash key)
     int32_t i = h->slot[h->n].younger; /* the oldest */
     while (i != h->n && h->slot[i].n_pin) i = h->slot[i].younger;
     if (i == h->n) return FM__HOST_NONE;
-    if (h->slot[i].is_used) forget(h, i);
+    fm_host_forget(h, i);
     int32_t *const head = bucket_of(h, key);
     h->slot[i].key      = key;
     h->slot[i].is_used  = 1;
@@ -80,7 +81,7 @@ int32_t fm_host_take(fm_host_books *h, fm_page_hash key)
 void fm_host_forget_all(fm_host_books *h)
 {
     for (int32_t i = 0; i < h->n; i++)
-        if (h->slot[i].is_used && !h->slot[i].n_pin) forget(h, i);
+        if (!h->slot[i].n_pin) fm_host_forget(h, i);
 }
 
 int fm_host_holds(const fm_host_books *h, int32_t slot, fm_page_hash key)

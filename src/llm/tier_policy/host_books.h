@@ -29,6 +29,7 @@ void      fm_host_books_fini(fm_host_books *h);
 int32_t fm_host_find(fm_host_books *h, fm_page_hash key); /* or FM__HOST_NONE; it was used now */
 int32_t fm_host_take(fm_host_books *h, fm_page_hash key); /* a slot for it; NONE: all are pinned */
 int     fm_host_holds(const fm_host_books *h, int32_t slot, fm_page_hash key);
+void    fm_host_forget(fm_host_books *h, int32_t slot); /* it is found no more, pinned or not */
 void    fm_host_forget_all(fm_host_books *h); /* but pinned ones */
 void    fm_host_pin(fm_host_books *h, int32_t slot);
 void    fm_host_unpin(fm_host_books *h, int32_t slot);

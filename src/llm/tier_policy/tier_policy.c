@@ -13,10 +13,11 @@ static int n_window(const fm_tier_policy_options *o)
     return o->n_slot > least ? o->n_slot : least;
 }
 
-/* Every slot can be dropped and filled again before one pass, every page of a window brought in. */
+/* Before one pass every slot can be dropped and filled again, every page of a window brought in,
+ * every check made and begun again. */
 int fm_tier_policy_most_moves(const fm_tier_policy_options *o)
 {
-    return 2 * o->n_slot + n_window(o) + o->n_buffer + o->most_out;
+    return 2 * (o->n_slot + o->n_check) + n_window(o) + o->n_buffer + o->most_out;
 }
 
 fm_page_move *fm__tier_policy_move(fm_tier_policy *s, fm_move_kind kind)
@@ -90,6 +91,7 @@ static int save_to_host(fm_tier_policy *s, const fm_kv_page *p, int is_evicted)
     FM_BUG_UNLESS(m); /* counted by most_out */
     m->page = p->page;
     m->slot = s->opt.host0 + slot;
+    m->key  = p->key;
     s->n_out++;
     s->stats.n_host_page++;
     keep_for_file(s, p, slot);
@@ -154,10 +156,11 @@ static fm_status allocate(fm_tier_policy *s)
     s->moves.cap  = fm_tier_policy_most_moves(&s->opt);
     s->moves.move = calloc((size_t)s->moves.cap, sizeof *s->moves.move);
     s->free_slot  = calloc(n_slot, sizeof *s->free_slot);
+    s->free_check = calloc((size_t)s->opt.n_check + 1, sizeof *s->free_check);
     s->resting    = calloc(n_slot, sizeof *s->resting);
     s->page       = calloc(n, sizeof *s->page);
     s->kept       = calloc(FM__KEPT, sizeof *s->kept);
-    int is_whole  = s->moves.move && s->free_slot && s->resting && s->page && s->kept;
+    int is_whole  = s->moves.move && s->free_slot && s->free_check && s->resting && s->page && s->kept;
     for (int i = 0; i < FM__LOADS; i++)
         is_whole &= (s->load[i].window = calloc(n, sizeof *s->load[i].window)) != NULL;
     if (!is_whole) return fm_fail(FM_E_OOM, "moves of pages");
@@ -177,6 +180,8 @@ fm_status fm_tier_policy_create(fm_tier_policy **out, const fm_tier_policy_optio
         return rc;
     }
     for (int i = o->n_slot; i > 0; i--) s->free_slot[s->n_free_slot++] = o->slot0 + i - 1;
+    for (int i = o->n_check; i > 0; i--) s->free_check[s->n_free_check++] = o->check0 + i - 1;
+    fm_sched_await_lookups(o->sched);
     fm_kv_set_saving(o->kv, o->saving, save_evicted, s);
     *out = s;
     return FM_OK;
@@ -192,6 +197,7 @@ void fm_tier_policy_destroy(fm_tier_policy *s)
     fm_host_books_fini(&s->host);
     free(s->moves.move);
     free(s->free_slot);
+    free(s->free_check);
     free(s->resting);
     free(s->page);
     free(s->kept);
@@ -206,11 +212,19 @@ static int32_t n_held(const fm_tier_policy *s)
     return n;
 }
 
+/* While sequences run, what comes in must be there before the step after next. */
+static int most_in(const fm_tier_policy *s)
+{
+    if (!fm_sched_n_running(s->opt.sched)) return s->n_window;
+    return s->opt.is_async ? fm_load_fits_step(s->opt.costs, s->opt.most_in) : s->opt.most_in;
+}
+
 void fm_tier_policy_prepare(fm_tier_policy *s, double now)
 {
     s->now = now;
     s->step++;
-    s->most_in_now = fm_sched_n_running(s->opt.sched) ? s->opt.most_in : s->n_window;
+    s->most_in_now = most_in(s);
+    s->has_given = s->n_reserved = 0;
     wake_rested(s);
     fm__loads_advance(s);
     fm__loads_start(s);

@@ -5,10 +5,15 @@
  *     a waiting prompt whose next pages are below ──load──> READ ... IN ──> it may be admitted
  *
  * Where a device copies beside computing (is_async), pages that come in are held until the step
- * after: the pass in between does not wait for them, later ones do.
+ * after: the pass in between does not wait for them, later ones do.  With nothing running they are
+ * for the next pass, which waits for them layer by layer (IN_NOW).
+ *
+ * Pages in host memory are brought in after their checksums were compared (CHECK), beside computing
+ * as files are read; one that was altered is a miss.
  *
  * A request whose prefix is being loaded stays in the queue; others are admitted past it, so no
- * step waits for a load.  Pages of the pool are taken only when the bytes have come, and
+ * step waits for a load.  Loads get room in the pool in the order of the queue.  No request is
+ * admitted before it was looked up: one that is stored is not computed.  Pages of the pool are taken only when the bytes have come, and
  * are evictable as soon as they are copied: a load holds slots of its own and pages for one step at
  * most, so it cannot keep a running sequence from growing.  Two requests with the same prefix load
  * it once.
@@ -39,10 +44,13 @@ typedef struct {
     fm_kv_saving   saving;
     int            slot0, n_slot; /* its part of the slots that files are read into */
     int host0, n_host; /* its part of the slots of the host tier; n_host 0: there is none */
+    int check0, n_check; /* its part of the checks of pages in the host tier, counted behind all slots
+                          * for reading: `view` tells their state, too.  n_check 0: none is checked */
     int n_buffer;      /* pages that may be on their way to files at once */
     int most_in;       /* pages brought in before one step, while sequences run */
     int most_out;      /* pages copied to the host tier before one step */
     int is_async;      /* copies of IN are made while the next pass runs */
+    int waits;         /* where nothing runs that this would delay, the next pass waits for them */
     fm_slot_view view;
     void        *view_ctx;
 } fm_tier_policy_options;
@@ -51,6 +59,7 @@ typedef struct {
     int64_t n_load, n_declined;       /* loads begun; those that would not have paid */
     int64_t disk_tokens, host_tokens; /* brought back for requests */
     int64_t n_host_page;              /* pages copied to host memory */
+    int64_t n_host_altered;           /* pages there whose checksum did not fit: they were forgotten */
     int64_t n_unsaved;                /* pages evicted before they could be saved */
     double  load_seconds;             /* of the link to host memory, and waiting for files */
     int     n_loading;                /* now */

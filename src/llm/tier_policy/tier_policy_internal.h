@@ -8,14 +8,16 @@
 
 enum {
     FM__LOADS      = FM_TIER_POLICY_LOADS,
-    FM__LOOK_AHEAD = 32,  /* waiting requests that are looked up */
+    FM__LOOK_AHEAD = 256, /* waiting requests that are looked up; those behind are not admitted */
     FM__KEPT       = 512, /* pages in host memory that wait to become files */
-    FM__STEPS_REST = 2,   /* after which copies of a step are sure to be made */
+    FM__STEPS_REST = 3,   /* after which copies of a step are made, also where one step is planned
+                           * ahead */
 };
 
 /* Where a page on its way is. */
 typedef struct {
     int          slot, is_host; /* of the host tier's slots, or of those for reading */
+    int          check;         /* host: which check compares its checksum */
     fm_page_hash key;
     uint32_t     step; /* in which it was asked for */
 } fm__window;
@@ -28,13 +30,15 @@ typedef struct {
     int32_t      from, to, next_in, next_read;
     fm_page_hash at; /* identity of page next_read - 1 */
     int          is_used, is_seen, is_from_files;
+    int          place;  /* in the queue, of the first request that waits for its pages */
     int          is_cut; /* the pool had no room for more of it */
-    double       began;
+    double       began, arrived; /* arrived: all pages are there, and may wait for room; 0: not yet */
     fm__window  *window; /* [n_window] page p is in p % n_window */
 
     fm_kv_lease    lease; /* pages whose bytes are being copied */
     const int32_t *token; /* the request's */
     int            is_held, is_saved;
+    int            is_now; /* the next pass waits for them: they are published already */
 } fm__load;
 
 /* A page in host memory that is to become a file. */
@@ -59,8 +63,14 @@ struct fm_tier_policy {
         uint32_t step;
     } * resting; /* [n_slot] a ring: slots that may still be copied from */
     int                  first_resting, n_resting;
+    int                 *free_check;       /* [n_check] a stack */
+    int                  n_free_check;
     int32_t             *page;             /* [n_window] of the pool, for what comes in */
     int                  most_in_now;      /* pages that may still come in before this step */
+    int                  last_place;       /* in the queue, of the first request that waits for room to
+                                            * be computed: loads behind it take none */
+    int                  has_given;        /* room to a load, before this step */
+    int32_t              n_reserved;       /* pages for loads of requests further in front */
     int                  n_writing, n_out; /* WRITE and KEEP moves, and OUT moves, in the list */
     fm_host_books        host;
     fm__kept            *kept; /* [FM__KEPT] a ring */

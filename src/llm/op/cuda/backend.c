@@ -53,6 +53,7 @@ static const fm_backend cuda = {
     .n_device  = fm_cuda_count,
     .open      = open_device,
     .workspace = fm_run_cuda_workspace,
+    .pinned    = fm_run_cuda_pinned,
     .alloc     = fm_cuda_alloc,
     .free      = fm_cuda_free,
     .alloc_pinned = fm_cuda_alloc_pinned,

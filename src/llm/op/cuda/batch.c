@@ -235,7 +235,7 @@ void fm__cuda_begin(fm_run *r)
     const int      rows = padded_rows(r, g);
     fm__cuda_ranges_pass(r);
     r->fault            = fm__cuda_reach(r, g->read[turn]); /* its lists may be written anew */
-    if (r->fault == FM_OK) r->fault = fm__cuda_copies_pass(g);
+    if (r->fault == FM_OK) r->fault = fm__cuda_copies_pass(g, rows > 0);
     if (r->fault != FM_OK) return;
     fm__cuda_stamps_pass(r, rows > 0);
     if (r->fault != FM_OK) return;
@@ -260,6 +260,7 @@ void fm__cuda_end(fm_run *r)
     fm_cuda_recorded *e = g->recording;
     g->recording        = NULL;
     fm__cuda_stamps_end(r);
+    fm__is_well(r, fm__cuda_copies_end(g));
     if (e) fm__is_well(r, fm_cuda_record_end(g->stream, recording_of(g, e)));
     if (e && r->fault == FM_OK) r->fault = fm_cuda_graph_start(*recording_of(g, e), g->stream);
     if (r->fault == FM_OK && r->batch->link) fm__cuda_end_link(r);

@@ -206,6 +206,8 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
     g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes((int)outs, c->vocab));
     g->page     = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * sizeof(int32_t));
     g->slot     = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
+    g->copies.stage = fm_slab_take(
+        s, (size_t)lim->n_staged * fm_planes_page_bytes(&lim->planes, lim->page_size));
     g->cos      = fm_slab_take(s, angles * sizeof(float));
     g->sin      = fm_slab_take(s, angles * sizeof(float));
     g->lt_space = take_aligned(s, FM_CUDA_LT_BYTES, FM_CUDA_LT_ALIGN);
@@ -278,5 +280,14 @@ size_t fm_run_cuda_workspace(const fm_model_config *c, const fm_shard *shard, fm
     (void)act; /* bfloat16, or the run is refused */
     fm__cuda_set_bounds(&g, lim);
     fm__cuda_carve(&g, &a, c, shard, lim, &s);
+    return s.used;
+}
+
+size_t fm_run_cuda_pinned(const fm_model_config *c, const fm_shard *shard, const fm_run_limits *lim)
+{
+    fm_cuda_run g = {0};
+    fm_slab     s = {0};
+    fm__cuda_set_bounds(&g, lim);
+    fm__cuda_carve_pinned(&g, c, shard, lim, &s);
     return s.used;
 }

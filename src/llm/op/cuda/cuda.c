@@ -122,8 +122,7 @@ static fm_status allocate(fm_run *r, fm_cuda_run *g)
     const fm_model_config *c     = r->config;
     const fm_shard        *shard = &r->weights->shard;
     fm_slab                here = {0}, there = {0};
-    fm__cuda_carve_pinned(g, c, shard, &r->limits, &here);
-    g->pinned_bytes = here.used;
+    g->pinned_bytes = fm_run_cuda_pinned(c, shard, &r->limits);
     g->memory_bytes = fm_run_cuda_workspace(c, shard, FM_BF16, &r->limits);
     FM_TRY(fm_cuda_alloc((void **)&g->memory, g->memory_bytes, "step workspace"));
     FM_TRY(fm_cuda_alloc_pinned((void **)&g->pinned, g->pinned_bytes, "step lists"));

@@ -23,6 +23,10 @@ typedef struct {
 size_t fm_run_cuda_workspace(const fm_model_config *c, const fm_shard *shard, fm_dtype act,
                              const fm_run_limits *lim);
 
+/* Bytes of pinned main memory: lists, what was sampled, logits.  Messages of FM_MEET_BY_HOST are not
+ * counted. */
+size_t fm_run_cuda_pinned(const fm_model_config *c, const fm_shard *shard, const fm_run_limits *lim);
+
 /* All ranks of the replica together. */
 fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_limits *lim,
                              const fm_run_cuda_options *o);

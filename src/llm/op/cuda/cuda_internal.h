@@ -119,11 +119,20 @@ typedef struct {
 } fm_cuda_side;
 
 /* Pages on their way between the pool and host memory (pages.c). */
+enum { FM_CUDA_LAYER_GROUPS = 4, FM_CUDA_COPIES = 8 };
+
 typedef struct {
     fm_stream stream;
     fm_mark   here, done; /* event of the compute stream when the copies were queued; event behind
                            * the copies */
     int       at;         /* what computing has launched since */
+    char     *stage;      /* [limits.n_staged] images, on the device */
+    fm_mark   arrived[FM_CUDA_LAYER_GROUPS]; /* behind each group of layers of the last copies */
+    int       n_group;        /* groups they arrive in; 0: not in groups */
+    int       n_due, awaited; /* groups the pass at hand waits for, and has waited for */
+    fm_mark   made[FM_CUDA_COPIES]; /* behind the copies of each call, in turn */
+    uint32_t  n_asked, n_made;      /* calls; those of them the host knows to have been made */
+    int64_t   n_transfer;           /* copies across the link so far */
 } fm_cuda_copies;
 
 /* Passes and ops named for a profiler (ranges.c). */
@@ -250,8 +259,11 @@ static inline size_t fm__cuda_own_slots(const fm_model_config *c, const fm_shard
 fm_status fm__cuda_copies_create(fm_cuda_copies *c);
 void      fm__cuda_copies_destroy(fm_cuda_copies *c);
 fm_status fm__cuda_copy_pages(fm_run *r, const fm_page_copy *copy, int n);
-fm_status fm__cuda_copied(fm_run *r, int waits, int *all);
-fm_status fm__cuda_copies_pass(fm_cuda_run *g); /* a pass begins */
+fm_status fm__cuda_copied(fm_run *r, int waits, uint32_t *n_made);
+fm_status fm__cuda_copies_pass(fm_cuda_run *g, int is_whole); /* a pass begins; is_whole: it may be
+                                                               * recorded and cannot wait later */
+fm_status fm__cuda_copies_layer(fm_run *r, int layer); /* before it touches the cache of a layer */
+fm_status fm__cuda_copies_end(fm_cuda_run *g);
 
 /* carve.c: on a counting slab this is the plan */
 void   fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim);

@@ -167,6 +167,7 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
                                      .width       = fm_kv_width(c),
                                      .interleaved = c->rope_interleave};
     fm__cuda_side_join(r);
+    if (r->fault == FM_OK) r->fault = fm__cuda_copies_layer(r, layer);
     if (r->fault == FM_OK)
         r->fault = fm_cuda_store_kv(&a, q.q && q.n_row ? &q : NULL, g->stream);
     g->pass.unrotated              = NULL;

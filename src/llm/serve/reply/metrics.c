@@ -175,6 +175,8 @@ static void put_tiers(page *p, const fm__metrics *m, const fm_tiers_info *t)
     put_value(p, "counter", "hicache_host_written_bytes_total",
               "Copied from the pool to host memory.",
               (double)t->policy.n_host_page * t->page_bytes);
+    put_value(p, "counter", "hicache_host_misses_total",
+              "Pages in host memory whose checksum did not fit.", (double)t->policy.n_host_altered);
     if (!t->has_files) return;
     put_value(p, "gauge", "hicache_storage_on", "1 while the directory is in use.", f->is_on);
     put_value(p, "gauge", "hicache_storage_tokens", "Tokens the directory is known to have.",
