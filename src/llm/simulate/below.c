@@ -70,6 +70,7 @@ fm_tier_policy_options fm__below_options(fm__below *b, int index, int n)
                                     .most_in  = z->most_in,
                                     .most_out = z->most_out,
                                     .is_async = z->is_async,
+                                    .waits    = 1,
                                     .view     = view,
                                     .view_ctx = b};
 }
