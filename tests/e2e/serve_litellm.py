@@ -13,6 +13,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would be fetched
 os.environ["LITELLM_MODE"] = "PRODUCTION"  # no .env file is read
 
 import asyncio  # noqa: E402
+import faulthandler  # noqa: E402
 import json  # noqa: E402
 from typing import Literal  # noqa: E402
 
@@ -129,6 +130,7 @@ def test_overlong_is_recognised(server):
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(240, exit=True)  # it has threads of its own: where they wait would be seen
     with Server() as s:
         think_end = s.post("/tokenize", {"prompt": "</think>", "add_special_tokens": False})["tokens"][0]
         END_THINKING = {"logit_bias": {think_end: 100}}
