@@ -74,7 +74,7 @@ static fm_status become_mpirun(int64_t n_rank)
 static fm_status explain_nodes(int64_t n_rank, int n_node)
 {
     const long long per_node     = (n_rank + n_node - 1) / n_node;
-    char            instead[64] = "";
+    char            instead[80] = "";
     if (per_node > 1)
         snprintf(instead, sizeof instead,
                  ". Where the script says ppr:1:node, write ppr:%lld:node", per_node);
