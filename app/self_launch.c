@@ -57,7 +57,7 @@ static fm_status become_mpirun(int64_t n_rank)
     snprintf(count, sizeof count, "%lld", (long long)n_rank);
     char **argv = calloc(words.len + OWN_WORDS + 1, sizeof *argv);
     if (!argv) return fm_fail(FM_E_OOM, "command line");
-    char *own[OWN_WORDS] = {"mpirun", "-np", count, "--bind-to", "none", program};
+    char *own[OWN_WORDS] = {FM_MPIRUN, "-np", count, "--bind-to", "none", program};
     memcpy(argv, own, sizeof own);
     int n = OWN_WORDS;
     for (char *w = words.text + strlen(words.text) + 1; w < words.text + words.len;
@@ -70,17 +70,20 @@ static fm_status become_mpirun(int64_t n_rank)
     return FM_OK;
 }
 
-/* Of a script that starts one process on each node. */
+/* Of a script that starts one process on each node, or starts them without a launcher of MPI. */
 static fm_status explain_nodes(int64_t n_rank, int n_node)
 {
-    const long long per_node = (n_rank + n_node - 1) / n_node;
+    const long long per_node     = (n_rank + n_node - 1) / n_node;
+    char            instead[80] = "";
+    if (per_node > 1)
+        snprintf(instead, sizeof instead,
+                 ". Where the script says ppr:1:node, write ppr:%lld:node", per_node);
     return fm_fail(
         FM_E_ARG,
         "--nnodes %d: the launcher starts every rank, not one process per node. Start "
         "it once for all nodes, as\n  mpirun -np %lld --map-by ppr:%lld:node fathom ...\n"
-        "(Slurm: srun --ntasks-per-node=%lld). Where the script says ppr:1:node, write "
-        "ppr:%lld:node",
-        n_node, (long long)n_rank, per_node, per_node, per_node);
+        "(Slurm: srun --ntasks-per-node=%lld)%s",
+        n_node, (long long)n_rank, per_node, per_node, instead);
 }
 
 fm_status fm_self_launch(const fm_options *o, const fm_args *a)

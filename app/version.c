@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
+#include "comm/world.h"
 #include "commands.h"
 #include "fathom/fathom.h"
 #include "llm/kernel/gemm/gemm.h"
@@ -23,6 +24,14 @@ static void print_compiled(void)
         if (n + 1 == count || v[n].isa != v[n + 1].isa) printf(" %s", fm_isa_name(v[n].isa));
 }
 
+/* Which MPI: the launcher must be of the same one. */
+static void print_mpi(void)
+{
+    char name[64] = "";
+    fm_world_library(name, sizeof name);
+    printf("  MPI          %s\n", *name ? name : FM_HAVE_MPI ? "yes" : "no");
+}
+
 void fm_print_version(void)
 {
     printf("fathom %s\n", FM_VERSION);
@@ -31,6 +40,6 @@ void fm_print_version(void)
     for (int i = FM_ISA_REF; i <= FM_ISA_AMX; i++)
         if (fm_cpu_detects((fm_isa)i)) printf(" %s", fm_isa_name((fm_isa)i));
     printf("\n  ISA in use   %s\n", fm_isa_name(fm_gemm_pick()->isa));
-    printf("  MPI          %s\n", FM_HAVE_MPI ? "yes" : "no");
+    print_mpi();
     printf("  CUDA         %s\n", FM_HAVE_CUDA ? "yes" : "no");
 }

@@ -54,6 +54,17 @@ else()
   endif()
 endif()
 
+# The launcher beside the wrapper: mpirun.mpich of mpicc.mpich, where Debian has two MPIs.
+set(FM_MPIRUN mpirun)
+if(FM_HAVE_MPI AND FM_MPI_H)
+  cmake_path(GET FM_MPICC FILENAME fm_wrapper)
+  cmake_path(GET FM_MPICC PARENT_PATH fm_wrapper_dir)
+  string(REGEX REPLACE "^mpi(cc|icx|icc)" "mpirun" fm_launcher ${fm_wrapper})
+  if(EXISTS ${fm_wrapper_dir}/${fm_launcher})
+    set(FM_MPIRUN ${fm_launcher})
+  endif()
+endif()
+
 if(FM_MPI STREQUAL "ON" AND NOT FM_HAVE_MPI)
   message(FATAL_ERROR "MPI asked for but mpi.h not found: put mpicc into PATH or give -DFM_MPICC=... "
                       "(Debian: libopenmpi-dev or libmpich-dev)")

@@ -14,7 +14,7 @@ build)
 test)
     for_what="to test"
     wanted="libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 curl openssl
-            bash zsh fish shellcheck lua5.4 dpkg-dev chromium" ;;
+            bash zsh fish shellcheck lua5.4 dpkg-dev chromium mpich libmpich-dev" ;; # Debian's mpicc stays Open MPI's
 *)
     echo "packages.sh: build or test, not $1" >&2
     exit 2 ;;

@@ -71,6 +71,9 @@ grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
 run 2 "$fathom" bench --model r1-mini --tp 8 --pp 2 --nnodes 2 --node-rank 0
 grep -q "mpirun -np 16 --map-by ppr:8:node" "$work/err" && grep -q "ppr:1:node, write ppr:8:node" "$work/err" ||
     fail "one process per node: not told what to write"
+run 2 "$fathom" bench --tp 2 --nnodes 2
+grep -q "mpirun -np 2 --map-by ppr:1:node" "$work/err" && ! grep -q "write ppr:1:node" "$work/err" ||
+    fail "one rank per node: $(cat "$work/err")"
 run 0 "$fathom" bench --nnodes 2 --node-rank 1
 grep -q "nothing to do on node 1" "$work/out" || fail "node 1 has work"
 

@@ -63,7 +63,11 @@ def random_schema(dice, depth=0):
             lambda: {"type": dice.choice(["integer", "number"]), "multipleOf": dice.choice([0.25, 3, 0.5]), "minimum": -9.5, "maximum": 40},
             lambda: {"type": "string", "pattern": "^[a-c]+-[a-c]+$", "minLength": 4, "maxLength": dice.randrange(5, 9)},
             lambda: {"type": "array", "items": {"type": dice.choice(["string", "integer"])}, "uniqueItems": True, "maxItems": 3},
-            lambda: {"type": "array", "items": {"enum": ["p", "q", 1, None]}, "uniqueItems": True, "minItems": 2}]
+            lambda: {"type": "array", "items": {"enum": ["p", "q", 1, None]}, "uniqueItems": True, "minItems": 2},
+            lambda: {"type": "array", "items": {"type": "object", "properties": {"k": {"type": "boolean"}, "n": {"type": "number"}},
+                                                "required": ["k"], "additionalProperties": False}, "uniqueItems": True, "maxItems": 4},
+            lambda: {"type": "array", "items": {"anyOf": [{"type": "boolean"}, {"type": "array", "items": {"enum": ["p", 2]}, "maxItems": 2}]},
+                     "uniqueItems": True, "minItems": 2, "maxItems": 4}]
     if depth > 2 or dice.random() < 0.25:
         return dice.choice(leaf)()
     kind = dice.randrange(4)

@@ -8,6 +8,7 @@ from venv_lib import run_inside
 run_inside(__file__, "openai")
 
 import asyncio  # noqa: E402
+import json  # noqa: E402
 from typing import Literal, Optional  # noqa: E402
 
 import openai  # noqa: E402
@@ -76,6 +77,25 @@ def test_parse(client):
                                           logit_bias={THINK_END: 100})
         same(r.choices[0].finish_reason, "stop")
         assert isinstance(r.choices[0].message.parsed, Plan), r
+
+
+def test_parse_sets(client):
+    """Sets of models, tuples and unions: as many members as items, so no two are alike."""
+    class Tag(pydantic.BaseModel, frozen=True):
+        name: Literal["a", "b"]
+        weight: Optional[bool] = None
+
+    class Sets(pydantic.BaseModel):
+        tags: set[Tag] = pydantic.Field(min_length=3, max_length=5)
+        pairs: set[tuple[Literal[1, 2], bool]] = pydantic.Field(min_length=3)
+        mixed: set[bool | Literal["x", "y"]] = pydantic.Field(min_length=2)
+
+    for seed in range(5):
+        r = client.chat.completions.parse(model="m", messages=HELLO, max_tokens=900, seed=seed, response_format=Sets,
+                                          logit_bias={THINK_END: 100})
+        text, parsed = json.loads(r.choices[0].message.content), r.choices[0].message.parsed
+        same([len(text[k]) for k in ("tags", "pairs", "mixed")], [len(parsed.tags), len(parsed.pairs), len(parsed.mixed)])
+        assert len(parsed.tags) >= 3 and len(parsed.pairs) >= 3 and len(parsed.mixed) >= 2, parsed
 
 
 def test_responses(client):

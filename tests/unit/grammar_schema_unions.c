@@ -168,11 +168,15 @@ static void unique_items(void **state)
          "\"uniqueItems\":true}",
          {"[4,0,2]", "[0,1,2,3,4]"},
          {"[1,1]", "[5]"}},
-        /* beyond eight values, in their order */
         {"{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":31},"
          "\"uniqueItems\":true,\"minItems\":2}",
          {"[1,31]", "[3,7,20]"},
          {"[1,1]", "[4]", "[7,3,7]"}},
+        /* beyond eight values, in any order */
+        {"{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\","
+         "\"h\",1,1.0]},\"uniqueItems\":true,\"minItems\":2}",
+         {"[\"h\", \"a\", 1]", "[1, \"g\"]", "[\n  \"b\",\n  \"a\"\n]"},
+         {"[\"a\"]", "[\"h\", \"a\", \"h\"]", "[1, 1]", "[1, 1.0]", "[\"i\"]"}},
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true}",
          {"[]", "[\"a\",\"b\"]", "[\"a\",\"ab\",\"b\"]", "[\n  \"a\",\n  \"b\"\n]",
           "[\"ab\", \"a\", \"abc\"]", "[\"x\\n\",\"x\\t\"]"},
@@ -224,6 +228,59 @@ static void unique_items(void **state)
         {"{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"maxItems\":1}",
          {"[]", "[\"x\"]"},
          {"[\"x\",\"y\"]"}},
+    };
+    check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
+}
+
+#define POINT                                                                                      \
+    "{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"number\"},\"tag\":{\"type\":"          \
+    "\"string\"}},\"required\":[\"x\"],\"additionalProperties\":false}"
+
+/* As Pydantic writes set[Model], set[tuple[int, str]] and set[int | str]. */
+static void unique_values(void **state)
+{
+    (void)state;
+    static const example all[] = {
+        {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/P\"},\"uniqueItems\":true,\"$defs\":{"
+         "\"P\":" POINT "}}",
+         {"[]", "[{\"x\": 1}]", "[{\"x\": 1}, {\"x\": 2}, {\"x\": 12}]",
+          "[{\"x\": 1, \"tag\": \"a\"}, {\"x\": 1, \"tag\": \"b\"}, {\"x\": 1}]",
+          "[{\"x\": 1, \"tag\": \"a, b\"}, {\"x\": 1, \"tag\": \"a,b\"}]",
+          "[\n  {\n    \"x\": 1\n  },\n  {\n    \"x\": 1.5\n  }\n]"},
+         {"[{\"x\": 1}, {\"x\": 1}]", "[{\"x\": 1}, {\"x\":1}]", "[{\"x\": 1}, {\"x\": 1.0}]",
+          "[{\"x\": 1}, {\"x\": 1e0}]", "[{\"x\": 1}, {\"x\": 2}, {\"x\": 1}]",
+          "[{\"x\": 1, \"tag\": \"\\\"],[\"}, {\"x\": 1, \"tag\": \"\\\"],[\"}]",
+          "[{\"x\": 1, \"tag\": \"a\"}, {\"x\": 1, \"tag\": \"\\u0061\"}]",
+          "[\n  {\n    \"x\": 1\n  },\n  {\n    \"x\": 1\n  }\n]"}},
+        /* the same model, with and without other spellings; the sets of two properties are two */
+        {"{\"type\":\"object\",\"properties\":{\"one\":{\"$ref\":\"#/$defs/P\"},\"a\":{\"items\":{"
+         "\"$ref\":\"#/$defs/P\"},\"uniqueItems\":true,\"type\":\"array\"},\"b\":{\"items\":{"
+         "\"$ref\":\"#/$defs/P\"},\"uniqueItems\":true,\"type\":\"array\"}},\"$defs\":{\"P\":" POINT
+         "}}",
+         {"{\"one\": {\"x\": 1e3}, \"a\": [{\"x\": 1}], \"b\": [{\"x\": 1}]}"},
+         {"{\"a\": [{\"x\": 1e3}]}", "{\"a\": [{\"x\": 1}, {\"x\": 1}]}",
+          "{\"a\": [{\"x\": 1}], \"b\": [{\"x\": 1}, {\"x\": 1}]}"}},
+        /* few values: an item that could only repeat one is not begun */
+        {"{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"p\":{\"type\":"
+         "\"boolean\"},\"q\":{\"const\":1}},\"required\":[\"p\"]},\"uniqueItems\":true,"
+         "\"minItems\":2}",
+         {"[{\"p\": true}, {\"p\": false}]", "[{\"p\": true, \"q\": 1}, {\"p\": true}]"},
+         {"[{\"p\": true}]", "[{\"p\": true}, {\"p\": true}]",
+          "[{\"p\": true, \"q\": 1}, {\"p\": true, \"q\": 1}]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},"
+         "{\"type\":\"string\"}],\"minItems\":2,\"maxItems\":2},\"uniqueItems\":true}",
+         {"[[1, \"a\"], [1, \"b\"], [2, \"a\"]]", "[]"},
+         {"[[1, \"a\"], [1, \"a\"]]", "[[1, \"a\"], [2, \"a\"], [1,\"a\"]]", "[[1]]"}},
+        {"{\"type\":\"array\",\"items\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"},{"
+         "\"type\":\"null\"}]},\"uniqueItems\":true}",
+         {"[1, \"1\", null, 12]", "[null]", "[\"a\", \"ab\"]"},
+         {"[1, 1]", "[null, null]", "[\"a\", 1, \"a\"]", "[12, 1, 12]"}},
+        /* a tree in a set: nested objects, arrays inside items */
+        {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/T\"},\"uniqueItems\":true,\"$defs\":{"
+         "\"T\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"},\"kids\":{"
+         "\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/T\"}}},\"required\":[\"n\"]}}}",
+         {"[{\"n\": 1}, {\"n\": 1, \"kids\": [{\"n\": 1}, {\"n\": 1}]}]"},
+         {"[{\"n\": 1, \"kids\": [{\"n\": 1}]}, {\"n\": 1, \"kids\": [{\"n\": 1}]}]"}},
     };
     check_examples(FM_GRAMMAR_JSON_SCHEMA, all, sizeof all / sizeof *all);
 }
@@ -291,13 +348,24 @@ static void drawn_items_are_distinct(void **state)
         "{\"type\":\"string\",\"pattern\":\"^[ab]{1,3}$\"}",
         "{\"type\":\"string\",\"maxLength\":1}",
         "{\"type\":\"string\",\"pattern\":\"^2024-02-(0[1-9]|1[0-2])$\"}"};
-    int n_string = 0, n_integer = 0, n_scarce = 0;
+    static const char *const values[] = {
+        POINT,
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"boolean\"},\"b\":{\"enum\":[1,2,"
+        "1.0]}}}",
+        "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\",\"minimum\":0,\"maximum\":3},{"
+        "\"type\":\"boolean\"}],\"minItems\":2,\"maxItems\":2}",
+        "{\"type\":[\"integer\",\"string\",\"null\"],\"maxLength\":1}",
+        "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"x\"},\"v\":{\"type\":"
+        "\"string\",\"pattern\":\"^[ab]{0,2}$\"}}},{\"type\":\"object\",\"properties\":{\"k\":{"
+        "\"const\":\"y\"}}}]}"};
+    int n_string = 0, n_integer = 0, n_scarce = 0, n_value = 0;
     for (uint64_t walk = 0; walk < 300; walk++) {
         n_string += draw_arrays("{\"type\":\"string\"}", walk);
         n_integer += draw_arrays("{\"type\":\"integer\"}", walk);
         n_scarce += draw_arrays(scarce[walk % 6], walk);
+        n_value += draw_arrays(values[walk % 5], walk);
     }
-    assert_true(n_string > 100 && n_integer > 100 && n_scarce > 100);
+    assert_true(n_string > 100 && n_integer > 100 && n_scarce > 100 && n_value > 100);
 }
 
 static void counts_properties_with_names(void **state)
@@ -349,6 +417,20 @@ static void says_what_it_cannot_follow(void **state)
         {FM_GRAMMAR_JSON_SCHEMA, "{\"items\":{\"type\":\"object\"},\"uniqueItems\":true}",
          "uniqueItems"},
         {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"array\",\"items\":{}},\"uniqueItems\":true}", "any type"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"properties\":{\"pets\":{\"items\":{\"properties\":{\"age\":{},\"n\":{\"type\":"
+         "\"null\"}}},\"uniqueItems\":true}}}",
+         "(property \"pets\")"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"object\",\"properties\":{\"tags\":{\"items\":{\"type\":\"string\"}"
+         ",\"uniqueItems\":true}}},\"uniqueItems\":true}",
+         "(property \"tags\")"},
+        {FM_GRAMMAR_JSON_SCHEMA,
+         "{\"items\":{\"type\":\"object\",\"properties\":{\"p\":{\"type\":\"boolean\"}},"
+         "\"required\":[\"p\"]},\"uniqueItems\":true,\"minItems\":3}",
+         "minItems"},
+        {FM_GRAMMAR_JSON_SCHEMA,
          "{\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]$\"},\"uniqueItems\":true,"
          "\"minItems\":3}",
          "uniqueItems"},
@@ -374,6 +456,7 @@ int main(void)
         cmocka_unit_test(all_of),
         cmocka_unit_test(maps),
         cmocka_unit_test(unique_items),
+        cmocka_unit_test(unique_values),
         cmocka_unit_test(counts_properties_with_names),
         cmocka_unit_test(drawn_items_are_distinct),
         cmocka_unit_test(says_what_it_cannot_follow),

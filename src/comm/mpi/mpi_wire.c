@@ -146,5 +146,6 @@ void fm__mpi_version(char *out, size_t size)
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int  n                                    = 0;
     if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) text[0] = 0;
+    for (char *c = text; (c = strchr(c, '\t'));) *c = ' '; /* of MPICH */
     snprintf(out, size, "%.*s", (int)strcspn(text, ",\n"), text);
 }

@@ -10,7 +10,7 @@
 fm_status fm__mpi_open(fm_wire **out, double timeout_s, int *rank, int *n_rank);
 void      fm__mpi_close(fm_wire *w); /* all ranks, nothing in flight; NULL is fine */
 
-/* "Open MPI v4.1.4, ..."; "" in a build without MPI. */
+/* "Open MPI v4.1.4", "MPICH Version: 4.0.2"; "" in a build without MPI.  MPI need not run. */
 void fm__mpi_version(char *out, size_t size);
 
 /* How many ranks the launcher started, as its variables tell; 1: no launcher;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "llm/grammar/grammar_internal.h"
+#include "llm/grammar/seen_values.h"
 
 /* Beyond these the books are begun anew; a state is a kilobyte or two, its
  * tokens are a bit each. */
@@ -51,11 +52,13 @@ static int is_too_much(const fm_grammar *g)
 
 /* Does a token begin an item of an array with uniqueItems and complete it, too?  Then it is not
  * known in time whether the item is new; for a scarce one, whether one with its beginning is. */
-static int hides_item(const fm_grammar *g, int len)
+static int hides_item(const fm_grammar *g, const char *bytes, int len)
 {
     const fm__state *q     = g->states.state;
     int              began = 0;
-    for (int i = 1; g->nfa.has_marks && i <= len; i++) {
+    if (!g->nfa.has_marks) return 0;
+    if (fm__seen_hides_value(&g->states, g->path, bytes, len)) return 1;
+    for (int i = 1; i <= len; i++) {
         const int was = q[g->path[i - 1]].mark & FM__IN_ITEM, is = q[g->path[i]].mark & FM__IN_ITEM;
         if (!was && is) began = 1;
         if (was && began && (!is || q[g->path[i]].mark & FM__IN_SCARCE)) return 1;
@@ -80,7 +83,7 @@ static void walk_tokens(fm_grammar *g, int32_t state, uint32_t *bits)
             if (to == FM__DEAD) break;
             path[++good] = to;
         }
-        if (good == o->len[i] && !hides_item(g, good)) set_bit(bits, o->id[i]);
+        if (good == o->len[i] && !hides_item(g, o->bytes[i], good)) set_bit(bits, o->id[i]);
     }
     for (size_t i = 0; i < n_word(g); i++) bits[i] &= ~g->mark[i];
 }

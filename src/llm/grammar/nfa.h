@@ -43,8 +43,16 @@ typedef enum { FM__PLAIN, FM__IN_STRING } fm__spelling;
 
 /* Marks of states: inside an array with uniqueItems whose strings must be remembered
  * (seen_items.h), inside such a string, behind its opening quote, and inside such an array of
- * numbers.  FM__IN_SCARCE: in such a string that cannot go on from every beginning. */
-enum { FM__IN_UNIQUE = 1, FM__IN_ITEM = 2, FM__IN_NUMBERS = 4, FM__IN_SCARCE = 8 };
+ * numbers.  FM__IN_SCARCE: in such a string that cannot go on from every beginning.  FM__IN_VALUES:
+ * inside an array of other values, with FM__BEFORE_COMMA where one can be complete. */
+enum {
+    FM__IN_UNIQUE    = 1,
+    FM__IN_ITEM      = 2,
+    FM__IN_NUMBERS   = 4,
+    FM__IN_SCARCE    = 8,
+    FM__IN_VALUES    = 16,
+    FM__BEFORE_COMMA = 32
+};
 enum { FM__MAX_UNIQUE_DIGITS = 17 }; /* before the point of these numbers */
 
 /* White space of JSON: one separator or indentation (layout.h), none, or a rule of the caller's. */
@@ -59,7 +67,7 @@ typedef struct {
 typedef struct {
     int32_t         *first; /* [n_state] edge, or -1 */
     char            *ends;  /* [n_state] it is the end of a rule */
-    char            *mark;  /* [n_state] FM__IN_UNIQUE, FM__IN_ITEM */
+    char            *mark;  /* [n_state] of those above */
     int              has_marks;
     int32_t          n_state, cap_state;
     fm__edge        *edge;

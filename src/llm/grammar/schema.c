@@ -31,6 +31,7 @@ static fm_status add_values(fm__schema *s, const json_t *v, int32_t from, int32_
         const json_t *one = only ? only : json_array_get(list, i);
         int32_t       end = 0;
         if (!fm__schema_has_type(v, one)) continue;
+        if (s->is_once && fm__schema_is_repeated(list, i)) continue; /* 1 and 1.0 */
         FM_TRY(fm__schema_literal(s, one, root, &end));
         fm__nfa_empty(s->n, end, *to);
     }
@@ -62,6 +63,7 @@ static fm_status add_types(fm__schema *s, const json_t *v, int32_t from, int32_t
     if (!types) {
         const char *type = fm__schema_type_of(v);
         if (type) return add_type(s, v, type, from, to);
+        FM_TRY(fm__schema_need_one_spelling(s));
         *to = fm__nfa_value(s->n, from);
         return FM_OK;
     }
@@ -97,6 +99,7 @@ static fm_status add_schema(fm__schema *s, const json_t *v, int32_t from, int32_
 fm_status fm__schema_any(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
     if (json_is_true(v)) {
+        FM_TRY(fm__schema_need_one_spelling(s));
         *to = fm__nfa_value(s->n, from);
         return FM_OK;
     }

@@ -6,6 +6,7 @@ typedef struct {
     const json_t *prefix, *items; /* schemas by position, then of all others */
     int32_t       rule;           /* of an item beyond the prefix; -1: there is none */
     int64_t       min, max;       /* max < 0: any number */
+    int           comma_mark;     /* of the states behind a comma */
 } array;
 
 static fm_status make_item_rule(fm__schema *s, array *a)
@@ -14,6 +15,8 @@ static fm_status make_item_rule(fm__schema *s, array *a)
     int32_t  to = 0;
     a->rule     = fm__nfa_rule(n);
     if (n->full) return FM_OK;
+    if (!a->items && (a->max < 0 || a->max > (int64_t)json_array_size(a->prefix)))
+        FM_TRY(fm__schema_need_one_spelling(s));
     if (a->items)
         FM_TRY(fm__schema_any(s, a->items, n->rule[a->rule].start, &to));
     else
@@ -30,6 +33,13 @@ static fm_status add_item(fm__schema *s, const array *a, int64_t i, int32_t from
     return FM_OK;
 }
 
+static int32_t add_comma(fm__nfa *n, const array *a, int32_t from)
+{
+    const int32_t to = fm__nfa_comma(n, from);
+    if (a->comma_mark && !n->full) n->mark[to] |= (char)a->comma_mark;
+    return to;
+}
+
 /* Items one by one as far as positions matter, then a loop if there is no limit. */
 static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t close)
 {
@@ -38,7 +48,7 @@ static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t 
     const int64_t counted  = a->max >= 0 ? a->max : a->min > n_prefix ? a->min : n_prefix;
     int32_t       at       = open;
     for (int64_t i = 0; i < counted && !n->full; i++) {
-        FM_TRY(add_item(s, a, i, i ? fm__nfa_comma(n, at) : at, &at));
+        FM_TRY(add_item(s, a, i, i ? add_comma(n, a, at) : at, &at));
         if (i + 1 >= a->min) fm__nfa_empty(n, at, close);
     }
     if (a->max >= 0) return FM_OK;
@@ -47,7 +57,7 @@ static fm_status add_items(fm__schema *s, const array *a, int32_t open, int32_t 
         fm__nfa_empty(n, at, loop);
     else
         fm__nfa_empty(n, fm__nfa_call(n, at, a->rule), loop);
-    fm__nfa_empty(n, fm__nfa_call(n, fm__nfa_comma(n, loop), a->rule), loop);
+    fm__nfa_empty(n, fm__nfa_call(n, add_comma(n, a, loop), a->rule), loop);
     fm__nfa_empty(n, loop, close);
     return FM_OK;
 }
@@ -83,19 +93,27 @@ static fm_status read_array(array *a, const json_t *v)
     return FM_OK;
 }
 
+static fm_status make_remembered(fm__schema *s, const json_t *v, fm__unique_items *out)
+{
+    if (s->is_once)
+        return fm_fail(FM_E_NOSUP, "schema: uniqueItems inside an item of an array with "
+                                   "uniqueItems is supported for short lists of values");
+    if (fm__schema_is_free(s, v)) return fm__schema_remembered(s, v, &out->rule, &out->mark);
+    if (fm__schema_is_scarce(s, v)) return fm__schema_scarce(s, v, out);
+    return fm__schema_values(s, v, out);
+}
+
 /* Every state from the opening bracket on is marked, so that the matcher knows the array's end. */
 static fm_status add_remembered(fm__schema *s, array *a, int32_t open, int32_t close)
 {
     fm__nfa         *n     = s->n;
     fm__unique_items items = {.max = -1};
-    if (fm__schema_is_free(s, a->items))
-        FM_TRY(fm__schema_remembered(s, a->items, &items.rule, &items.mark));
-    else
-        FM_TRY(fm__schema_scarce(s, a->items, &items));
+    FM_TRY(make_remembered(s, a->items, &items));
     if (items.max >= 0 && a->min > items.max)
         return fm_fail(FM_E_NOSUP, "schema: uniqueItems: there are not minItems different items");
     if (items.max >= 0 && (a->max < 0 || a->max > items.max)) a->max = items.max;
-    a->rule = items.rule;
+    a->rule       = items.rule;
+    a->comma_mark = items.mark == FM__IN_VALUES ? FM__BEFORE_COMMA : 0;
     fm__nfa_comma(n, fm__nfa_state(n)); /* its rule is made before, and not marked */
     const int32_t first = fm__nfa_state(n), last = fm__nfa_state(n);
     fm__nfa_empty(n, open, first);
@@ -103,6 +121,15 @@ static fm_status add_remembered(fm__schema *s, array *a, int32_t open, int32_t c
     fm__nfa_empty(n, last, close);
     if (!n->full) fm__nfa_mark(n, first, items.mark);
     return FM_OK;
+}
+
+/* Few values: the automaton itself knows which were written. */
+static fm_status add_unique(fm__schema *s, array *a, int32_t open, int32_t close)
+{
+    fm_status rc = FM_E_NOSUP;
+    if (!fm__schema_is_free(s, a->items) && !fm__schema_is_scarce(s, a->items))
+        rc = fm__schema_unique(s, a->items, a->min, a->max, open, close);
+    return rc == FM_E_NOSUP ? add_remembered(s, a, open, close) : rc;
 }
 
 fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
@@ -114,10 +141,8 @@ fm_status fm__schema_array(fm__schema *s, const json_t *v, int32_t from, int32_t
     FM_TRY(read_unique(&a, v, &is_unique));
     const int32_t open = fm__nfa_open(n, from, '['), close = fm__nfa_state(n);
     *to = fm__nfa_state(n);
-    if (is_unique && (fm__schema_is_free(s, a.items) || fm__schema_is_scarce(s, a.items))) {
-        FM_TRY(add_remembered(s, &a, open, close));
-    } else if (is_unique) {
-        FM_TRY(fm__schema_unique(s, a.items, a.min, a.max, open, close));
+    if (is_unique) {
+        FM_TRY(add_unique(s, &a, open, close));
     } else {
         FM_TRY(make_item_rule(s, &a));
         FM_TRY(add_items(s, &a, open, close));

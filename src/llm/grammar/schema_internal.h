@@ -11,6 +11,7 @@
 typedef struct {
     const json_t *schema; /* borrowed */
     int32_t       rule;
+    int           is_once; /* as in fm__schema */
 } fm__schema_rule;
 
 typedef struct {
@@ -22,6 +23,8 @@ typedef struct {
     json_t          *pairs;    /* ... of two, by both */
     json_t          *required; /* ... that requiring a tag has made, by schema and tags */
     int              depth;
+    int              is_once;   /* each value in one spelling: inside an item that must be unique */
+    int              has_named; /* a property, as the place of a failure */
 } fm__schema;
 
 /* In merged schemas: a pattern or a list of patterns that must hold, too. */
@@ -38,7 +41,7 @@ fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int3
                             int32_t *to);
 
 /* schema_unique.c: at least one item and no two alike, between states that exist; max < 0: any
- * number.  FM_E_NOSUP: the values an item can have are not a short list. */
+ * number.  FM_E_NOSUP, and nothing is added: the values an item can have are not a short list. */
 fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int64_t max,
                             int32_t open, int32_t close);
 /* Is it a string or an integer that nothing but a least length or value restricts?  Then a rule for
@@ -53,8 +56,19 @@ typedef struct {
     int64_t max;  /* so many items can differ; -1: any number */
 } fm__unique_items;
 enum { FM__MAX_UNIQUE_SET = 8 }; /* so many values come by a state per set of them */
+enum { FM__MANY_VALUES = 100000 }; /* counts from here on are alike */
+typedef enum { FM__A_STRING, FM__AN_INTEGER, FM__A_NUMBER } fm__scalar;
 int       fm__schema_is_scarce(fm__schema *s, const json_t *v);
 fm_status fm__schema_scarce(fm__schema *s, const json_t *v, fm__unique_items *out);
+/* One string or number in its only spelling, and how many there are, at least. */
+fm_status fm__schema_canonical(fm__schema *s, const json_t *v, fm__scalar kind, int32_t from,
+                               int32_t *to);
+fm_status fm__schema_count_texts(fm__schema *s, const json_t *v, fm__scalar kind, int64_t *n);
+int64_t   fm__schema_item_limit(int64_t n_value); /* of an array of different ones; -1: none */
+
+/* schema_values.c: objects, arrays, unions.  FM_E_NOSUP: a value has several spellings. */
+fm_status fm__schema_values(fm__schema *s, const json_t *v, fm__unique_items *out);
+fm_status fm__schema_need_one_spelling(const fm__schema *s); /* of a value of any type, or a map */
 
 /* schema_ref.c: as a rule of its own, shared by all who call it. */
 fm_status fm__schema_call(fm__schema *s, const json_t *v, int32_t from, int32_t *to);
@@ -69,6 +83,7 @@ fm_status fm__schema_union(fm__schema *s, const json_t *v, const char *key, int3
                            int32_t *to);
 int       fm__schema_equal(const json_t *a, const json_t *b);     /* 1 and 1.0 are */
 int       fm__schema_lists(const json_t *v, const json_t *value); /* as its const or in its enum */
+int       fm__schema_is_repeated(const json_t *list, size_t i);   /* equal to one before */
 
 /* schema_merge.c: does it say something beside $ref, anyOf or oneOf, or have an allOf?  Such a
  * schema, and a reference, made plain: either keywords about values, or one anyOf or oneOf. */

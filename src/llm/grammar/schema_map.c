@@ -93,6 +93,7 @@ fm_status fm__schema_map(fm__schema *s, const json_t *v, int32_t from, int32_t *
     fm__nfa *n    = s->n;
     int32_t  rule = 0;
     map      m;
+    FM_TRY(fm__schema_need_one_spelling(s));
     FM_TRY(read_map(s, &m, v));
     if (!m.key && (!m.value || json_is_true(m.value)) && !m.min && m.max < 0) {
         *to = fm__nfa_object(n, from);

@@ -178,6 +178,8 @@ fm_status fm__schema_number(fm__schema *s, const json_t *v, int is_integer, int3
                             int32_t *to)
 {
     conditions c;
+    if (s->is_once)
+        return fm__schema_canonical(s, v, is_integer ? FM__AN_INTEGER : FM__A_NUMBER, from, to);
     FM_TRY(read_conditions(&c, v));
     if (c.has_unit) return add_multiples(s->n, &c, is_integer, from, to);
     if (c.has_least || c.has_most) return add_bounded(s->n, &c, is_integer, from, to);

@@ -2,6 +2,7 @@
 /* Objects: properties come in the schema's order, optional ones may be left
  * out, as long as minProperties is kept.  Others come only where the schema names none: then an
  * object is a map (schema_map.c). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,12 +40,22 @@ typedef struct {
     int     top, is_limited;
 } chain;
 
+/* The same failure, with the property it is about: the innermost. */
+static fm_status name_property(fm__schema *s, const char *name, fm_status rc)
+{
+    char why[256];
+    if (rc == FM_OK || s->has_named) return rc;
+    s->has_named = 1;
+    snprintf(why, sizeof why, "%s", fm_why());
+    return fm_fail(rc, "%s (property \"%.60s\")", why, name);
+}
+
 static fm_status add_property(fm__schema *s, chain *c, const char *name, const json_t *v,
                               int is_required)
 {
     fm__nfa *n    = s->n;
     int32_t  rule = 0, next[MAX_COUNTED + 1];
-    FM_TRY(make_property(s, name, v, &rule));
+    FM_TRY(name_property(s, name, make_property(s, name, v, &rule)));
     for (int i = 0; i <= c->top; i++) next[i] = fm__nfa_state(n);
     for (int i = 0; i <= c->top; i++) {
         if (!is_required) fm__nfa_empty(n, c->count[i], next[i]);

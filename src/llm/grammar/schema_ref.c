@@ -48,12 +48,13 @@ fm_status fm__schema_resolve(const fm__schema *s, const json_t *v, const json_t 
     return FM_OK;
 }
 
-/* The slot of a schema, or the empty one where it belongs. */
-static fm__schema_rule *slot_of(const fm__schema *s, const json_t *v)
+/* The slot of a schema in one spelling or any, or the empty one where it belongs. */
+static fm__schema_rule *slot_of(const fm__schema *s, const json_t *v, int is_once)
 {
-    size_t at = (size_t)((uintptr_t)v >> 4) * 0x9e3779b1u;
-    while (s->made[at & s->made_mask].schema && s->made[at & s->made_mask].schema != v) at++;
-    return &s->made[at & s->made_mask];
+    for (size_t at = (size_t)((uintptr_t)v >> 4) * 0x9e3779b1u;; at++) {
+        fm__schema_rule *slot = &s->made[at & s->made_mask];
+        if (!slot->schema || (slot->schema == v && slot->is_once == is_once)) return slot;
+    }
 }
 
 static void grow_made(fm__schema *s)
@@ -64,7 +65,7 @@ static void grow_made(fm__schema *s)
     s->made              = calloc(s->made_mask + 1, sizeof *s->made);
     FM_BUG_UNLESS(s->made != NULL);
     for (size_t i = 0; i < n; i++)
-        if (old[i].schema) *slot_of(s, old[i].schema) = old[i];
+        if (old[i].schema) *slot_of(s, old[i].schema, old[i].is_once) = old[i];
     free(old);
 }
 
@@ -81,13 +82,13 @@ static fm_status build_rule(fm__schema *s, const json_t *v, int32_t rule)
 fm_status fm__schema_call(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
     if (!s->made || 2 * s->n_made > s->made_mask) grow_made(s);
-    fm__schema_rule *slot = slot_of(s, v);
+    fm__schema_rule *slot = slot_of(s, v, s->is_once);
     if (slot->schema) {
         *to = fm__nfa_call(s->n, from, slot->rule);
         return FM_OK;
     }
     const int32_t rule = fm__nfa_rule(s->n);
-    *slot              = (fm__schema_rule){v, rule};
+    *slot              = (fm__schema_rule){v, rule, s->is_once};
     s->n_made++;
     *to = fm__nfa_call(s->n, from, rule);
     return s->n->full ? FM_OK : build_rule(s, v, rule);

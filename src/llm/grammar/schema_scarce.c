@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uniqueItems of strings and numbers that have a pattern, a format or bounds.
+/* uniqueItems of strings and numbers that have a pattern, a format or bounds, and strings and
+ * numbers inside of items (schema_values.c).
  *
  * The matcher remembers them, and rules out beginnings that only items written before have
  * (seen_items.h).  For this each value must have one spelling, so the automaton of the items is
@@ -11,7 +12,7 @@
 #include "llm/grammar/nfa_both.h"
 #include "llm/grammar/schema_internal.h"
 
-enum { MAX_LENGTH = 48, MANY = 100000, MAX_ITEMS = 1024 };
+enum { MAX_LENGTH = 48, MANY = FM__MANY_VALUES, MAX_ITEMS = 1024 };
 
 /* No zeros at the end of a fraction, no exponent, no -0. */
 static const char canonical_number[] =
@@ -46,16 +47,24 @@ int fm__schema_is_scarce(fm__schema *s, const json_t *v)
     return (is_number(v) && !is_short_range(v)) || !strcmp(type_of(v), "string");
 }
 
+static fm__scalar scalar_of(const json_t *v)
+{
+    return !is_number(v) ? FM__A_STRING
+                         : !strcmp(type_of(v), "integer") ? FM__AN_INTEGER : FM__A_NUMBER;
+}
+
 /* Values, as the schema has them. */
-static fm_status build_values(const fm__schema *s, fm__nfa *n, const json_t *v)
+static fm_status build_values(const fm__schema *s, fm__nfa *n, const json_t *v, fm__scalar kind)
 {
     fm__schema own = *s;
     int32_t    to  = 0;
     own.n          = n;
+    own.is_once    = 0;
     fm__nfa_begin(n);
-    const fm_status rc = is_number(v) ? fm__schema_number(&own, v, !strcmp(type_of(v), "integer"),
-                                                          n->rule[0].start, &to)
-                                      : fm__schema_string(&own, v, n->rule[0].start, &to);
+    const int32_t   from = n->rule[0].start;
+    const fm_status rc   = kind == FM__A_STRING
+                               ? fm__schema_string(&own, v, from, &to)
+                               : fm__schema_number(&own, v, kind == FM__AN_INTEGER, from, &to);
     if (rc == FM_OK)
         fm__nfa_close(n, to);
     else
@@ -63,12 +72,12 @@ static fm_status build_values(const fm__schema *s, fm__nfa *n, const json_t *v)
     return rc;
 }
 
-static fm_status build_canonical(fm__nfa *n, int of_numbers)
+static fm_status build_canonical(fm__nfa *n, fm__scalar kind)
 {
     fm_status rc = FM_OK;
     fm__nfa_begin(n);
     int32_t to = n->rule[0].start;
-    if (of_numbers) {
+    if (kind != FM__A_STRING) {
         to = fm__nfa_regex(n, to, canonical_number, strlen(canonical_number), FM__PLAIN, &rc);
     } else {
         const int32_t loop = fm__nfa_state(n);
@@ -78,6 +87,17 @@ static fm_status build_canonical(fm__nfa *n, int of_numbers)
     }
     fm__nfa_close(n, to);
     return rc;
+}
+
+/* Values in their only spelling: an automaton without calls. */
+static fm_status build_once(const fm__schema *s, fm__nfa *values, const json_t *v, fm__scalar kind)
+{
+    fm__nfa canonical;
+    FM_TRY(build_values(s, values, v, kind));
+    fm_status rc = build_canonical(&canonical, kind);
+    if (rc == FM_OK) rc = fm__nfa_intersect(values, &canonical, FM__IN_BOTH, FM__MAX_BOTH);
+    fm__nfa_fini(&canonical);
+    return rc == FM_E_NOSUP ? fm_fail(rc, "schema: uniqueItems: its items are too large") : rc;
 }
 
 /* How many texts a deterministic automaton without calls has, at least; MANY or more are alike.
@@ -134,26 +154,39 @@ static void add_rule(fm__nfa *n, const fm__nfa *values, fm__unique_items *out)
     fm__nfa_empty(n, to, n->rule[out->rule].end);
 }
 
-/* As many as a limit on the number of items needs to know. */
-static int64_t limit_of(int64_t n_value)
+int64_t fm__schema_item_limit(int64_t n_value)
 {
     return n_value >= MANY ? -1 : n_value > MAX_ITEMS ? MAX_ITEMS : n_value;
 }
 
 fm_status fm__schema_scarce(fm__schema *s, const json_t *v, fm__unique_items *out)
 {
-    fm__nfa values, canonical;
+    fm__nfa values;
     FM_TRY(fm__schema_flatten(s, v, &v));
     FM_TRY(fm__schema_check_words(v));
     out->mark = is_number(v) ? FM__IN_NUMBERS : FM__IN_UNIQUE;
-    FM_TRY(build_values(s, &values, v));
-    fm_status rc = build_canonical(&canonical, is_number(v));
-    if (rc == FM_OK) rc = fm__nfa_intersect(&values, &canonical, FM__IN_BOTH, FM__MAX_BOTH);
-    fm__nfa_fini(&canonical);
-    if (rc == FM_E_NOSUP) return fm_fail(rc, "schema: uniqueItems: its items are too large");
-    FM_TRY(rc);
-    out->max = limit_of(count_texts(&values));
+    FM_TRY(build_once(s, &values, v, scalar_of(v)));
+    out->max = fm__schema_item_limit(count_texts(&values));
     add_rule(s->n, &values, out);
+    fm__nfa_fini(&values);
+    return FM_OK;
+}
+
+fm_status fm__schema_canonical(fm__schema *s, const json_t *v, fm__scalar kind, int32_t from,
+                               int32_t *to)
+{
+    fm__nfa values;
+    FM_TRY(build_once(s, &values, v, kind));
+    *to = fm__nfa_append(s->n, from, &values);
+    fm__nfa_fini(&values);
+    return FM_OK;
+}
+
+fm_status fm__schema_count_texts(fm__schema *s, const json_t *v, fm__scalar kind, int64_t *n)
+{
+    fm__nfa values;
+    FM_TRY(build_once(s, &values, v, kind));
+    *n = count_texts(&values);
     fm__nfa_fini(&values);
     return FM_OK;
 }

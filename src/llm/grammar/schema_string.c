@@ -138,6 +138,7 @@ static fm_status add_conditions(fm__nfa *n, const conditions *c, int32_t from, i
 fm_status fm__schema_string(fm__schema *s, const json_t *v, int32_t from, int32_t *to)
 {
     conditions c;
+    if (s->is_once) return fm__schema_canonical(s, v, FM__A_STRING, from, to);
     FM_TRY(read_conditions(&c, v));
     if (!n_condition(&c)) {
         *to = fm__nfa_string(s->n, from);

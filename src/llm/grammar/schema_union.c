@@ -25,6 +25,13 @@ int fm__schema_lists(const json_t *v, const json_t *value)
     return 0;
 }
 
+int fm__schema_is_repeated(const json_t *list, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (fm__schema_equal(json_array_get(list, k), json_array_get(list, i))) return 1;
+    return 0;
+}
+
 static int have_no_common_value(const json_t *a, const json_t *b)
 {
     size_t        i;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uniqueItems.
+/* uniqueItems of short lists of values, and of unrestricted strings and integers.
  *
- * Items whose values are a list (enum, const, boolean, null, few integers, and
- * unions of these): up to eight values come in any order, and the automaton
- * remembers which were written, a state per set.  More come in the order of the
- * list, a state per position and number of items.
+ * Items that have up to eight values (enum, const, boolean, null, few integers, and unions of
+ * these): the automaton remembers which were written, a state per set.
  *
  * Strings that nothing but a least length restricts, and integers that nothing
  * but a minimum of 0 or more does: the matcher remembers them (seen_items.h).
@@ -16,16 +14,19 @@
 #include "llm/grammar/schema_internal.h"
 #include "llm/grammar/schema_number.h"
 
-enum { MAX_SET = FM__MAX_UNIQUE_SET, MAX_VALUES = 64, MAX_DEPTH = 16 };
+enum { MAX_VALUES = FM__MAX_UNIQUE_SET, MAX_DEPTH = 16 };
+
+static fm_status refuse(void)
+{
+    return fm_fail(FM_E_NOSUP, "schema: uniqueItems: the values of items are no short list");
+}
 
 static fm_status add_value(json_t *all, const json_t *value)
 {
     size_t        i;
     const json_t *known;
     json_array_foreach(all, i, known) if (fm__schema_equal(known, value)) return FM_OK;
-    if (json_array_size(all) == MAX_VALUES)
-        return fm_fail(FM_E_NOSUP, "schema: uniqueItems: items have more than %d values",
-                       MAX_VALUES);
+    if (json_array_size(all) == MAX_VALUES) return refuse();
     return json_array_append(all, (json_t *)value) ? fm_fail(FM_E_OOM, "schema") : FM_OK;
 }
 
@@ -34,13 +35,6 @@ static fm_status add_new(json_t *all, json_t *value)
     const fm_status rc = add_value(all, value);
     json_decref(value);
     return rc;
-}
-
-static fm_status refuse(void)
-{
-    return fm_fail(FM_E_NOSUP,
-                   "schema: uniqueItems is supported for strings, numbers, and items whose values "
-                   "are a list (enum, const, boolean, null, an integer between close bounds)");
 }
 
 /* Integers of a schema with both bounds. */
@@ -132,7 +126,7 @@ static int n_bit(int set)
 
 static void add_sets(const unique *u)
 {
-    int32_t state[1 << MAX_SET];
+    int32_t state[1 << MAX_VALUES];
     for (int set = 0; set < 1 << u->n_value; set++)
         state[set] = set ? fm__nfa_state(u->n) : u->open;
     for (int set = 0; set < 1 << u->n_value; set++) {
@@ -144,25 +138,6 @@ static void add_sets(const unique *u)
     }
 }
 
-/* Rows: how many items were written, as far as it matters. */
-static void add_ordered(const unique *u)
-{
-    const int64_t most = u->max >= 0 ? u->max : u->min > 1 ? u->min : 1;
-    const int     last = most < u->n_value ? (int)most : u->n_value;
-    int32_t       row[MAX_VALUES + 1], next[MAX_VALUES + 1];
-    for (int c = 0; c <= last; c++) row[c] = c ? fm__nfa_state(u->n) : u->open;
-    for (int i = 0; i < u->n_value; i++) {
-        for (int c = 0; c <= last; c++) fm__nfa_empty(u->n, row[c], next[c] = fm__nfa_state(u->n));
-        for (int c = 0; c <= last; c++) {
-            if (c == last && u->max >= 0) continue;
-            add_item(u, i, row[c], !c, next[c < last ? c + 1 : last]);
-        }
-        memcpy(row, next, sizeof row);
-    }
-    for (int c = 1; c <= last; c++)
-        if (c >= u->min) fm__nfa_empty(u->n, row[c], u->close);
-}
-
 fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int64_t max,
                             int32_t open, int32_t close)
 {
@@ -172,10 +147,7 @@ fm_status fm__schema_unique(fm__schema *s, const json_t *items, int64_t min, int
     if (rc == FM_OK) rc = make_rules(s, &u, all);
     json_decref(all);
     FM_TRY(rc);
-    if (u.n_value <= MAX_SET)
-        add_sets(&u);
-    else
-        add_ordered(&u);
+    add_sets(&u);
     return FM_OK;
 }
 

@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "llm/grammar/nfa.h"
+#include "llm/grammar/seen_search.h"
+#include "llm/grammar/seen_values.h"
 
 static void forget(fm__seen *s)
 {
     for (int i = 0; i < s->n; i++) fm_str_fini(&s->item[i]);
     s->n           = 0;
     s->current.len = 0;
+    s->place       = (fm__json_place){0};
 }
 
 void fm__seen_fini(fm__seen *s)
@@ -21,7 +24,7 @@ void fm__seen_fini(fm__seen *s)
     *s = (fm__seen){0};
 }
 
-static void keep_current(fm__seen *s)
+void fm__seen_keep(fm__seen *s)
 {
     if (s->n == s->cap) {
         s->cap  = s->cap ? 2 * s->cap : 8;
@@ -32,136 +35,36 @@ static void keep_current(fm__seen *s)
     s->current      = (fm_str){0};
 }
 
-static int is_of_number(char c) { return c == '-' || c == '.' || (c >= '0' && c <= '9'); }
-
 void fm__seen_byte(fm__seen *s, int before, int after, char byte)
 {
-    if (after & FM__IN_NUMBERS) {
-        if (is_of_number(byte))
+    if (after & FM__IN_VALUES) {
+        if (before & FM__IN_VALUES)
+            fm__seen_value_byte(s, byte);
+        else
+            forget(s); /* the opening bracket */
+    } else if (after & FM__IN_NUMBERS) {
+        if (fm__is_of_number(byte))
             fm_str_add(&s->current, &byte, 1);
         else if (s->current.len)
-            keep_current(s);
+            fm__seen_keep(s);
     } else if (!(after & FM__IN_UNIQUE))
         forget(s);
     else if (before & FM__IN_ITEM && after & FM__IN_ITEM)
         fm_str_add(&s->current, &byte, 1);
     else if (before & FM__IN_ITEM)
-        keep_current(s);
-}
-
-/* How token number i compares with texts that begin with these bytes: 0, it is one. */
-static int compare(const fm__token_order *o, int i, const char *bytes, size_t n)
-{
-    const size_t len = o->len[i];
-    const int    c   = memcmp(o->bytes[i], bytes, len < n ? len : n);
-    return c ? c : len < n ? -1 : 0;
-}
-
-/* The first token that does not come before such texts. */
-static int first_not_before(const fm__token_order *o, const char *bytes, size_t n)
-{
-    int lo = 0, hi = o->n;
-    while (lo < hi) {
-        const int mid = lo + (hi - lo) / 2;
-        if (compare(o, mid, bytes, n) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static void exclude_beginning(const fm__token_order *o, const char *bytes, size_t n, uint32_t *bits)
-{
-    for (int i = first_not_before(o, bytes, n); i < o->n && !compare(o, i, bytes, n); i++)
-        bits[o->id[i] / 32] &= ~(1u << o->id[i] % 32);
-}
-
-/* ---- beginnings that only known items have ---------------------------------------- */
-
-typedef struct {
-    const char *text;
-    size_t      len;
-} span;
-
-typedef struct {
-    fm__states *states;
-    int         of_numbers;
-    span       *known; /* [n] items written so far */
-    int         n;
-} search;
-
-static int is_span(span a, const char *text, size_t len)
-{
-    return a.len == len && (!len || !memcmp(a.text, text, len));
-}
-
-static int is_known(const search *q, const char *text, size_t len)
-{
-    for (int i = 0; i < q->n; i++)
-        if (is_span(q->known[i], text, len)) return 1;
-    return 0;
-}
-
-/* A known item that begins with these bytes, or NULL. */
-static const span *find_beginning(const search *q, const char *text, size_t len)
-{
-    for (int i = 0; i < q->n; i++)
-        if (q->known[i].len >= len && (!len || !memcmp(q->known[i].text, text, len)))
-            return &q->known[i];
-    return NULL;
-}
-
-/* ... and then this one. */
-static const span *find_longer(const search *q, const span *e, size_t n, unsigned char byte)
-{
-    for (int i = 0; i < q->n; i++)
-        if (q->known[i].len > n && (unsigned char)q->known[i].text[n] == byte &&
-            (!n || !memcmp(q->known[i].text, e->text, n)))
-            return &q->known[i];
-    return NULL;
-}
-
-static int ends_item(const search *q, int32_t to, unsigned char byte)
-{
-    return q->of_numbers ? !is_of_number((char)byte) : !(q->states->state[to].mark & FM__IN_ITEM);
-}
-
-/* Are all items that begin with n bytes of `e` known?  `state`: behind these bytes. */
-static int is_used_up(const search *q, int32_t state, const span *e, size_t n)
-{
-    for (int byte = 0; byte < 256; byte++) {
-        const int32_t to = fm__states_byte(q->states, state, (unsigned char)byte);
-        if (to == FM__DEAD) continue;
-        if (ends_item(q, to, (unsigned char)byte)) {
-            if (!is_known(q, e->text, n)) return 0;
-            continue;
-        }
-        const span *longer = find_longer(q, e, n, (unsigned char)byte);
-        if (!longer || !is_used_up(q, to, longer, n + 1)) return 0;
-    }
-    return 1;
-}
-
-static void begin_search(search *q, const fm__seen *s, fm__states *states, int n_more)
-{
-    *q       = (search){.states = states, .n = s->n};
-    q->known = malloc((size_t)(s->n + n_more + 1) * sizeof *q->known);
-    FM_BUG_UNLESS(q->known != NULL);
-    for (int i = 0; i < s->n; i++) q->known[i] = (span){s->item[i].text, s->item[i].len};
-    fm__states_begin_walk(states);
+        fm__seen_keep(s);
 }
 
 /* ---- strings ------------------------------------------------------------------------ */
 
 /* How many bytes of `e`, more than n, it takes until only known items are left; one more than it
  * has: its closing quote, too. */
-static size_t used_up_from(const search *q, int32_t state, const span *e, size_t n)
+static size_t used_up_from(const fm__search *q, int32_t state, const fm__span *e, size_t n)
 {
     while (n < e->len) {
         state = fm__states_byte(q->states, state, (unsigned char)e->text[n++]);
         if (state == FM__DEAD) break;
-        if (is_used_up(q, state, e, n)) return n;
+        if (fm__search_is_used_up(q, state, (fm__json_place){0}, e, n)) return n;
     }
     return e->len + 1;
 }
@@ -172,19 +75,19 @@ static void exclude_strings(const fm__seen *s, fm__states *states, int32_t state
     const size_t n         = s->current.len;
     const int    is_scarce = states->state[state].mark & FM__IN_SCARCE;
     fm_str       rest      = {0};
-    search       q;
-    begin_search(&q, s, states, 0);
+    fm__search   q;
+    fm__search_begin(&q, s, states, FM__OF_STRINGS, 0);
     for (int i = 0; i < q.n; i++) {
-        const span *e = &q.known[i];
+        const fm__span *e = &q.known[i];
         if (e->len < n || (n && memcmp(e->text, s->current.text, n))) continue;
         const size_t end = is_scarce ? used_up_from(&q, state, e, n) : e->len + 1;
         rest.len         = 0;
         if (e->len > n) fm_str_add(&rest, e->text + n, (end < e->len ? end : e->len) - n);
         if (end > e->len) fm_str_puts(&rest, "\"");
-        exclude_beginning(o, rest.text, rest.len, bits);
+        fm__token_order_clear(o, rest.text, rest.len, bits);
     }
     fm_str_fini(&rest);
-    free(q.known);
+    fm__search_end(&q);
 }
 
 /* ---- numbers ------------------------------------------------------------------------ */
@@ -203,7 +106,7 @@ typedef struct {
 } reading;
 
 /* Would the token complete a number a second time, or leave one that can only be completed so? */
-static int repeats(search *q, const fm__seen *s, int32_t state, const char *bytes, size_t len)
+static int repeats(fm__search *q, const fm__seen *s, int32_t state, const char *bytes, size_t len)
 {
     reading   r;
     const int n_seen = q->n;
@@ -213,22 +116,23 @@ static int repeats(search *q, const fm__seen *s, int32_t state, const char *byte
     if (r.current.len) memcpy(r.current.text, s->current.text, r.current.len);
     int is_repeat = 0;
     for (size_t i = 0; i < len && !is_repeat; i++) {
-        if (is_of_number(bytes[i])) {
+        if (fm__is_of_number(bytes[i])) {
             if (r.current.len == MAX_NUMBER) break;
             r.current.text[r.current.len++] = bytes[i];
         } else if (r.current.len) {
-            is_repeat = is_known(q, r.current.text, r.current.len) || r.n == MAX_COMPLETED;
+            is_repeat = fm__search_knows(q, r.current.text, r.current.len) || r.n == MAX_COMPLETED;
             if (is_repeat) break;
             r.completed[r.n] = r.current;
-            q->known[q->n++] = (span){r.completed[r.n].text, r.current.len};
+            q->known[q->n++] = (fm__span){r.completed[r.n].text, r.current.len};
             r.n++;
             r.current.len = 0;
         }
     }
-    const span *e = r.current.len ? find_beginning(q, r.current.text, r.current.len) : NULL;
+    const fm__span *e = r.current.len ? fm__search_beginning(q, r.current.text, r.current.len) : NULL;
     for (size_t i = 0; e && !is_repeat && i < len && state != FM__DEAD; i++)
         state = fm__states_byte(q->states, state, (unsigned char)bytes[i]);
-    if (e && !is_repeat && state != FM__DEAD) is_repeat = is_used_up(q, state, e, r.current.len);
+    if (e && !is_repeat && state != FM__DEAD)
+        is_repeat = fm__search_is_used_up(q, state, (fm__json_place){0}, e, r.current.len);
     q->n = n_seen;
     return is_repeat;
 }
@@ -236,22 +140,23 @@ static int repeats(search *q, const fm__seen *s, int32_t state, const char *byte
 static void exclude_numbers(const fm__seen *s, fm__states *states, int32_t state,
                             const fm__token_order *o, uint32_t *bits)
 {
-    search q;
-    begin_search(&q, s, states, MAX_COMPLETED);
-    q.of_numbers = 1;
+    fm__search q;
+    fm__search_begin(&q, s, states, FM__OF_NUMBERS, MAX_COMPLETED);
     for (int i = 0; i < o->n; i++) {
         uint32_t      *word = &bits[o->id[i] / 32];
         const uint32_t bit  = 1u << o->id[i] % 32;
         if (*word & bit && repeats(&q, s, state, o->bytes[i], o->len[i])) *word &= ~bit;
     }
-    free(q.known);
+    fm__search_end(&q);
 }
 
 void fm__seen_exclude(const fm__seen *s, fm__states *states, int32_t state,
                       const fm__token_order *o, uint32_t *bits)
 {
     const int mark = states->state[state].mark;
-    if (mark & FM__IN_NUMBERS)
+    if (mark & FM__IN_VALUES)
+        fm__seen_exclude_values(s, states, state, o, bits);
+    else if (mark & FM__IN_NUMBERS)
         exclude_numbers(s, states, state, o, bits);
     else if (mark & FM__IN_ITEM)
         exclude_strings(s, states, state, o, bits);

@@ -158,15 +158,13 @@ static uint32_t hash_work(const fm__states *s)
     return h;
 }
 
-/* The marks of the places in `work`: of their states and of the next two they return to, which is
- * as deep as rules go inside an item. */
+/* The marks of the places in `work`: of their states and of all they return to. */
 static int mark_work(const fm__states *s)
 {
     int mark = 0;
     for (int32_t i = 0; s->nfa->has_marks && i < s->n_work; i++) {
         mark |= s->nfa->mark[s->work[i].state];
-        int32_t at = s->work[i].stack;
-        for (int depth = 0; at && depth < 2; depth++, at = s->ret[at].below)
+        for (int32_t at = s->work[i].stack; at; at = s->ret[at].below)
             mark |= s->nfa->mark[s->ret[at].to];
     }
     return mark;

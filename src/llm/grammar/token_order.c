@@ -73,3 +73,31 @@ void fm__token_order_fini(fm__token_order *o)
     free(o->shared);
     *o = (fm__token_order){0};
 }
+
+/* How token number i compares with texts that begin with these bytes: 0, it is one. */
+static int compare(const fm__token_order *o, int i, const char *bytes, size_t n)
+{
+    const size_t len = o->len[i];
+    const int    c   = memcmp(o->bytes[i], bytes, len < n ? len : n);
+    return c ? c : len < n ? -1 : 0;
+}
+
+/* The first token that does not come before such texts. */
+static int first_not_before(const fm__token_order *o, const char *bytes, size_t n)
+{
+    int lo = 0, hi = o->n;
+    while (lo < hi) {
+        const int mid = lo + (hi - lo) / 2;
+        if (compare(o, mid, bytes, n) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+void fm__token_order_clear(const fm__token_order *o, const char *bytes, size_t n, uint32_t *bits)
+{
+    for (int i = first_not_before(o, bytes, n); i < o->n && !compare(o, i, bytes, n); i++)
+        bits[o->id[i] / 32] &= ~(1u << o->id[i] % 32);
+}

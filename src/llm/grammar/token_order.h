@@ -17,4 +17,7 @@ typedef struct {
 fm_status fm__token_order_init(fm__token_order *o, const fm_tokenizer *t, int vocab);
 void      fm__token_order_fini(fm__token_order *o);
 
+/* Clears the bits of the tokens that begin with these bytes. */
+void fm__token_order_clear(const fm__token_order *o, const char *bytes, size_t n, uint32_t *bits);
+
 #endif
