@@ -24,7 +24,7 @@ const fm_ablate_feature fm_ablate_features[] = {
     {"chunked", "prompts in chunks among decodes (512 tokens)", "--chunked-prefill-size=512", "--chunked-prefill-size=-1", 0, 0, 0, NULL},
     {"speculation", "drafts from the request's own text", "--speculative-algorithm=NGRAM", "", 0, 0, 0, NULL},
     {"nextn", "drafts from the model's MTP layer", "--speculative-algorithm=NEXTN", "", 0, 0, 1, NULL},
-    {"tiers", "prefixes kept in files below the pool", "--hicache-storage-backend=file --hicache-storage-dir={dir}", "", 0, 0, 0, "radix"},
+    {"tiers", "prefixes kept in files below the pool", "--hicache-storage-backend=file --hicache-storage-dir={dir} --hicache-size=8", "", 0, 0, 0, "radix"},
     {"fp8-kv", "KV cache in E4M3", "--kv-cache-dtype=fp8_e4m3", "", 1, 1, 0, NULL},
 };
 const int fm_n_ablate_feature = (int)(sizeof fm_ablate_features / sizeof fm_ablate_features[0]);

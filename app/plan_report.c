@@ -207,8 +207,8 @@ static json_t *layout_json(const fm_plan_command *c, const fm_forecast *f)
         1e3 * f->sim.mean_tpot, "p99_ttft_ms", 1e3 * f->sim.p99_ttft, "p99_tpot_ms",
         1e3 * f->sim.p99_tpot, "kv_tokens", (json_int_t)f->max_tokens, "memory_left_bytes",
         (json_int_t)f->memory_left, "steps", (json_int_t)f->sim.sched.n_step, "preemptions",
-        (json_int_t)f->sim.sched.n_preemption, "meets_slo", f->meets,
-        "bound_by", fm_bound_name(f->bound), "time", shares_json(f), "command", words.text);
+        (json_int_t)f->sim.sched.n_preemption, "meets_slo", f->meets, "bound_by",
+        fm_bound_name(f->bound), "time", shares_json(f), "command", words.text);
     FM_BUG_UNLESS(more != NULL);
     json_object_update(o, more);
     json_decref(more);

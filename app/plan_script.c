@@ -123,14 +123,15 @@ static int cpus_of_rank(const fm_plan_command *c, int per)
     return all / per > 0 ? all / per : 1;
 }
 
-/* On this machine fathom starts its ranks itself; elsewhere they divide the CPUs of their host, which
- * mpirun would not give them all. */
+/* On this machine fathom starts its ranks itself; elsewhere they divide the CPUs of their host,
+ * which mpirun would not give them all. */
 void fm_plan_words(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
 {
     fm_word_list l = {0};
     make_words(&l, c, f);
     if (f->n_node > 1 || (f->n_rank > 1 && !c->is_here))
-        fm_str_printf(out, "mpirun -np %d --map-by ppr:%d:node --bind-to none ", f->n_rank, per_node(c, f));
+        fm_str_printf(out, "mpirun -np %d --map-by ppr:%d:node --bind-to none ", f->n_rank,
+                      per_node(c, f));
     fm_words_quote(out, l.word);
     fm_word_list_fini(&l);
 }

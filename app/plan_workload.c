@@ -118,12 +118,11 @@ static fm_status make_requests(fm_plan_command *c)
     fm_mt_seed_numpy(&gaps, (uint32_t)c->bench.seed);
     for (int i = 0; i < c->n_request; i++) {
         const fm_data_row *r = &c->rows.row[i % c->rows.n];
-        c->request[i]        = (fm_sim_request){
-                   .token    = r->token,
-                   .n_prompt = r->n_prompt,
-                   .n_output = r->n_output,
-                   .is_open  = c->bench.disable_ignore_eos,
-                   .arrival  = at};
+        c->request[i]        = (fm_sim_request){.token    = r->token,
+                                                .n_prompt = r->n_prompt,
+                                                .n_output = r->n_output,
+                                                .is_open  = c->bench.disable_ignore_eos,
+                                                .arrival  = at};
         if (isfinite(c->rate)) at += fm_next_gap(&gaps, c->rate);
     }
     return repeat_rows(c);

@@ -115,27 +115,27 @@ static fm_sim simulation_of(const fm_engine *e, const fm_options *o)
     const fm_engine_info info = fm_engine_get_info(e);
     const int     n_lane = (int)o->pp_size, n_group = o->enable_dp_attention ? (int)o->dp_size : 1;
     const int     n_replica = o->enable_dp_attention ? 1 : (int)o->dp_size;
-    const int     n_draft = o->speculative_algorithm ? (int)o->speculative_num_steps : 0;
-    const int64_t pages   = info.plan.max_tokens / info.plan.page_size;
+    const int     n_draft   = o->speculative_algorithm ? (int)o->speculative_num_steps : 0;
+    const int64_t pages     = info.plan.max_tokens / info.plan.page_size;
     return (fm_sim){
-        .sched   = {.max_running = fm_engine_max_running(e) / n_lane / n_group,
-                    .chunk       = o->chunked_prefill_size > 0 ? (int)o->chunked_prefill_size : 0,
-                    .max_prefill = (int)o->max_prefill_tokens,
-                    .max_context = fm_engine_context(e),
-                    .page_size   = info.plan.page_size,
-                    .n_page      = (int)(pages / n_lane / n_group / n_replica),
-                    .max_draft   = n_draft,
-                    .simulated =
+        .sched     = {.max_running = fm_engine_max_running(e) / n_lane / n_group,
+                      .chunk       = o->chunked_prefill_size > 0 ? (int)o->chunked_prefill_size : 0,
+                      .max_prefill = (int)o->max_prefill_tokens,
+                      .max_context = fm_engine_context(e),
+                      .page_size   = info.plan.page_size,
+                      .n_page      = (int)(pages / n_lane / n_group / n_replica),
+                      .max_draft   = n_draft,
+                      .simulated =
                       n_draft ? fm_acceptance_for(info.simulated_accept_length, n_draft) : 0,
-                    .conservativeness = o->schedule_conservativeness},
-        .share   = !o->disable_radix_cache,
+                      .conservativeness = o->schedule_conservativeness},
+        .share     = !o->disable_radix_cache,
         .n_replica = n_replica,
-        .n_lane  = n_lane,
-        .n_group = n_group,
-        .n_stage = (int)o->pp_size,
-        .n_draft = n_draft,
-        .step    = one_second,
-        .stepped = record_simulated};
+        .n_lane    = n_lane,
+        .n_group   = n_group,
+        .n_stage   = (int)o->pp_size,
+        .n_draft   = n_draft,
+        .step      = one_second,
+        .stepped   = record_simulated};
 }
 
 static fm_sim_result run_simulation(const fm_engine *e, const fm_options *o)
@@ -322,7 +322,7 @@ static void totals_agree(void **state)
 
 /* Dear to compute, so that a load always pays. */
 #define DEAR                                                                                       \
-    "{\"num_hidden_layers\":1,\"hidden_size\":512,\"intermediate_size\":32768,"                      \
+    "{\"num_hidden_layers\":1,\"hidden_size\":512,\"intermediate_size\":32768,"                    \
     "\"moe_intermediate_size\":64,\"n_routed_experts\":16,\"vocab_size\":4096}"
 
 enum { N_GROUP = 4, N_TURN = 16, N_SHARED = 128, N_PROMPT = 150 };
@@ -444,15 +444,15 @@ static fm_sim_result simulate_turns(const fm_sim_tiers *t)
 static void loads_only_when_it_pays(void **state)
 {
     (void)state;
-    fm_sim_tiers t = {.n_slot     = 64,
-                      .n_buffer   = 64,
-                      .most_in    = 64,
-                      .page_bytes = 1,
-                      .file_bytes = 1,
-                      .in         = 1e12,
-                      .out        = 1e12,
-                      .read       = 1e3,
-                      .write      = 1e3};
+    fm_sim_tiers        t       = {.n_slot     = 64,
+                                   .n_buffer   = 64,
+                                   .most_in    = 64,
+                                   .page_bytes = 1,
+                                   .file_bytes = 1,
+                                   .in         = 1e12,
+                                   .out        = 1e12,
+                                   .read       = 1e3,
+                                   .write      = 1e3};
     const fm_sim_result without = simulate_turns(NULL), with = simulate_turns(&t);
     assert_int_equal(without.tiers.n_load, 0);
     assert_int_equal(with.tiers.disk_tokens, (N_TURN - N_GROUP) * N_SHARED);
@@ -470,13 +470,13 @@ static void loads_only_when_it_pays(void **state)
 static void host_memory_comes_over_the_link(void **state)
 {
     (void)state;
-    fm_sim_tiers t = {.n_host     = 1024,
-                      .most_in    = 64,
-                      .most_out   = 64,
-                      .is_async   = 1,
-                      .page_bytes = 1,
-                      .in         = 1e3,
-                      .out        = 1e3};
+    fm_sim_tiers        t    = {.n_host     = 1024,
+                                .most_in    = 64,
+                                .most_out   = 64,
+                                .is_async   = 1,
+                                .page_bytes = 1,
+                                .in         = 1e3,
+                                .out        = 1e3};
     const fm_sim_result fast = simulate_turns(&t);
     assert_int_equal(fast.tiers.host_tokens, (N_TURN - N_GROUP) * N_SHARED);
     t.in                     = 500;

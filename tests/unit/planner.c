@@ -392,23 +392,20 @@ static void ranks_wait_for_the_slowest(void **state)
 {
     (void)state;
     const fm_tuned      t    = {.read = 1e9, .peak_bf16 = 1e12, .n_thread = 1};
-    const fm_stage_work w[2] = {{.product   = {{FM_WORK_LINEAR, FM_BF16, 1e7, 1, 1}},
-                                 .n_product = 1,
-                                 .n_layer   = 1},
-                                {.product   = {{FM_WORK_LINEAR, FM_BF16, 1e7, 1, 1}},
-                                 .n_product = 1,
-                                 .n_layer   = 1}};
-    const fm_cluster    fast = {.n_node = 1, .per_node = 2, .near = {0, 1e18}, .far = {0, 1e18}};
-    fm_step_model       m    = {.tuned   = &t,
-                                .cluster = &fast,
-                                .size    = {.tp = 2, .pp = 1, .dp = 1, .ep = 1},
-                                .n_group = 1,
-                                .stage   = w,
-                                .slow    = 1,
-                                .jitter  = 0.1};
-    fm_span             s    = {.n_row = 1, .pos0 = 9, .form = FM_FORM_GENERATED};
-    const fm_batch      b    = {.n_row = 1, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
-    fm_sim_times        out = {0};
+    const fm_stage_work w[2] = {
+        {.product = {{FM_WORK_LINEAR, FM_BF16, 1e7, 1, 1}}, .n_product = 1, .n_layer = 1},
+        {.product = {{FM_WORK_LINEAR, FM_BF16, 1e7, 1, 1}}, .n_product = 1, .n_layer = 1}};
+    const fm_cluster fast = {.n_node = 1, .per_node = 2, .near = {0, 1e18}, .far = {0, 1e18}};
+    fm_step_model    m    = {.tuned   = &t,
+                             .cluster = &fast,
+                             .size    = {.tp = 2, .pp = 1, .dp = 1, .ep = 1},
+                             .n_group = 1,
+                             .stage   = w,
+                             .slow    = 1,
+                             .jitter  = 0.1};
+    fm_span          s    = {.n_row = 1, .pos0 = 9, .form = FM_FORM_GENERATED};
+    const fm_batch   b = {.n_row = 1, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
+    fm_sim_times     out = {0};
     fm_step_seconds(&m, &one, &out);
     if (!(fabs(out.stage[0] - 10.564e-3) < 0.05e-3)) fail_msg("%g s", out.stage[0]);
     m.size = (fm_rank_sizes){.tp = 1, .pp = 2, .dp = 1, .ep = 1};

@@ -27,17 +27,17 @@ typedef struct {
 } fm_foreseen_tiers;
 
 typedef struct {
-    fm_model_config  config;
-    fm_layout        layout;                    /* with this rank's layers */
-    fm_range         stage[FM_FORESEEN_STAGES]; /* layers of every stage */
-    fm_sched_options sched;                     /* of one partition */
-    fm_run_limits    limits;
-    int              n_lane; /* micro-batches in flight */
-    int              max_running;
-    int              is_dummy;
-    fm_plan          plan;
+    fm_model_config   config;
+    fm_layout         layout;                    /* with this rank's layers */
+    fm_range          stage[FM_FORESEEN_STAGES]; /* layers of every stage */
+    fm_sched_options  sched;                     /* of one partition */
+    fm_run_limits     limits;
+    int               n_lane; /* micro-batches in flight */
+    int               max_running;
+    int               is_dummy;
+    fm_plan           plan;
     fm_foreseen_tiers tiers;
-    fm_weights       weights; /* structure alone: no value lies anywhere; points to config */
+    fm_weights        weights; /* structure alone: no value lies anywhere; points to config */
 } fm_foreseen;
 
 /* FM_E_OOM: it does not fit, saying by how much; FM_E_ARG: the layout is impossible for the model;

@@ -25,8 +25,8 @@ static const struct {
 
 /* PCIe 5 with 16 lanes from pinned memory; files as docs/kv-tiers.md measured them on a virtual
  * disk, not cached. */
-static const fm_tier_rates usual = {50e9, 50e9, 1.07e9, 0.9e9};
-static const fm_link shared_memory = {3e-6, 5e9}, ethernet = {15e-6, 10e9};
+static const fm_tier_rates usual         = {50e9, 50e9, 1.07e9, 0.9e9};
+static const fm_link       shared_memory = {3e-6, 5e9}, ethernet = {15e-6, 10e9};
 
 /* --- "2x8xH200" --------------------------------------------------------------- */
 
@@ -191,8 +191,8 @@ static double first_known(double a, double b, double c) { return a > 0 ? a : b >
 static void fill_tiers(fm_tier_rates *c, const fm_tuned *t)
 {
     const double copy = t->read / (2.0 * (t->n_thread > 0 ? t->n_thread : 1));
-    c->host_in = first_known(c->host_in, t->tiers.host_in, t->is_gpu ? usual.host_in : copy);
-    c->host_out = first_known(c->host_out, t->tiers.host_out, t->is_gpu ? usual.host_out : copy);
+    c->host_in        = first_known(c->host_in, t->tiers.host_in, t->is_gpu ? usual.host_in : copy);
+    c->host_out   = first_known(c->host_out, t->tiers.host_out, t->is_gpu ? usual.host_out : copy);
     c->file_read  = first_known(c->file_read, t->tiers.file_read, usual.file_read);
     c->file_write = first_known(c->file_write, t->tiers.file_write, usual.file_write);
 }

@@ -23,7 +23,7 @@ typedef struct {
     fm_link       near, far;        /* between two ranks of a host, and of two hosts */
     int           is_near_measured, is_far_measured; /* not described, nor those of its kind */
     fm_tier_rates tiers;
-    fm_cpu_limits cpu;                               /* of a host, where they were measured */
+    fm_cpu_limits cpu; /* of a host, where they were measured */
 } fm_cluster;
 
 /* By the words above; a word that ends in .json is a file.  FM_E_ARG, FM_E_IO, FM_E_FORMAT. */

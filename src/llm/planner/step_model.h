@@ -41,10 +41,10 @@ typedef struct {
     const fm_stage_work  *stage; /* [size.pp] borrowed */
     double                slow; /* CPU: ranks that share what the table calls the machine; GPU: 1 */
     double                op_s;
-    int                   n_draft;        /* links of a chain before each step */
-    int                   hides_host;     /* the overlap schedule */
-    double                jitter; /* relative standard deviation of a rank's time for the same work */
-    double                by[FM_N_BOUND]; /* out: seconds of all steps so far, of all stages */
+    int                   n_draft;    /* links of a chain before each step */
+    int                   hides_host; /* the overlap schedule */
+    double jitter;         /* relative standard deviation of a rank's time for the same work */
+    double by[FM_N_BOUND]; /* out: seconds of all steps so far, of all stages */
 } fm_step_model;
 
 /* For fm_sim.step: ctx is an fm_step_model. */

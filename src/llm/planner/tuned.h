@@ -42,8 +42,8 @@ typedef struct {
 
 /* What tiers of the KV cache move, in bytes/s; 0: not known. */
 typedef struct {
-    double host_in, host_out;     /* from host memory into a device's pool, and back; of a CPU: copies
-                                     within main memory */
+    double host_in, host_out; /* from host memory into a device's pool, and back; of a CPU: copies
+                                 within main memory */
     double file_read, file_write; /* of a host's files */
 } fm_tier_rates;
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double nap = 0.002;   /* seconds: engine/tiers_leader.c looks again after them */
-enum { LEAST_PROMPT_ROWS = 32 };   /* as there: of a step whose cost is learned */
+static const double nap = 0.002; /* seconds: engine/tiers_leader.c looks again after them */
+enum { LEAST_PROMPT_ROWS = 32 }; /* as there: of a step whose cost is learned */
 
 fm_status fm__below_open(fm__below *b, const fm_sim_tiers *sizes, fm__disk *disk)
 {
@@ -91,7 +91,8 @@ static void release(fm__below *b, int slot)
 
 static double make(fm__below *b, const fm_page_move *m, double now)
 {
-    const double in = b->sizes->page_bytes / b->sizes->in, out = b->sizes->page_bytes / b->sizes->out;
+    const double in  = b->sizes->page_bytes / b->sizes->in,
+                 out = b->sizes->page_bytes / b->sizes->out;
     switch ((fm_move_kind)m->kind) {
     case FM_MOVE_WRITE: write_file(b, m, now); return out;
     case FM_MOVE_KEEP: write_file(b, m, now); return 0;

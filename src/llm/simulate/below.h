@@ -17,8 +17,8 @@
 
 /* Sizes and rates of the tiers of a replica. */
 typedef struct {
-    int          n_slot, n_buffer; /* pages being read from files, and on their way there */
-    int          n_host;           /* pages of host memory */
+    int          n_slot, n_buffer;  /* pages being read from files, and on their way there */
+    int          n_host;            /* pages of host memory */
     int          most_in, most_out; /* pages copied before a step */
     int          is_async;          /* copies are made while the pass runs */
     fm_kv_saving saving;

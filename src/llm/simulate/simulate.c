@@ -274,7 +274,8 @@ static micro_batch *first_to_wake(const world *w, replica **whose)
     for (int i = 0; i < w->n_replica; i++)
         for (int k = 0; k < w->n_lane; k++) {
             micro_batch *m = &w->replica[i].micro[k];
-            if (m->in_flight || !isfinite(m->wakes) || (first && m->wakes >= first->wakes)) continue;
+            if (m->in_flight || !isfinite(m->wakes) || (first && m->wakes >= first->wakes))
+                continue;
             first  = m;
             *whose = &w->replica[i];
         }

@@ -28,7 +28,7 @@ typedef struct {
     int            n_output; /* tokens it will generate */
     int            is_open;  /* the scheduler does not know that: it may end with any token, and
                                 pages that were guessed too low are taken back by preemption */
-    double         arrival;  /* seconds from the start; ascending over the requests */
+    double arrival;          /* seconds from the start; ascending over the requests */
 } fm_sim_request;
 
 enum { FM_SIM_MAX_STAGE = 64 };
@@ -40,13 +40,13 @@ typedef struct {
 } fm_sim_times;
 
 typedef struct {
-    fm_sched_options sched; /* of one partition */
-    int              share; /* prefixes between requests (the radix tree) */
+    fm_sched_options    sched; /* of one partition */
+    int                 share; /* prefixes between requests (the radix tree) */
     const fm_sim_tiers *tiers; /* below the pool of a replica; NULL: none */
-    int              n_replica, n_lane, n_group, n_stage; /* 0 counts as 1 */
-    int              n_draft;     /* drafts of a request in a step; sched.simulated accepts them */
-    int              concurrency; /* requests under way at most: the next one comes when one ends,
-                                     and its latency counts from there; 0: no limit */
+    int                 n_replica, n_lane, n_group, n_stage; /* 0 counts as 1 */
+    int                 n_draft; /* drafts of a request in a step; sched.simulated accepts them */
+    int concurrency;             /* requests under way at most: the next one comes when one ends,
+                                    and its latency counts from there; 0: no limit */
     int is_steady;   /* `concurrency` users ask again and again: the first and the last request of
                         each only fill the machine and keep it full, and are not measured */
     double patience; /* simulated seconds after which it is given up; 0: never */
@@ -59,14 +59,14 @@ typedef struct {
 } fm_sim;
 
 typedef struct {
-    double         seconds;    /* until the last answer ended */
-    double         throughput; /* tokens in and out per second, of what is measured */
-    double         mean_ttft, mean_tpot, p99_ttft, p99_tpot;
-    double         busy;    /* seconds that the slowest stage of a replica computed */
-    int            is_over; /* 0: patience ended before the work did */
-    int64_t        n_input, n_output;
-    fm_sched_stats sched; /* of all partitions together */
-    fm_kv_stats    kv;
+    double               seconds;    /* until the last answer ended */
+    double               throughput; /* tokens in and out per second, of what is measured */
+    double               mean_ttft, mean_tpot, p99_ttft, p99_tpot;
+    double               busy;    /* seconds that the slowest stage of a replica computed */
+    int                  is_over; /* 0: patience ended before the work did */
+    int64_t              n_input, n_output;
+    fm_sched_stats       sched; /* of all partitions together */
+    fm_kv_stats          kv;
     fm_tier_policy_stats tiers;
 } fm_sim_result;
 

@@ -10,7 +10,7 @@ typedef struct {
     fm_kv          *kv;
     fm_sched       *sched;
     fm_tier_policy *tiers; /* NULL: there are none */
-    int64_t         load; /* tokens its unfinished requests came with and may still produce */
+    int64_t         load;  /* tokens its unfinished requests came with and may still produce */
 } partition;
 
 typedef struct {
