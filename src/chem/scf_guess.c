@@ -68,7 +68,7 @@ static fm_status from_vectors(fm_scf *s, const fm_vectors *v)
         if (s->n_occ[i] > v->n_orbital)
             return fm_fail(FM_E_FORMAT, "%s: %d orbitals, this task occupies %d", s->opt.vectors_in,
                            v->n_orbital, s->n_occ[i]);
-        const int set = i < v->n_set ? i : 0;
+        const int set = s->n_set == 2 && i < v->n_set ? i : 0; /* ROHF: alpha orbitals for both */
         FM_TRY(new_columns(s, i, s->n_occ[i]));
         fm_dense_columns(s->parts->column[i], v->C[set], s->n, v->n_orbital, 0, s->n_occ[i]);
         FM_TRY(fm_orthonormalise(s->parts->column[i], s->S, s->n, s->n_occ[i]));

@@ -105,9 +105,9 @@ static int turn_to_axes(fm_molecule *m, double tol, int *z_order, int *z_is_prop
     memcpy(turn.r, axes, sizeof turn.r);
     fm__apply(m, &turn);
     for (int k = 0; k < 3; k++) order[k] = fm__axis_order(m, k, tol, &is_proper[k]);
-    int z = 0;
+    int z = 0; /* of several with the highest order the first, whatever its own is */
     for (int k = 1; k < 3; k++)
-        if (order[k] > order[z] || (order[k] == order[z] && is_proper[k] > is_proper[z])) z = k;
+        if (order[k] > order[(k + 1) % 3] && order[k] > order[(k + 2) % 3]) z = k;
     fm__op to_z = {{{0}}};
     for (int k = 0; k < 3; k++) to_z.r[k][(z + 1 + k) % 3] = 1;
     fm__apply(m, &to_z);

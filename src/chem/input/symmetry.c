@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ORDER_MAX = 8 };
+enum { ORDER_MAX = 8, MOMENT_MAX = 24 };
 
 fm__op fm__rotation(int k, double angle, int improper)
 {
@@ -83,14 +83,31 @@ static int is_rotation(const fm_molecule *m, int k, double angle, int improper, 
     return 1;
 }
 
+/* |sum (x + iy)^n| over the atoms, x and y across axis k: zero unless n is a multiple of the
+ * axis' order. */
+static double moment_across(const fm_molecule *m, int k, int n)
+{
+    double re = 0, im = 0;
+    for (int i = 0; i < m->n_atom; i++) {
+        const double x = m->atom[i].xyz[(k + 1) % 3], y = m->atom[i].xyz[(k + 2) % 3];
+        const double r = pow(hypot(x, y), n), angle = n * atan2(y, x);
+        re += r * cos(angle);
+        im += r * sin(angle);
+    }
+    return hypot(re, im);
+}
+
+/* NWChem's: the first n whose moment is above 100 tol, halved if it is even but no symmetry.
+ * With coordinates of few digits that may miss a higher axis. */
 int fm__axis_order(const fm_molecule *m, int k, double tol, int *is_proper)
 {
+    int n      = 1;
     *is_proper = 1;
-    if (is_linear(m, k, tol)) return 4; /* NWChem has no infinite groups */
-    for (int n = ORDER_MAX; n > 1; n--) {
-        *is_proper = is_rotation(m, k, 2 * M_PI / n, 0, tol);
-        if (*is_proper || is_rotation(m, k, 2 * M_PI / n, 1, tol)) return n;
-    }
+    while (n <= MOMENT_MAX && !(moment_across(m, k, n) > 100 * tol)) n++;
+    if (n > MOMENT_MAX) return is_linear(m, k, tol) ? 4 : 1; /* NWChem has no infinite groups */
+    *is_proper = is_rotation(m, k, 2 * M_PI / n, 0, tol);
+    if (*is_proper || is_rotation(m, k, 2 * M_PI / n, 1, tol)) return n <= ORDER_MAX ? n : 1;
+    n          = n % 2 == 0 && n > 2 ? n / 2 : 1;
     *is_proper = 1;
-    return 1;
+    return n <= ORDER_MAX && is_rotation(m, k, 2 * M_PI / n, 0, tol) ? n : 1;
 }

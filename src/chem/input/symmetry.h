@@ -26,7 +26,7 @@ void fm__apply(fm_molecule *m, const fm__op *op);
 /* The atom with this tag at `at`; -1: none. */
 int fm__atom_at(const fm_molecule *m, const char *tag, const double at[3], double tol);
 
-/* The largest n for which axis k is a C_n or S_n axis; *is_proper: a C_n. */
+/* The n for which axis k is found to be a C_n or S_n axis; *is_proper: a C_n. */
 int fm__axis_order(const fm_molecule *m, int k, double tol, int *is_proper);
 
 /* Find the group of a molecule whose highest axis is z and whose other axes are x and

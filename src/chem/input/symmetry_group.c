@@ -85,8 +85,8 @@ void fm__find_group(fm_molecule *m, int order, int is_proper, double tol)
                                : family == 'D' && !is_proper ? 'd'
                                                              : 0;
     const int    n           = last == 'd' ? order / 2 : order;
-    if (!is_proper && order == 2)
-        strcpy(m->group, "Ci");
+    if (!is_proper && order == 2) /* C2h with its axis not on z is nothing to NWChem */
+        strcpy(m->group, family == 'D' ? "C1" : "Ci");
     else if (!is_proper && !last)
         snprintf(m->group, sizeof m->group, "S%d", order);
     else
