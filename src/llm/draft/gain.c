@@ -8,7 +8,7 @@ static const double pursuit    = 0.05; /* of it, by which it moves at most with 
 static const double much_worse = 0.9, better = 1.01;
 static const double worth_it   = 1.03; /* than no chain: without one the cache need not be filled */
 static const double flattest   = 0.75; /* what a link adds, of what the one before it added, at least */
-enum { MIN_STEPS = 8, TRIALS = 3, AGAIN_SOON = 32, AGAIN_LATE = 256 };
+enum { MIN_STEPS = 8, TRIALS = 3, FEW = 8, AGAIN_SOON = 32, AGAIN_LATE = 256 };
 static const double worth_waiting = 0.1; /* tokens more per sequence */
 enum { LOOK_SOON = 8, LOOK_LATE = 64, TRY_AGAIN = 256 };    /* steps */
 enum { REST_AFTER = 48, REST_PERIOD = 1024, AWAKE = 64 }; /* steps */
@@ -117,9 +117,9 @@ void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds)
     const unsigned known = p->n[b][n_link]++;
     double        *s     = &p->seconds[b][n_link];
     p->last[b][n_link]   = ++p->now;
-    if (!known || (known < TRIALS && seconds < *s))
+    if (!known || (known < FEW && seconds < *s)) /* the first meet cold caches and new memory */
         *s = seconds;
-    else if (known >= TRIALS)
+    else if (known >= FEW)
         *s *= 1 + pursuit * (seconds > *s ? lower : lower - 1);
 }
 
@@ -143,7 +143,8 @@ static int is_to_try(const fm_pace *p, int b, const fm_depths *d, int n, int bes
     if (p->n[b][n] < TRIALS) return 1;
     if (n && !age && d->lately > fm_depths_tokens(d, 1) - 1 + 0.25) return 1;
     const unsigned links = n ? (unsigned)n : 1; /* longer chains are dearer to try */
-    return age > links * (pace(p, b, d, n) > much_worse * pace(p, b, d, best) ? AGAIN_SOON : AGAIN_LATE);
+    const int is_worse = p->n[b][n] >= FEW && pace(p, b, d, n) <= much_worse * pace(p, b, d, best);
+    return age > links * (is_worse ? AGAIN_LATE : AGAIN_SOON);
 }
 
 /* What would not be better than the best even if it took no longer than it must is not tried. */

@@ -56,8 +56,8 @@ double fm_depths_tokens(const fm_depths *d,
                         int              n); /* that a step with n drafts is expected to give */
 
 /* How long the chain should be where making it costs time, too.  What a step takes is remembered by
- * the number of links made before it, for about as many sequences (powers of two): its lower third,
- * which steps that were held up by something else do not change.  The best number has the most
+ * the number of links made before it, for about as many sequences (powers of two): the least of the
+ * first few, then the lower third, which steps that were held up by something else do not change.  The best number has the most
  * expected tokens per second.
  *
  * Others are tried now and then, seldom if they were much worse, so that trials cost less than a

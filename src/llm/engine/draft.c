@@ -13,19 +13,27 @@ static double rate_of(const fm_engine *e, const fm_acceptance *a)
     return fm_acceptance_rate(a, fm_acceptance_rate(&e->draft.all, 0.5));
 }
 
-/* Drafts that pay; where none does, one if it is to be tried. */
-static int that_pay(const fm_engine *e, const fm_acceptance *a, int most, int is_tried)
+static double threshold_of(const fm_engine *e)
 {
-    const double threshold = fm_step_cost_threshold(&e->draft.cost[fm_pace_size(e->draft.n_seq)]);
+    return fm_step_cost_threshold(&e->draft.cost[fm_pace_size(e->draft.n_seq)]);
+}
+
+/* Drafts that pay; where none does, one if it is to be tried. */
+static int that_pay(const fm_engine *e, const fm_acceptance *a, double threshold, int most,
+                    int is_tried)
+{
     const int n = e->draft.is_adaptive ? fm_drafts_that_pay(rate_of(e, a), threshold, most) : most;
     return n || !is_tried ? n : most > 0;
 }
 
 static int is_to_try(const fm_job *j) { return fm_request_n_output(&j->request) % LOOK_AGAIN == 0; }
 
+/* That a chain pays was measured (fm_pace), what a row costs is a fit over steps that other programs
+ * may hold up: it cuts only requests whose drafts fail much more often than others'. */
 int fm__drafts_for(const fm_engine *e, fm_job *j, int most)
 {
-    return that_pay(e, &j->acceptance, most, is_to_try(j));
+    const double threshold = threshold_of(e), usual = fm_acceptance_rate(&e->draft.all, 0.5) / 2;
+    return that_pay(e, &j->acceptance, threshold < usual ? threshold : usual, most, is_to_try(j));
 }
 
 /* Tokens that may follow from the request's own text. */
@@ -33,8 +41,9 @@ static int copy(const fm_engine *e, fm_job *j, int32_t *draft)
 {
     const fm_request *r = &j->request;
     const int         tried = e->overlaps ? e->draft.look.is_trial : is_to_try(j);
-    const int n = e->draft.is_ngram ? that_pay(e, &j->copying, e->draft.most, tried) : 0;
-    if (!n || r->lease.slot < 0) return 0;
+    if (!e->draft.is_ngram || r->lease.slot < 0) return 0;
+    const int n = that_pay(e, &j->copying, threshold_of(e), e->draft.most, tried);
+    if (!n) return 0;
     fm_ngram *g = j->partition->ngram[r->lease.slot];
     fm_ngram_serve(g, j->serial);
     return fm_ngram_propose(g, r->token, r->n_token, draft, n);
