@@ -52,6 +52,33 @@ FM_TEST(quantised_rows_are_picked)
     check_rows(fm_hard_rows(r, 18, 264), 18, 264, &row);
 }
 
+/* What is quantised in one order and copied is what is quantised in the other. */
+FM_TEST(quantised_rows_are_copied_in_another_order)
+{
+    fm_numbers             r(3);
+    const std::vector<int> row = {3, 3, 0, -1, 17, 999, 5};
+    for (int k : {16, 272, 7168}) {
+        const int             n = 18, blocks = (k + 127) / 128;
+        fm_device<uint16_t>   from(fm_hard_rows(r, n, k));
+        fm_device<uint8_t>    all(fm_at(n * k)), want(row.size() * fm_at(k), 0xee),
+            got(row.size() * fm_at(k), 0xee);
+        fm_device<float>      s_all(fm_at(n * blocks)), s_want(row.size() * fm_at(blocks), 0xee),
+            s_got(row.size() * fm_at(blocks), 0xee);
+        fm_device<int>        list(row);
+        fm_cuda_quantise_args a = {};
+        a.x = from.data(), a.y = all.data(), a.scale = s_all.data();
+        a.n_row = a.n_x = n, a.k = a.ldx = k;
+        FM_CHECK(fm_cuda_quantise(&a, NULL) == FM_OK);
+        a.row = list.data(), a.y = want.data(), a.scale = s_want.data(), a.n_row = (int)row.size();
+        FM_CHECK(fm_cuda_quantise(&a, NULL) == FM_OK);
+        const fm_cuda_pick_args p = {all.data(), s_all.data(),    list.data(), got.data(),
+                                     s_got.data(), (int)row.size(), n,           k};
+        FM_CHECK(fm_cuda_pick(&p, NULL) == FM_OK);
+        FM_CHECK_EQUAL(got.host(), want.host());
+        FM_CHECK_EQUAL(s_got.host(), s_want.host());
+    }
+}
+
 FM_TEST(what_is_not_finite_stays_so)
 {
     std::vector<uint16_t> x(128, 0x3f80);

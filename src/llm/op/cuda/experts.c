@@ -218,22 +218,22 @@ static void bytes_up(const expert_pass *p, uint16_t *middle, int width)
     fm_cuda_run     *g = p->g;
     const fm_matrix *w = &p->own->gate_up;
     if (w->n == 0) return;
-    fm_cuda_fp8_args a = bytes_tiles(p, g->pair8, w, width);
+    fm_cuda_fp8_args    a = bytes_tiles(p, g->pair8, w, width);
+    const fm_cuda_bytes h = fm__cuda_bytes_of(r, p->h, w->k, p->n_row);
     if (fm_cuda_fp8_wants_order(width)) {
-        const fm_cuda_quantise_args in = {.x     = p->h,
-                                          .row   = g->pair_row,
-                                          .y     = g->pair8.x,
-                                          .scale = g->pair8.scale,
-                                          .n_row = p->n_pair,
-                                          .n_x   = p->n_row,
-                                          .k     = w->k,
-                                          .ldx   = w->k};
-        r->fault = fm_cuda_quantise(&in, g->stream);
+        const fm_cuda_pick_args in = {.x       = h.x,
+                                      .x_scale = h.scale,
+                                      .row     = g->pair_row,
+                                      .y       = g->pair8.x,
+                                      .scale   = g->pair8.scale,
+                                      .n_row   = p->n_pair,
+                                      .n_x     = p->n_row,
+                                      .k       = w->k};
+        if (r->fault == FM_OK) r->fault = fm_cuda_pick(&in, g->stream);
     } else {
-        const fm_cuda_bytes h = fm__cuda_bytes_of(r, p->h, w->k, p->n_row);
-        a.x                   = h.x;
-        a.x_scale             = h.scale;
-        a.x_row               = g->pair_row;
+        a.x       = h.x;
+        a.x_scale = h.scale;
+        a.x_row   = g->pair_row;
     }
     a.y   = middle;
     a.ldy = w->n / 2;

@@ -3,7 +3,7 @@
  *
  *     h, cqn     by the norm that makes them, in the same launch, for all products that follow
  *     others     before the product
- *     experts    few pairs pick rows of h8; for many, rows are quantised in the order of the pairs
+ *     experts    few pairs pick rows of h8; for many, they are copied in the order of the pairs
  *
  * A run made `immediate` quantises before each product: what a norm made may have been replaced. */
 #include "llm/op/cuda/cuda_internal.h"

@@ -45,6 +45,18 @@ typedef struct {
 
 fm_status fm_cuda_quantise(const fm_cuda_quantise_args *a, fm_stream stream);
 
+/* Rows that are quantised already, in another order: those of experts' pairs. */
+typedef struct {
+    const uint8_t *x;           /* [n_x, k] */
+    const float   *x_scale;     /* [n_x, k/128 up] */
+    const int32_t *row;         /* [n_row]; one outside of 0..n_x is skipped */
+    uint8_t       *y;           /* [n_row, k] */
+    float         *scale;       /* [n_row, k/128 up] */
+    int            n_row, n_x, k; /* k a multiple of 16 */
+} fm_cuda_pick_args;
+
+fm_status fm_cuda_pick(const fm_cuda_pick_args *a, fm_stream stream);
+
 typedef enum { FM_CUDA_FP8_F32, FM_CUDA_FP8_BF16, FM_CUDA_FP8_SWIGLU } fm_cuda_fp8_out;
 
 typedef struct {

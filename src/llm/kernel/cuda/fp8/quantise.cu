@@ -5,6 +5,8 @@
 #include "llm/kernel/cuda/fp8/quantise.cuh"
 #include "llm/kernel/cuda/rows/block.cuh"
 
+enum { COPY_THREADS = 128 };
+
 FM_KERNEL(FM__ROW_THREADS) quantise_rows(const fm_cuda_quantise_args a)
 {
     const int blocks = (a.k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K;
@@ -26,6 +28,30 @@ FM_KERNEL(FM__ROW_THREADS) quantise_rows(const fm_cuda_quantise_args a)
     *(uint2 *)(a.y + (int64_t)row * a.k + col) = make_uint2(
         fm__quantised4(bf16x2[0], bf16x2[1], q), fm__quantised4(bf16x2[2], bf16x2[3], q));
     if (lane == 0) a.scale[(int64_t)row * blocks + b] = q.scale;
+}
+
+/* One block per row, 16 bytes of it per thread at a time. */
+FM_KERNEL(COPY_THREADS) copy_picked(const fm_cuda_pick_args a)
+{
+    const int blocks = (a.k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K, chunks = a.k / 16;
+    const int tid = (int)threadIdx.x;
+    fm__row_begin();
+    const int from = a.row[blockIdx.x];
+    if (from < 0 || from >= a.n_x) return;
+    const uint4 *x = (const uint4 *)(a.x + (int64_t)from * a.k);
+    uint4       *y = (uint4 *)(a.y + (int64_t)blockIdx.x * a.k);
+#pragma unroll 4
+    for (int i = tid; i < chunks; i += COPY_THREADS) y[i] = x[i];
+    for (int i = tid; i < blocks; i += COPY_THREADS)
+        a.scale[(int64_t)blockIdx.x * blocks + i] = a.x_scale[(int64_t)from * blocks + i];
+}
+
+fm_status fm_cuda_pick(const fm_cuda_pick_args *a, fm_stream stream)
+{
+    FM_BUG_UNLESS(a->k > 0 && a->k % 16 == 0);
+    if (a->n_row == 0) return FM_OK;
+    FM_LAUNCH_EARLY(copy_picked, (unsigned)a->n_row, COPY_THREADS, 0, stream, *a);
+    return fm_cuda_launched("copy_picked");
 }
 
 fm_status fm_cuda_quantise(const fm_cuda_quantise_args *a, fm_stream stream)
