@@ -6,7 +6,7 @@ static const double held_up    = 3;   /* times the mean: a step that says nothin
 static const double lower      = 0.3; /* part of the steps that take less than what is remembered */
 static const double pursuit    = 0.05; /* of it, by which it moves at most with one step */
 static const double much_worse = 0.9, better = 1.01;
-static const double worth_it   = 1.03; /* than no chain: without one the cache need not be filled */
+static const double worth_it   = 1.05; /* than no chain: without one the cache need not be filled */
 static const double flattest   = 0.75; /* what a link adds, of what the one before it added, at least */
 enum { MIN_STEPS = 8, TRIALS = 3, FEW = 8, AGAIN_SOON = 32, AGAIN_LATE = 256 };
 static const double worth_waiting = 0.1; /* tokens more per sequence */
