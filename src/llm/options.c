@@ -32,7 +32,7 @@ const fm_knob fm_engine_knobs[] = {
     K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL, "never reuse another request's generated tokens"),
 
     K(FLAG, enable_hierarchical_cache, "enable-hierarchical-cache", NULL, 0, 0, NULL, "keep prefixes that leave the pool in host memory (GPU) or files"),
-    K(REAL, hicache_ratio, "hicache-ratio", "2", 0, 1000, "F", "GPU: host memory for prefixes, in sizes of the pool"),
+    K(REAL, hicache_ratio, "hicache-ratio", "2", 0, 1000, "F", "GPU: host memory for prefixes, in sizes of the pool, at most three quarters of what is free"),
     K(REAL, hicache_size, "hicache-size", "0", 0, 1e6, "GB", "GPU: host memory for prefixes of each rank; 0: by the ratio"),
     K(WORD, hicache_write_policy, "hicache-write-policy", "write_through", 0, 0, "P", "write_through, write_through_selective (from the second use on) or write_back (when evicted)"),
     K(WORD, hicache_storage_backend, "hicache-storage-backend", NULL, 0, 0, "HOW", "file: keep prefixes in a directory, where they outlive the process"),

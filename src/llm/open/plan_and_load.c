@@ -205,6 +205,7 @@ static fm_status show(opening *p)
 fm_status fm__open_plan(opening *p)
 {
     FM_TRY(plan_memory(p));
+    FM_TRY(fm__open_bound_host(p));
     fm__open_share_pages(p);
     FM_TRY(fm__agree_all_well(p->e->world, check_pinned(p)));
     return show(p);
