@@ -44,7 +44,7 @@ for word in '"cuda_runtime": "[0-9]' '"driver": "[0-9]' '"pci": "' '"throttle_re
     '"pcie_width": [1-9]' '"ecc": [01]' '"memory_errors_uncorrected": [0-9]' '"nvlinks": ' '"upload": ' 'CUDA driver='; do
     has doctor "$word"
 done
-if command -v mpirun >/dev/null && "$fathom" --version | grep -q 'MPI *yes'; then
+if command -v mpirun >/dev/null && ! "$fathom" --version | grep -q '^ *MPI *no'; then
     export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
     examine doctor2 tests/rank/mpirun.sh 2
     has doctor2 'links between GPUs were not measured: ranks 0 and 1 share a GPU'

@@ -7,7 +7,7 @@
 #
 # Prints, for a job in which the variant is chosen, the time of the operations that it changes (the
 # sum of their medians in a layer with experts) and the tokens per second of the whole pass, with
-# and without it.  Dummy weights; V2-Lite in BF16, R1's first 13 layers in FP8.
+# and without it; the latter in a run that records no trace.  Dummy weights; V2-Lite in BF16, R1's first 13 layers in FP8.
 set -eu
 fathom=$(realpath "$1")
 shift
@@ -48,6 +48,15 @@ model() # model NAME: options
     esac
 }
 
+run() # run LEFT-OUT MODEL BATCH INPUT OUTPUT TO [OPTION...]
+{
+    out=$1 shape=$2 batch=$3 in=$4 tokens=$5 to=$6
+    shift 6
+    # shellcheck disable=SC2046
+    FM_CUDA_LEAVE_OUT=$out "$fathom" bench --device cuda $(model "$shape") --load-format dummy --batch-size "$batch,$batch" \
+        --input-len "$in" --output-len "$tokens" "$@" >"$to" 2>"$work/err" || { cat "$work/err" >&2; exit 1; }
+}
+
 # measure LEFT-OUT MODEL BATCH INPUT PHASE OPERATIONS: "us of the operations in a layer, tok/s"
 measure()
 {
@@ -55,9 +64,8 @@ measure()
     output=64 column=7
     [ "$5" = decode ] || output=1 column=5
     if [ ! -s "$file.out" ]; then
-        # shellcheck disable=SC2046
-        FM_CUDA_LEAVE_OUT=$1 "$fathom" bench --device cuda $(model "$2") --load-format dummy --batch-size "$3" \
-            --input-len "$4" --output-len $output --trace "$file.trace" >"$file.out" 2>"$file.err" || { cat "$file.err" >&2; exit 1; }
+        run "$1" "$2" "$3" "$4" $output "$file.out"
+        run "$1" "$2" "$3" "$4" $output /dev/null --trace "$file.trace"
         "$fathom" trace "$file.trace" --rates none --json >"$file.json"
         rm -f "$file.trace"
     fi

@@ -14,7 +14,7 @@ fathom=$1 out=$2 seconds=$3
 cd "$(dirname "$0")/../.." || exit 2
 log=$out/ranks.log
 : >"$log"
-if ! command -v mpirun >/dev/null || ! "$fathom" --version | grep -q 'MPI *yes'; then
+if ! command -v mpirun >/dev/null || "$fathom" --version | grep -q '^ *MPI *no'; then
     echo "no mpirun here, or no MPI in $fathom"
     exit 1
 fi
