@@ -33,6 +33,7 @@ static void start(fm_sched *s, fm_request *r)
     } else {
         r->preempted_s += s->now - r->preempted;
     }
+    s->n_promised = -1;
     s->stats.n_admission++;
     s->running[s->n_running++] = (fm__slot){.r = r, .is_new = 1};
 }
@@ -48,6 +49,13 @@ int32_t fm_sched_promised(const fm_sched *s)
     return n;
 }
 
+/* The same, which only a start changes while requests are admitted. */
+static int32_t promised(fm_sched *s)
+{
+    if (s->n_promised < 0) s->n_promised = fm_sched_promised(s);
+    return s->n_promised;
+}
+
 /* Starts r if rows and pages allow.  With nothing running it always may. */
 static int try_start(fm_sched *s, fm_request *r)
 {
@@ -55,7 +63,7 @@ static int try_start(fm_sched *s, fm_request *r)
     const int32_t n_cached = fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
     const int32_t share    = fm__prefill_share(s, r, n_cached);
     const int32_t own      = n_idle < r->n_brought ? n_idle : r->n_brought;
-    const int32_t kept     = n_idle + fm_sched_promised(s) - own; /* not to be evicted for r */
+    const int32_t kept     = n_idle + promised(s) - own; /* not to be evicted for r */
     if (!share || (s->n_running && !fm__fits(s, r, n_cached, n_idle, kept))) return 0;
 
     start(s, r);
@@ -158,6 +166,7 @@ static int budget_left(const fm_sched *s)
 void fm__admit(fm_sched *s)
 {
     if (!s->waiting.n || !budget_left(s)) return;
+    s->n_promised = -1;
     if (s->opt.policy == FM_POLICY_LPM && s->waiting.n <= FM__LPM_MAX) admit_longest_prefix(s);
     else                                                               admit_in_line(s);
 }

@@ -61,6 +61,7 @@ struct fm_sched {
     int    n_prefill_row, n_score_row, n_draft_row; /* of the planned step */
     double now;
     int32_t n_held;       /* pages that loads hold until the next step */
+    int32_t n_promised;     /* fm_sched_promised() while requests are admitted; -1: not known */
     int     awaits_lookups; /* requests are looked up in tiers below before they are admitted */
     int    n_preempted;   /* while planning this step */
 

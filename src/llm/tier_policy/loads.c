@@ -151,7 +151,7 @@ static int has_room(fm_tier_policy *s, const fm__load *l)
     if (!fm_sched_n_running(s->opt.sched) && !s->has_given) return 1;
     if (l->place > s->last_place) return 0;
     const int32_t left = fm_kv_free_pages(s->opt.kv) + fm_kv_evictable_pages(s->opt.kv);
-    const int32_t kept = fm_sched_promised(s->opt.sched) + s->n_reserved +
+    const int32_t kept = s->n_promised + s->n_reserved +
                          fm_sched_n_running(s->opt.sched); /* each may need a page meanwhile */
     return left - kept >= n_needed(s, l);
 }
@@ -346,7 +346,8 @@ void fm__loads_advance(fm_tier_policy *s)
     if (!fm_tier_policy_is_loading(s)) return;
     abandon_unseen(s);
     for (int i = 0; i < FM__LOADS; i++) publish_held(s, &s->load[i]);
-    const int n = in_line(s, line);
+    s->n_promised = fm_sched_promised(s->opt.sched);
+    const int n   = in_line(s, line);
     for (int i = 0; i < n; i++) {
         advance(s, line[i]);
         if (line[i]->r && line[i]->next_in < line[i]->to) s->n_reserved += n_needed(s, line[i]);

@@ -71,6 +71,7 @@ struct fm_tier_policy {
                                             * be computed: loads behind it take none */
     int                  has_given;        /* room to a load, before this step */
     int32_t              n_reserved;       /* pages for loads of requests further in front */
+    int32_t              n_promised;       /* to requests that wait to be admitted (sched.h) */
     int                  n_writing, n_out; /* WRITE and KEEP moves, and OUT moves, in the list */
     fm_host_books        host;
     fm__kept            *kept; /* [FM__KEPT] a ring */
