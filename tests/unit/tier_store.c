@@ -160,6 +160,27 @@ static void pages_outlive_the_process(void **state)
     assert_int_equal(fm_store_get_stats(r->store).n_gone, 1);
 }
 
+/* A page that stays where it is until a thread writes it: by its checksum, or not at all. */
+static void pages_are_written_from_where_they_are(void **state)
+{
+    room   *r     = *state;
+    char   *image = malloc(image_bytes());
+    int32_t token[PAGE];
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < image_bytes(); k++) image[k] = byte_of(i, k);
+        const fm_hash128 sum = fm_hash_bytes(image, image_bytes(), 0);
+        image[image_bytes() / 2] ^= (char)i; /* the second is another's by then */
+        tokens_of(i, token);
+        fm_store_write(r->store, fm_store_take_buffer(r->store),
+                       &(fm_store_page){key_of(i), token, i, &sum, image});
+        fm_store_drain(r->store);
+    }
+    assert_int_equal(get(r->store, 0, 0), FM_SLOT_READY);
+    assert_false(fm_store_has(r->store, key_of(1)));
+    assert_int_equal(get(r->store, 1, 0), FM_SLOT_FAILED);
+    free(image);
+}
+
 static void spoil(const char *path, long at, int truncates)
 {
     FILE *f = fopen(path, "r+b");
@@ -580,6 +601,7 @@ int main(void)
 #define IN_ROOM(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         IN_ROOM(pages_outlive_the_process),
+        IN_ROOM(pages_are_written_from_where_they_are),
         IN_ROOM(an_altered_page_is_a_miss),
         IN_ROOM(a_short_or_unreadable_page_is_a_miss),
         IN_ROOM(another_model_is_a_miss),

@@ -146,7 +146,7 @@ static void copy_out(fm_engine *e, const fm_page_move *m)
 }
 
 /* If the copy of the page to host memory is still running, the page is not written to a file now.
- * The file gets the bytes the checksum is of, or none. */
+ * The file gets the bytes the checksum is of, or none: they are copied by the thread that writes. */
 static fm_status keep_page(fm_engine *e, const fm_page_move *m)
 {
     fm_tiers  *t = &e->tiers;
@@ -155,9 +155,11 @@ static fm_status keep_page(fm_engine *e, const fm_page_move *m)
     const int   has_sum = fm_host_sums_get(t->sums, host_slot(t, m), m->key, &sum);
     char *const image   = is_made(t, m->slot) ? buffer_for(t) : NULL;
     if (!image) return FM_OK;
-    memcpy(image, image_of(t, m->slot), t->image_bytes);
+    const char *const from = image_of(t, m->slot);
+    if (!has_sum) memcpy(image, from, t->image_bytes);
     fm_store_write(t->store, image,
-                   &(fm_store_page){m->key, m->token, m->depth, has_sum ? &sum : NULL});
+                   &(fm_store_page){m->key, m->token, m->depth, has_sum ? &sum : NULL,
+                                    has_sum ? from : NULL});
     return FM_OK;
 }
 

@@ -55,6 +55,7 @@ static void enqueue(fm_store *s, fm__job_queue *q, int job, const fm_store_page 
     j->began   = 0;
     j->has_sum = p->sum != NULL;
     if (p->sum) j->sum = *p->sum;
+    j->from = p->from;
     memcpy(j->token, p->token, (size_t)s->opt.format.page_size * sizeof *p->token);
     push(s, q, job);
     s->n_queued++;

@@ -71,6 +71,8 @@ typedef struct {
     const int32_t *token; /* [page_size] copied */
     int32_t depth; /* pages before it in its text: of those used together the last go first */
     const fm_hash128 *sum; /* of the planes that are to be written: others are not.  NULL: unknown */
+    const char *from; /* the planes, copied by the thread that writes them, with `sum`: if other bytes are
+                       * there by then, nothing is written.  NULL: the buffer has them */
 } fm_store_page;
 
 /* Reads a page into an idle slot. */

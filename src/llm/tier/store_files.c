@@ -123,10 +123,14 @@ static void count_failed(fm_store *s)
 void fm__store_write_file(fm_store *s, int job)
 {
     const fm__job *j = &s->job[job];
+    char *const    file = fm__store_file(s, job);
     if (!fm_store_can_write(s)) return;
+    if (j->from)
+        memcpy(fm_page_file_image(file), j->from,
+               fm_planes_page_bytes(&s->opt.format.planes, s->opt.format.page_size));
     const fm_hash128 sum =
-        fm_page_file_seal(fm__store_file(s, job), &s->opt.format, j->key, j->token);
-    if (j->has_sum && !fm_hash_equal(sum, j->sum)) { /* altered in host memory */
+        fm_page_file_seal(file, &s->opt.format, j->key, j->token);
+    if (j->has_sum && !fm_hash_equal(sum, j->sum)) { /* altered in host memory, or of another page */
         count_failed(s);
         return;
     }

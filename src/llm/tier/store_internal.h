@@ -20,6 +20,7 @@ typedef struct {
     int32_t       token[FM_PAGE_HASH_TOKENS];
     int           has_sum;
     fm_hash128    sum;
+    const char   *from; /* what is written is copied from here, unless NULL */
     double        began; /* a thread works on it since then; 0: none does */
     int           next;  /* in its queue */
 } fm__job;
