@@ -13,13 +13,6 @@ fathom=$1 out=$2
 cd "$(dirname "$0")/../.." || exit 2
 log=$out/doctor.log missing=""
 : >"$log"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cat >"$work/own_host" <<'END'
-#!/bin/sh
-NCCL_HOSTID=fathom-$OMPI_COMM_WORLD_RANK exec "$@"
-END
-chmod +x "$work/own_host"
 quick="doctor --seconds 4 --rates none"
 
 # examine NAME LAUNCHER...: the text goes to the log, the JSON to OUT/NAME.json
@@ -48,7 +41,7 @@ if command -v mpirun >/dev/null && ! "$fathom" --version | grep -q '^ *MPI *no';
     export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
     examine doctor2 tests/rank/mpirun.sh 2
     has doctor2 'links between GPUs were not measured: ranks 0 and 1 share a GPU'
-    examine doctor2_nccl tests/rank/mpirun.sh 2 "$work/own_host"
+    examine doctor2_nccl tests/rank/mpirun.sh 2 tools/gpu/own_host.sh
     for word in '"gpu_link": {' '"gpu_near": {' '"gpu_all_to_all": {'; do has doctor2_nccl "$word"; done
 else
     missing="$missing [no mpirun here, or no MPI in $fathom]"

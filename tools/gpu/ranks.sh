@@ -22,11 +22,6 @@ export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 FM_COMM_TIMEOUT=60
 export FM_DEVICE="${FM_DEVICE:-cuda}" FM_THREADS="${FM_THREADS:-2}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cat >"$work/own_host" <<'END'
-#!/bin/sh
-NCCL_HOSTID=fathom-$OMPI_COMM_WORLD_RANK exec "$@"
-END
-chmod +x "$work/own_host"
 ends=$(($(date +%s) + seconds)) n_same=0 wrong="" skipped=""
 
 # answer NAME RANKS OPTION...: leaves $work/NAME.jsonl
@@ -34,7 +29,7 @@ answer()
 {
     name=$1 ranks=$2
     shift 2
-    launch="tests/rank/mpirun.sh $ranks $work/own_host"
+    launch="tests/rank/mpirun.sh $ranks tools/gpu/own_host.sh"
     [ "$ranks" -gt 1 ] || launch=
     left=$((ends - $(date +%s)))
     [ "$left" -gt 0 ] || return 124

@@ -26,8 +26,7 @@ typedef struct {
     fm_courier_options     courier;
     uint64_t               checkpoint; /* a number for its content */
     int                    n_lane;     /* at most limits.n_lane */
-    int                    bounds_host; /* pages of prefixes in host memory, by the ratio, are at most */
-    int64_t                most_host;
+    int64_t                most_host;  /* pages of prefixes in host memory, by the ratio; 0: any number */
     int                    plans_only; /* nothing is loaded */
     int                    n_rank;     /* of the world */
     int                    n_thread;   /* of this rank */
@@ -75,6 +74,7 @@ fm_status fm__open_check_tiers(opening *p);
 int       fm__open_n_load(const opening *p); /* that may hold leases */
 void      fm__open_size_tiers(opening *p);
 int       fm__open_n_staged(const opening *p); /* pages that a device gathers for one copy */
+size_t    fm__open_main_memory(const opening *p); /* free, this rank's share of its host's */
 fm_status fm__open_bound_host(opening *p); /* when the pool's size is known, all ranks together, */
 void      fm__open_size_host(opening *p);  /* then each */
 fm_status fm__open_tiers(opening *p);

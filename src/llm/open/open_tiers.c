@@ -201,16 +201,18 @@ void fm__open_size_tiers(opening *p)
     t->writes = p->e->layout.shard.attn.index == 0; /* ranks of a group hold the same bytes */
 }
 
+size_t fm__open_main_memory(const opening *p)
+{
+    return fm_host_available() / (p->device.n_rank > 1 ? (size_t)p->device.n_rank : 1);
+}
+
 /* By the ratio, host memory for prefixes takes no more than three quarters of what is free, and as
  * many pages on every rank. */
 fm_status fm__open_bound_host(opening *p)
 {
     const fm_tiers *t = &p->e->tiers;
     if (!t->file_bytes || p->e->backend->is_host || p->o->hicache_size > 0) return FM_OK;
-    const size_t n_rank = p->device.n_rank > 1 ? (size_t)p->device.n_rank : 1;
-    const size_t most   = fm_host_available() / n_rank / 4 * 3;
-    p->most_host        = (int64_t)(most / t->file_bytes);
-    p->bounds_host      = 1;
+    p->most_host = 1 + (int64_t)(fm__open_main_memory(p) / 4 * 3 / t->file_bytes);
     FM_TRY(fm__agree_least(p->e->world, &p->most_host));
     const double wanted = p->o->hicache_ratio * p->e->plan.n_page;
     if (wanted > (double)p->most_host)
@@ -227,8 +229,7 @@ void fm__open_size_host(opening *p)
     if (!t->file_bytes || p->e->backend->is_host) return;
     double pages = o->hicache_size > 0 ? o->hicache_size * 1e9 / (double)t->file_bytes
                                        : o->hicache_ratio * p->e->plan.n_page;
-    if (o->hicache_size <= 0 && p->bounds_host && pages > (double)p->most_host)
-        pages = (double)p->most_host;
+    if (p->most_host && pages > (double)p->most_host) pages = (double)p->most_host;
     t->n_host          = in_parts(pages < MOST_HOST ? (int)pages : MOST_HOST, n_partition(p));
     t->bytes           = (size_t)(t->n_slot + t->n_buffer + t->n_host) * t->file_bytes;
 }

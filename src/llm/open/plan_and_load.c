@@ -172,10 +172,9 @@ void fm__open_share_pages(opening *p)
 /* Every rank of the host pins as much. */
 static fm_status check_pinned(opening *p)
 {
-    fm_plan     *plan   = &p->e->plan;
-    const size_t n_rank = p->device.n_rank > 1 ? (size_t)p->device.n_rank : 1;
+    fm_plan *plan = &p->e->plan;
     if (!plan->pinned) return FM_OK;
-    plan->main_available = fm_host_available() / n_rank;
+    plan->main_available = fm__open_main_memory(p);
     if (plan->pinned <= plan->main_available || !plan->n_host_page) return FM_OK;
     const size_t others = plan->pinned - (size_t)plan->n_host_page * p->e->tiers.file_bytes;
     const size_t left   = plan->main_available > others ? plan->main_available - others : 0;

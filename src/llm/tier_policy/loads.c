@@ -343,9 +343,10 @@ static int in_line(fm_tier_policy *s, fm__load *line[FM__LOADS])
 void fm__loads_advance(fm_tier_policy *s)
 {
     fm__load *line[FM__LOADS];
-    if (!fm_tier_policy_is_loading(s)) return;
-    abandon_unseen(s);
-    for (int i = 0; i < FM__LOADS; i++) publish_held(s, &s->load[i]);
+    if (fm_tier_policy_is_loading(s)) {
+        abandon_unseen(s);
+        for (int i = 0; i < FM__LOADS; i++) publish_held(s, &s->load[i]);
+    }
     s->n_promised = fm_sched_promised(s->opt.sched);
     const int n   = in_line(s, line);
     for (int i = 0; i < n; i++) {

@@ -225,7 +225,6 @@ void fm_tier_policy_prepare(fm_tier_policy *s, double now)
     s->step++;
     s->most_in_now = most_in(s);
     s->has_given = s->n_reserved = 0;
-    s->n_promised = fm_sched_promised(s->opt.sched);
     wake_rested(s);
     fm__loads_advance(s);
     fm__loads_start(s);
