@@ -25,8 +25,8 @@ typedef struct {
 fm_status fm_gpu_links_measure(fm_gpu_links *out, const fm_turns *turns, const char *pci);
 void      fm_gpu_links_fini(fm_gpu_links *l); /* {0} is fine */
 
-/* is_member[n]: who takes part; returns how many.  Fewer than two: nobody, and `why` says why,
- * unless there are not two GPUs. */
+/* Which ranks measure links between GPUs: is_member[n], and their number.  If fewer than two can, no
+ * rank does, and `why` gets the reason; it stays empty where there are not two GPUs. */
 int fm_gpu_links_choose(const fm_gpu_seat *seat, int n, char *is_member, char *why, size_t size);
 
 #endif

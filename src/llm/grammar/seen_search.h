@@ -9,8 +9,8 @@
 #include "llm/grammar/json_place.h"
 #include "llm/grammar/seen_items.h"
 
-/* By this the end of an item is told: a mark of the automaton, a byte that is of no number, a
- * separator outside of all containers. */
+/* What ends an item of an array.  Strings: a mark in the automaton.  Numbers: the first byte that no
+ * number contains.  Other values: a separator that is in no nested array or object. */
 typedef enum { FM__OF_STRINGS, FM__OF_NUMBERS, FM__OF_VALUES } fm__item_kind;
 
 typedef struct {

@@ -98,8 +98,8 @@ fm_request *fm_sched_first_waiting(const fm_sched *s);
  * below have of it is loaded rather than computed. */
 void fm_sched_await_lookups(fm_sched *s);
 
-/* Evictable pages that were brought back for waiting requests (n_brought): no other request is
- * admitted at their expense. */
+/* Evictable pages that were loaded from a lower tier for waiting requests (n_brought): they are not
+ * evicted to admit another request. */
 int32_t fm_sched_promised(const fm_sched *s);
 
 /* Pages of the kv that loads hold until the step after the next: while there are any, a plan may be

@@ -13,8 +13,8 @@ static int n_window(const fm_tier_policy_options *o)
     return o->n_slot > least ? o->n_slot : least;
 }
 
-/* Before one pass every slot can be dropped and filled again, every page of a window brought in,
- * every check made and begun again. */
+/* The most moves before one pass: each slot dropped and read into again, each check ended and begun
+ * again, a whole window of pages copied to the pool, and all buffers and copies to host memory. */
 int fm_tier_policy_most_moves(const fm_tier_policy_options *o)
 {
     return 2 * (o->n_slot + o->n_check) + n_window(o) + o->n_buffer + o->most_out;

@@ -8,8 +8,8 @@
  * after: the pass in between does not wait for them, later ones do.  With nothing running they are
  * for the next pass, which waits for them layer by layer (IN_NOW).
  *
- * Pages in host memory are brought in after their checksums were compared (CHECK), beside computing
- * as files are read; one that was altered is a miss.
+ * The checksum of a page in host memory is verified before the page is copied to the pool (CHECK), by
+ * threads, as files are read; a page that was altered is a cache miss.
  *
  * A request whose prefix is being loaded stays in the queue; others are admitted past it, so no
  * step waits for a load.  Loads get room in the pool in the order of the queue.  No request is
