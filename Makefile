@@ -24,7 +24,7 @@ bench-scf: all
 	@tools/peer/scf.sh $(B) $(BENCH_ARGS)
 
 # With a GPU here.  tools/gpu/run.sh is for one elsewhere: it takes along what gpu-bundle makes.
-test-gpu: $(B)/build.ninja
+test-gpu: test-packages $(B)/build.ninja
 	@cmake --build $(B) --target fathom-test-gpu
 	@$(B)/tests/cuda/gpu/fathom-test-gpu $(TEST_ARGS)
 
@@ -32,7 +32,7 @@ bench-gpu: $(B)/build.ninja
 	@cmake --build $(B) --target bench_cuda
 	@$(B)/bench/cuda/bench_cuda --commit $$(git describe --always --dirty 2>/dev/null || echo unknown) $(BENCH_ARGS)
 
-gpu-bundle: | packages
+gpu-bundle: | test-packages
 	@tools/gpu/bundle.sh $(B)-bundle build-gpu
 
 chat: program
