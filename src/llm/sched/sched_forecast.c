@@ -64,6 +64,26 @@ static void look_ahead(const fm_sched *s)
     }
 }
 
+/* Pages that r will want on top of the n_page it has, at the end of its text. */
+static int64_t wanted_at_end(const fm_sched *s, const fm_request *r, int32_t n_more, int32_t n_page)
+{
+    const int32_t want = fm__pages(s, r->n_token + n_more);
+    return want > n_page ? want - n_page : 0;
+}
+
+/* The same of all that run, as if none gave pages back before the others ended: no interval wants
+ * more. */
+static int64_t most_wanted(const fm_sched *s)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < s->n_running; i++) {
+        const fm__slot *slot = &s->running[i];
+        sum += wanted_at_end(s, slot->r, expect_more(slot->r, slot->is_new ? 1 : s->ratio),
+                             slot->r->lease.n_page);
+    }
+    return sum;
+}
+
 /* Pages wanted on top of today's at the end of the steps (from, to], counting
  * as still there the sequences that end within them. */
 static int64_t pages_wanted(const fm_sched *s, int n, int64_t from, int64_t to)
@@ -94,11 +114,13 @@ int fm__fits(const fm_sched *s, const fm_request *r, int32_t n_cached, int32_t n
 {
     const int     n     = s->n_running + 1;
     const int32_t spare = fm__free_pages(s) - n_kept;
+    const int32_t more = expect_more(r, 1), n_page = n_cached / s->opt.page_size;
 
+    if (most_wanted(s) + wanted_at_end(s, r, more, n_page) <= spare) return 1;
     look_ahead(s);
     s->future[n - 1] = (fm__future){.n_token  = r->n_token,
-                                    .n_more   = expect_more(r, 1),
-                                    .n_page   = n_cached / s->opt.page_size,
+                                    .n_more   = more,
+                                    .n_page   = n_page,
                                     .n_sole   = n_idle,
                                     .is_exact = r->sampling.ignore_eos};
     const int64_t last = last_known_end(s, n);
