@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
     {"weights", 'w', "TYPES", 0, "of bf16,fp8,w8a8,int4 (all but w8a8); most groups are of the first", 0},
     {"json", 'j', "FILE", 0, "everything as JSON", 0},
     {"svg", 's', "FILE", 0, "a plot", 0},
-    {"markdown", 'd', "FILE", 0, "tables as in docs/performance.md", 0},
+    {"markdown", 'd', "FILE", 0, "tables as in docs/performance-cpu.md", 0},
     {"commit", 'c', "ID", 0, "what to call this build in the results", 0},
     {0},
 };

@@ -50,7 +50,7 @@ static const struct argp_option options[] = {
     {"only", 'o', "SECTIONS", 0, "of those --list names, with commas between", 0},
     {"seconds", 's', "N", 0, "time for each section", 0},
     {"json", 'j', "FILE", 0, "everything as JSON", 0},
-    {"markdown", 'd', "FILE", 0, "tables as in docs/performance.md", 0},
+    {"markdown", 'd', "FILE", 0, "tables as in docs/performance-gpu.md", 0},
     {"commit", 'c', "ID", 0, "what to call this build in the results", 0},
     {"list", 'l', NULL, 0, "name the sections", 0},
     {0},
