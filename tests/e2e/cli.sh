@@ -120,7 +120,7 @@ grep -q '"faktor".*is "factor" meant' "$work/err" || fail "an unknown name insid
 run 2 "$fathom" bench --model-path r1 --extra-request-body '{"temperature": -1}'
 grep -q -- "--extra-request-body: temperature is -1" "$work/err" || fail "--extra-request-body is looked at after loading"
 
-# The model in the box has a name.
+# fathom-tiny can be named without a path.
 run 0 "$fathom" run --quiet --model-path fathom-tiny --temperature 0 hello
 grep -q "How can I help you?" "$work/out" || fail "fathom-tiny by its name"
 run 2 "$fathom" run --model-path fathom-tinny hello

@@ -118,6 +118,6 @@ def test_overlong(server):
 
 
 if __name__ == "__main__":
-    # The model in the box: it does not think first, and this client does not show what a model thinks.
+    # fathom-tiny: it does not think first, and this client does not show what a model thinks.
     with Server(model=["--model-path", "fathom-tiny", "--quiet"]) as s:
         run_all(globals(), s)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The model in the box: equal to transformers, right often enough, and hardly
+# fathom-tiny: equal to transformers, right often enough, and hardly
 # less so in BF16 than in FP32 arithmetic.
 . "$(dirname "$0")/lib.sh"
 model=$here/../../models/fathom-tiny

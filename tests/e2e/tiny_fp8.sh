@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# An FP8 copy of the model in the box loads and answers nearly as well.
+# An FP8 copy of fathom-tiny loads and answers nearly as well.
 . "$(dirname "$0")/lib.sh"
 
 run 0 "$fathom" convert --quantize fp8 "$here/../../models/fathom-tiny" "$work/fp8"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Speculation is seen nowhere but in the time it takes: requests of every kind (greedy and drawn,
  * penalties, log-probabilities, grammars, stop strings, ids and lengths, several answers) get the
- * same events, byte for byte, with the model in the box and drafts of every kind; so do follow-ups
+ * same events, byte for byte, with fathom-tiny and drafts of every kind; so do follow-ups
  * whose prompts end in the middle of what was drafted, out of the radix cache.
  *
  * With FM_ISA one text of all is asked, at a level of instructions below the machine's own. */

@@ -84,7 +84,7 @@ want=$("$build/rank_leaves")
 got=$(launch "$build/rank_leaves" 7000)
 [ "$got" = "$want" ] || { echo "FAILED: sum $got over two hosts, $want on one rank"; exit 1; }
 
-# The model in the box, divided over both: stages, columns or replicas meet on
+# fathom-tiny, divided over both: stages, columns or replicas meet on
 # the cable, and the answers are those of one rank.
 box="bench --quiet --skip-warmup --model-path $here/../../models/fathom-tiny --dataset-name random
     --random-input-len 90 --random-output-len 16 --num-prompts 8 --chunked-prefill-size 32

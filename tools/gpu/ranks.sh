@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that share one GPU answer as one rank does:  tools/gpu/ranks.sh FATHOM OUT SECONDS
-# The model in the box, by one rank and divided among 2 and 4 in every way, recorded
+# fathom-tiny, by one rank and divided among 2 and 4 in every way, recorded
 # steps included; tokens and log-probabilities are compared byte for byte.  NCCL takes
 # ranks on one GPU only if each says it is on another host, and is slow then: this is
 # about being right.  OUT gets ranks.log.  0: all were the same.

@@ -8,7 +8,7 @@
 #     sanitizer  a few of them under compute-sanitizer's memcheck and racecheck
 #     bench      limits of the GPU, kernels, whole models
 #     engine     fathom itself: one batch, many requests, the first token
-#     shadow     the model in the box on CPU and GPU, compared op by op
+#     shadow     fathom-tiny on CPU and GPU, compared op by op
 #     trace      what recording ops costs, and what a trace says of V2-Lite
 #     ranks      2 and 4 ranks that share the GPU answer as one does (ranks.sh)
 #     doctor     what fathom doctor says of the GPU, and of NCCL (doctor.sh)
