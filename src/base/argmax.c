@@ -22,7 +22,7 @@ FM_CLONES static float largest(const float *x, int n)
     return m[0];
 }
 
-/* The first place of a value that is there; whole blocks without it are passed over. */
+/* The first index of `value`, which x contains; blocks without it are skipped as a whole. */
 FM_CLONES static int find(const float *x, int n, float value)
 {
     int i = 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain C loops without contraction or reassociation give the same bits with every
- * instruction set; the compiler makes a copy per level and the loader picks one.
- * The highest is named as a level: the name of a processor would be picked on that
- * processor alone.  (Sanitizers and the loader's pick do not go together.) */
+/* FM_CLONES marks a function for multiversioning (target_clones): the compiler makes a copy per
+ * instruction set and the loader picks one by ifunc.  Plain C loops without contraction or
+ * reassociation give the same bits in every copy.
+ *
+ * The highest copy is named by an architecture level, x86-64-v4: the name of a processor would be
+ * picked on that processor alone.  Sanitizers do not work with ifunc, so they get one copy. */
 #ifndef FM_BASE_CLONES_H
 #define FM_BASE_CLONES_H
 

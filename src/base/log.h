@@ -16,13 +16,13 @@ void fm_log(fm_log_level level, const char *room, const char *fmt, ...)
 #define FM_INFO(room, ...)  fm_log(FM_LOG_INFO, room, __VA_ARGS__)
 #define FM_DEBUG_LOG(room, ...) fm_log(FM_LOG_DEBUG, room, __VA_ARGS__)
 
-/* Whole lines as they are, each ended by a newline, on the same way to stderr. */
+/* Complete lines, each ended by a newline, written to stderr without level or filter. */
 void fm_log_lines(const char *lines);
 
 /* From here on lines are handed to a thread that writes them, and no caller ever
  * waits for the reader of stderr: a line that finds 128 KiB unwritten is dropped and
- * counted, and when the reader goes on, a line tells how many were.  Without a
- * thread (none could be started) lines are written by the caller, as before. */
+ * counted, and when the reader goes on, a line reports how many were dropped.  If no
+ * thread could be started, the caller writes its lines itself, as before. */
 void fm_log_start_writer(void);
 
 /* Waits up to a second for what is unwritten.  After a reader that took nothing

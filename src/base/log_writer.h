@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes on their way to stderr (log.h says what is promised). */
+/* Writes log lines to stderr by a thread of its own with two buffers of fixed size, so that callers
+ * never block (log.h has the contract). */
 #ifndef FM_BASE_LOG_WRITER_H
 #define FM_BASE_LOG_WRITER_H
 

@@ -17,7 +17,8 @@ struct fm_counter {
     fm_host_share     share; /* base NULL: none */
 };
 
-/* What ranks tell each other: the maker's window, then who has it. */
+/* What ranks exchange when a counter opens: first the maker's ticket for the window, then whether
+ * each rank could map it. */
 typedef struct {
     fm_host_ticket ticket;
     int32_t        has_word, world_rank;
@@ -29,7 +30,7 @@ static int world_rank(const fm_comm *comm)
     return comm->world ? comm->world->comm->rank : 0;
 }
 
-/* Numbers of a process and a file mean something on their own host only. */
+/* A ticket (pid and file descriptor) is valid on the maker's host only. */
 static int is_same_host(const fm_comm *comm, int a, int b)
 {
     return !comm->world || fm__world_same_host(comm->world, a, b);

@@ -7,7 +7,7 @@
 #include "comm/world_internal.h"
 #include "device/host.h"
 
-/* What ranks tell each other: first what they want, then how it went. */
+/* What ranks exchange: first the block each wants, then whether it was mapped. */
 typedef struct {
     uint64_t       content, bytes, total, available;
     fm_host_ticket ticket;

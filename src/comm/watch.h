@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch: one thread per rank that knows who is alive.
+/* The watch detects failed ranks by heartbeats: one thread per rank.
  *
  *     rank 1 ──┐
  *     rank 2 ──┼──TCP── rank 0     every 100 ms, both ways: alive, and doing this
  *     rank 3 ──┘
  *
- * A connection that ends without goodbye, or silence, is a lost rank.  Rank 0
- * decides, tells the others and prints; if it is rank 0 that is lost, each
- * decides for itself and rank 1 prints.  The watch uses no transport of the
- * collectives: it works when they are stuck. */
+ * A rank is lost when its connection ends without a goodbye frame, or when no heartbeat
+ * has arrived for comm_silence seconds.  Rank 0 decides, informs the others and prints; if
+ * rank 0 is lost, each rank decides for itself and rank 1 prints.  The watch does not use
+ * the transport of the collectives, so it works when they are stuck. */
 #ifndef FM_COMM_WATCH_H
 #define FM_COMM_WATCH_H
 
@@ -22,7 +22,7 @@ typedef struct fm__watch fm__watch;
 
 enum { FM__DOOR_ADDRESSES = 16 };
 
-/* Where rank 0 listens, as it travels to the others. */
+/* Where rank 0 listens, as it is sent to the other ranks. */
 typedef struct {
     uint64_t cookie; /* strangers do not know it */
     uint32_t port;   /* 0: rank 0 could not listen */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the watches of two ranks find each other: rank 0 listens, its addresses
- * travel over the transport, the others try them in turn. */
+/* How the watches connect: rank 0 listens, its addresses are sent over the transport, the other
+ * ranks try them one after the other. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static const double hello_s = 1, answer_s = 10, all_tries_s = 30;
 
 /* --- rank 0's door --------------------------------------------------------- */
 
-/* Means something on its own cable only. */
+/* A link-local address is valid on its own network segment only. */
 static int is_link_local(const struct sockaddr *a)
 {
     return a->sa_family == AF_INET6 &&

@@ -27,7 +27,8 @@ static void beat(fm__watch *w)
         if (!w->link[i].has_left) fm__frame_send(w->link[i].fd, &f);
 }
 
-/* The wire is trusted no further than this: texts end, the rank is the link's. */
+/* A frame from the network is not trusted: its text is terminated here, and its rank is that of
+ * the link. */
 static void handle(fm__watch *w, fm__watched *l, fm__frame *f)
 {
     f->doing[FM__DOING_BYTES - 1] = 0;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The record of a world (world.h): where each rank runs, its wire and watch, and the statistics of
+ * its groups. */
 #ifndef FM_COMM_WORLD_INTERNAL_H
 #define FM_COMM_WORLD_INTERNAL_H
 
@@ -9,8 +11,8 @@
 
 enum { FM__HOST_BYTES = 64, FM__MAX_STATS = 24 };
 
-/* Where a rank sits.  Machines are told apart by name and by boot, since names
- * repeat and containers of one machine share the boot. */
+/* Where a rank runs.  Machines are identified by host name and boot id: names may repeat, and
+ * containers of one machine share the boot id. */
 typedef struct {
     char     host[FM__HOST_BYTES];
     uint64_t boot;

@@ -18,8 +18,8 @@ typedef struct {
     size_t memory;      /* bytes, the tightest limit; SIZE_MAX: none */
     size_t memory_left; /* bytes until a group is at its limit, its file cache given back */
     char   nearest[256]; /* folder of the group that is nearest to its limit; "": none has one */
-    int    cpus;        /* CPU time per time, rounded up; 0: no quota */
-    double quota;       /* the same as it is */
+    int    cpus;        /* CPUs the quota keeps busy, rounded up; 0: no quota */
+    double quota;       /* the same, not rounded */
     int64_t n_stopped;  /* times a quota stopped the groups so far; -1: no group counts it */
 } fm_host_group;
 

@@ -82,7 +82,8 @@ fm_status fm_host_window_create(fm_host_share *out, fm_host_ticket *ticket, size
     return make(out, ticket, bytes, what, 0);
 }
 
-/* A pid of another container may be anybody here: look at what was opened. */
+/* In this container the maker's pid may belong to another process: check that the file which was
+ * opened is the maker's. */
 static int is_meant(int fd, const fm_host_ticket *t)
 {
     struct stat st;

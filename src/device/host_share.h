@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that several processes of one host read, there once for all of them.
+/* Shared memory: one copy that several processes of a host read, filled by one of them.
  *
- *     who fills it                               who reads it
+ *     the maker                                  the others
  *     fm_host_share_create ──── ticket, by any way ────> fm_host_share_join
  *     writes base[0..bytes)
  *     fm_host_share_settle ──── "it is filled" ────────> fm_host_share_settle
  *
- * The memory has no name in any file system: it goes with the last process
- * that maps it, however that process ends.  A process that joins can neither
+ * The memory is a memfd without a name in any file system: it is freed with the last
+ * process that maps it, however that process ends.  A process that joins can neither
  * write nor resize it; after fm_host_share_settle its creator cannot, either. */
 #ifndef FM_DEVICE_HOST_SHARE_H
 #define FM_DEVICE_HOST_SHARE_H
@@ -44,8 +44,8 @@ void fm_host_share_settle(fm_host_share *s, int n_thread);
 
 void fm_host_share_close(fm_host_share *s); /* NULL and never opened are fine */
 
-/* A window: memory that all who joined may write, for as long as it is open;
- * zeroed, small pages.  Errors and closing as above; there is no settling. */
+/* A window: shared memory that all processes may write while it is open; zeroed, small
+ * pages.  Errors and closing as above; fm_host_share_settle is not called. */
 fm_status fm_host_window_create(fm_host_share *out, fm_host_ticket *ticket, size_t bytes,
                                 const char *what);
 fm_status fm_host_window_join(fm_host_share *out, const fm_host_ticket *ticket);

@@ -22,9 +22,9 @@ typedef struct fm_threads fm_threads;
 
 /* `how` is "auto", "none" or a list of CPUs such as "0-7,16".
  *
- * auto binds when the team fills the cores of this process exactly.  A larger
- * team would queue for them, and a smaller one leaves cores to someone whose
- * place cannot be known; both are left to the system.  A list is taken
+ * auto binds when the team has exactly as many threads as this process has cores.
+ * With more threads than cores, or with cores left that other processes may use, the
+ * system places the threads.  A list is taken
  * literally.  n_thread 0: as many as there are cores, but not more than the CPU
  * quota of a control group keeps busy; or CPUs in the list.
  *
@@ -63,8 +63,8 @@ void fm_threads_roam(const fm_threads *t);
 
 /* The calling thread's team ends; a parallel region makes a new one.  OpenMP
  * counts the threads of all teams, and when they are more than the CPUs it
- * puts every one to sleep that has to wait: a team without further work costs
- * the others their speed. */
+ * puts every waiting thread to sleep instead of spinning: a team that has no more work
+ * slows down the others. */
 void fm_threads_dismiss(void);
 
 /* Pages not yet touched come from the team's nodes in turn, so that no node's

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON of reports as text. */
+/* Prints a JSON value as indented text, for reports. */
 #ifndef FM_JSON_PRINT_H
 #define FM_JSON_PRINT_H
 

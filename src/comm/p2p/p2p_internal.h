@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A group over sends and receives: its members, the state of each job in flight, and the
+ * step functions of the collectives. */
 #ifndef FM_COMM_P2P_P2P_INTERNAL_H
 #define FM_COMM_P2P_P2P_INTERNAL_H
 

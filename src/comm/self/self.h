@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The transport of a group with one rank: collectives are copies, nothing is sent. */
 #ifndef FM_COMM_SELF_SELF_H
 #define FM_COMM_SELF_SELF_H
 

@@ -33,24 +33,25 @@ void      fm_cuda_stream_destroy(fm_stream s);
 fm_status fm_cuda_stream_is_done(fm_stream s, int *done); /* reports its faults, too */
 fm_status fm_cuda_stream_wait(fm_stream s); /* until all work in it is done; reports its faults */
 
-/* Behind what is in the stream now.  One that was never set is reached. */
+/* A mark (CUDA event) is set behind the work that is in a stream now, and reached when that work is
+ * done.  A mark that was never set counts as reached. */
 fm_status fm_cuda_mark_create(fm_mark *out);
 void      fm_cuda_mark_destroy(fm_mark m); /* NULL is fine */
 fm_status fm_cuda_mark_set(fm_mark m, fm_stream s);
-fm_status fm_cuda_mark_wait(fm_mark m, fm_stream s); /* what follows in s comes behind it */
+fm_status fm_cuda_mark_wait(fm_mark m, fm_stream s); /* later work of s starts when it is reached */
 fm_status fm_cuda_mark_is_reached(fm_mark m, int *reached); /* reports faults before it, too */
 
 fm_status fm_cuda_alloc(void **out, size_t bytes, const char *what);
 void      fm_cuda_free(void *p); /* NULL is fine */
 
-/* Host memory the device copies from and to without a detour. */
+/* Pinned (page-locked) host memory, which the device copies from and to directly. */
 fm_status fm_cuda_alloc_pinned(void **out, size_t bytes, const char *what);
 void      fm_cuda_free_pinned(void *p); /* NULL is fine */
 
-/* In the stream's order; the host side is borrowed until then. */
+/* Copies in the order of the stream; the host memory is borrowed until they are done. */
 fm_status fm_cuda_upload(void *dst, const void *src, size_t bytes, fm_stream s);
 fm_status fm_cuda_download(void *dst, const void *src, size_t bytes, fm_stream s);
-/* n rows of `width` bytes, whose beginnings are so many bytes apart. */
+/* n rows of `width` bytes, with a stride in bytes on each side. */
 typedef struct {
     char  *device, *host;
     size_t device_stride, host_stride, width;
