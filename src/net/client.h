@@ -29,7 +29,7 @@ typedef struct {
     const char *path; /* behind the base URL: "/generate" */
     const char *body; /* JSON to POST; NULL: GET */
     size_t      body_len;
-    /* Each event of a stream; NULL: the body is collected.  What a server says
+    /* Called for each event of a stream; NULL: the body is collected.  The body of a reply
      * with another status than 200 is collected in any case. */
     void (*event)(void *ctx, const char *data, size_t len, double now);
     void (*done)(void *ctx, const fm_client_reply *reply);
@@ -37,8 +37,8 @@ typedef struct {
 } fm_client_call;
 
 /* "http://127.0.0.1:30000" or https, with or without a path.  FM_E_ARG says what is
- * wrong with it; nothing is connected yet.  A call that hears nothing for
- * `timeout` seconds fails. */
+ * wrong with it; nothing is connected yet.  A call fails when no byte has arrived for
+ * `timeout` seconds. */
 fm_status fm_client_create(fm_client **out, const char *base_url, double timeout);
 void      fm_client_destroy(fm_client *c); /* NULL is fine; not inside a callback */
 

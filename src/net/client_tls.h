@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS below a client's connections.  Certificates must lead to one that this
- * machine trusts, or that SSL_CERT_FILE names, and be the host's own. */
+/* TLS of a client's connections.  A server's certificate must be issued for the host name and chain
+ * to a CA that this machine trusts or SSL_CERT_FILE names. */
 #ifndef FM_NET_CLIENT_TLS_H
 #define FM_NET_CLIENT_TLS_H
 

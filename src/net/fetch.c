@@ -239,7 +239,7 @@ static void connect_to(fm_fetch *f, fm_upstream *u)
     socklen_t              len = 0;
     const struct sockaddr *to  = fm_lookup_address(u->lookup, &len, &f->unknown);
     if (!to || bufferevent_socket_connect(f->bev, to, (int)len) != 0)
-        event_active(f->timer, EV_TIMEOUT, 0); /* the caller is told later */
+        event_active(f->timer, EV_TIMEOUT, 0); /* done() is called from the loop */
 }
 
 static void begin_connection(fm_fetch *f, int fresh)

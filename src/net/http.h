@@ -50,9 +50,9 @@ typedef struct {
     double      body_seconds;     /* to send a body, plus a second per 64 KiB */
     double      stall_seconds;    /* without the client reading anything */
 
-    /* A request that has a body, before any of it is read or "100 Continue" is sent; or
-     * NULL.  1: refused, and replied to; the connection closes when the client has had
-     * time to read the reply. */
+    /* Called for a request that has a body, before any of it is read or "100 Continue" is sent; or
+     * NULL.  Returns 1 if it refused the request and replied; the connection closes when the client
+     * has had time to read the reply. */
     int (*admit)(void *ctx, fm_exchange *x);
     void (*handle)(void *ctx, fm_exchange *x);
     void (*gone)(void *ctx, fm_exchange *x);  /* the client left before the reply ended */

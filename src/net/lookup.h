@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of a host.  Numbers are known at once; a name is looked up by a thread,
- * since the system's resolver may take seconds and an event loop must not wait.
+/* Asynchronous DNS lookup: the addresses of a host.  A numeric address is known at once; a name is
+ * resolved by a thread, since the system's resolver may take seconds and an event loop must not wait.
  *
  *     create ──> is_pending ... ──> address, or why there is none
  *                    ^                  │ it does not answer
@@ -26,7 +26,7 @@ int fm_lookup_is_pending(fm_lookup *l); /* nothing is known yet */
 /* NULL: none is known, and `why` says so.  Valid until the next call. */
 const struct sockaddr *fm_lookup_address(fm_lookup *l, socklen_t *len, const char **why);
 
-/* The address was of no use: another one is next, if the host has several. */
+/* Connecting to the address failed: the next call gives another one, if the host has several. */
 void fm_lookup_fail(fm_lookup *l);
 
 #endif

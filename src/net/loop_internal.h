@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the other files of this room see of a loop. */
+/* The libevent base of a loop, for the other files of this room. */
 #ifndef FM_NET_LOOP_INTERNAL_H
 #define FM_NET_LOOP_INTERNAL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A checkup of all machines of a job: every rank says what its machine is and
- * measures what it can do, ranks measure their links, and every rank gets all of
- * it.  probe/findings.h draws the conclusions. */
+/* A checkup of all machines of a job: every rank reads the facts of its machine and
+ * measures its rates, pairs of ranks measure their links, and the results are gathered on
+ * every rank.  probe/findings.h draws the conclusions. */
 #ifndef FM_PROBE_CHECKUP_H
 #define FM_PROBE_CHECKUP_H
 

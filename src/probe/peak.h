@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cores can multiply: FLOP/s of the instruction that products of a type are
+/* The multiply-add peak of cores: FLOP/s of the instruction that products of a type are
  * built on, with operands in registers alone.
  *
- * At best: the fastest of a few short goes, a limit for kernels.  Sustained: the
- * mean over a stretch of time, in which a CPU quota, neighbours and a falling
- * clock show. */
+ * At best: the fastest of a few short runs, a limit for kernels.  Sustained: the mean over
+ * a longer time, which a CPU quota, other processes and a falling clock lower. */
 #ifndef FM_PROBE_PEAK_H
 #define FM_PROBE_PEAK_H
 

@@ -23,7 +23,7 @@ fm_turns fm_turns_of(fm_world *w, double patience);
  * come back from its turn in time, and is named. */
 fm_status fm_turns_run(const fm_turns *t, void (*act)(void *ctx), void *ctx);
 
-/* All ranks meet. */
+/* A barrier of all ranks. */
 fm_status fm_turns_meet(const fm_turns *t);
 
 #endif

@@ -5,8 +5,8 @@
  *     fm_trace_open ─> key, key, ... ─> add, add, add, ... ─> close
  *
  * Nothing allocates between open and close; adding a span costs about 50 ns.  One thread at a time
- * uses a trace.  The recorder measures nothing by itself: who adds a span says when it began and
- * ended, by fm_trace_now(). */
+ * uses a trace.  The recorder measures nothing by itself: the caller gives the beginning and end of
+ * a span, by fm_trace_now(). */
 #ifndef FM_TRACE_TRACE_H
 #define FM_TRACE_TRACE_H
 
@@ -36,8 +36,8 @@ void      fm_trace_close(fm_trace *t); /* NULL is fine */
 size_t fm_trace_ring_bytes(int64_t mib, int n_rank);
 size_t fm_trace_table_bytes(void); /* of a file in front of its ring */
 
-/* Of a key of the same class, name and part always the same number.  When the table is full, that
- * of a key named "other". */
+/* The number of the key with this class, name and part, which is added if it is new.  When the table
+ * is full: the number of a key named "other". */
 int fm_trace_key_of(fm_trace *t, const fm_trace_key *k);
 
 uint64_t fm_trace_now(void); /* ns of CLOCK_MONOTONIC */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the traces of a job say, in numbers; the words come from verdict.h.
+/* Analyses the traces of a job: all numbers of the reports.  verdict.h makes sentences of them.
  *
  *     account   every rank's time, divided so that the parts add up (from exact sums)
  *     works     each kind of computing: how long, how near the machine's limits (exact sums)
  *     calls     each collective: waiting for a rank, moving bytes (spans in the ring)
- *     late      whom the others waited for, and what that rank is slower in
+ *     late      the rank that others waited for, and the ops in which it is slower
  *     stalls    steps that kept tasks under way waiting (spans in the ring)
  *
  * Times are seconds.  Ranks are counted as they are in the job (fm_trace_job.file). */

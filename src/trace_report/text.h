@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one-page answer for a terminal: verdict, tables, timeline. */
+/* The report for a terminal: verdict, tables, timeline. */
 #ifndef FM_TRACE_REPORT_TEXT_H
 #define FM_TRACE_REPORT_TEXT_H
 

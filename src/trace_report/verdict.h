@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict in words: a few sentences with numbers, the most important first, and the largest
- * single win at the end. Names, nouns and hints come from the trace: this room knows no
- * language-model word. */
+ * single win at the end. Names, nouns and hints come from the trace: this room knows nothing of
+ * language models. */
 #ifndef FM_TRACE_REPORT_VERDICT_H
 #define FM_TRACE_REPORT_VERDICT_H
 
