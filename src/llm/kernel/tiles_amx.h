@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels on AMX tiles share: five tiles, and 16 rows of bf16 as a tile
- * load wants them.
+/* AMX tiles of the kernels: configuration, the roles of the five tiles, and gathering 16 rows of
+ * bf16 to the constant stride that a tile load needs.
  *
  *     tmm0 tmm1   sums        tmm2   left operand        tmm3 tmm4   right operands
  *
- * Each load and each product wants a new place for its tile, and a core has about two
- * times eight places, or nine for each of two hyperthreads that both run.  With 32 rows
- * times 32 outputs in all eight tiles everything would then wait for everything (280
- * cycles where 64 are needed); a tile of zeros takes no place, so few tiles are used and
+ * Register renaming gives each tile load and each product a new physical tile; a core has about
+ * 16 of them, or nine for each of two hyperthreads that both run.  With 32 rows times 32
+ * outputs in all eight tiles, instructions would wait for free ones (280 cycles where 64 are
+ * needed); a zeroed tile takes none, so few tiles are used and
  * zeroed when done with (125 cycles; 64 where a thread has the core for itself). */
 #ifndef FM_LLM_KERNEL_TILES_AMX_H
 #define FM_LLM_KERNEL_TILES_AMX_H
@@ -38,9 +38,9 @@ static inline void fm__memory_is_written(void)
 }
 
 /* Sums and left operands have `rows` rows, right operands 16.
- * Loading the shapes takes ten times as long as asking for them.  They belong
- * to the thread and may be lost behind our back (a fork, another library), so
- * they are compared at each call rather than remembered. */
+ * Loading the tile configuration takes ten times as long as reading it.  It belongs to the
+ * thread and may be changed without our knowledge (a fork, another library), so it is read
+ * and compared at each call. */
 static inline void fm__shape_tiles(int rows)
 {
     const uint8_t         r    = (uint8_t)rows;
@@ -74,7 +74,7 @@ static inline void fm__add_pair(const char *x, long stride, const char *w)
     fm__add_loaded(w);
 }
 
-/* The same where x passes by once while w is to stay in L1: 5 to 8 % faster. */
+/* The same where x is read once (streaming loads) and w is to stay in L1: 5 to 8 % faster. */
 static inline void fm__add_passing(const char *x, long stride, const char *w)
 {
     _tile_stream_loadd(2, x, stride);

@@ -61,13 +61,15 @@ typedef void fm_gemm_scaled_fn(float *restrict c, const void *const *restrict x,
                                const float *const *restrict x_scale, const void *restrict w,
                                const float *restrict scale, int m, int k);
 
-/* An FP8 panel as the BF16 panel of its scaled values, each rounded to the nearest: what a loader
- * that makes them BF16 would have packed.  The two factors of a slice of 128 k are the same. */
+/* Converts an FP8 panel to a BF16 panel of the scaled values, each rounded to nearest: the bits that
+ * a loader which converts weights to BF16 would have packed.  The two factors of a slice of 128 k are
+ * the same. */
 typedef void fm_widen_fn(void *restrict bf16, const void *restrict w, const float *restrict scale,
                          int k);
 
-/* The first product, telling of rows [from, from + n) of c as soon as they are final: in ascending order,
- * every row once.  What is done with them then overlaps with the products of others. */
+/* The BF16 product with a callback: done(ctx, from, n) is called as soon as rows [from, from + n) of c
+ * are final, in ascending order and once for every row, so that work on finished rows overlaps with
+ * the products of later ones. */
 typedef void fm_rows_done(void *ctx, int from, int n);
 typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x,
                                 const void *restrict w, int m, int k, fm_rows_done *done, void *ctx);
@@ -76,13 +78,13 @@ typedef struct {
     fm_isa              isa; /* the least the CPU must have */
     int                 vbmi; /* and VBMI with VBMI2, which some CPUs of this level lack */
     fm_gemm_fn         *bf16, *fp8, *int4, *f32;
-    fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are final together */
+    fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are finished together */
     fm_gemm_scaled_fn  *fp8_scaled;
-    fm_widen_fn        *widen; /* NULL: reading BF16 panels takes less time */
+    fm_widen_fn        *widen; /* NULL: FP8 panels are better converted when they are loaded */
 } fm_gemm;
 
 const fm_gemm *fm_gemm_all(size_t *count); /* best first; ends with ref */
-int            fm_gemm_runs_here(const fm_gemm *g); /* whatever FM_ISA says */
+int            fm_gemm_runs_here(const fm_gemm *g); /* the CPU can run it; FM_ISA is ignored */
 const fm_gemm *fm_gemm_pick(void);         /* the best this process may run */
 
 static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)
@@ -97,7 +99,7 @@ static inline int fm_gemm_tells(const fm_gemm *g, fm_dtype w)
 
 /* Multiplies with weights of any type.  `done` is called for every range of finished rows, while
  * later rows are still being computed where the variant can do that.
- * x_scale: of quantised rows; NULL: they are not. */
+ * x_scale: scales of quantised rows of x; NULL: they are not quantised. */
 static inline void fm_gemm_told(const fm_gemm *g, fm_dtype type, float *c, const void *const *x,
                                 const float *const *x_scale, const void *w, const float *scale,
                                 int m, int k, fm_rows_done *done, void *ctx)

@@ -4,12 +4,12 @@
  *              w0  w1
  *         x    c0  c1
  *
- * Two products take 32 cycles and read 3 KB, more than L2 gives.  So where several
- * blocks meet a panel they do it slice by slice: the weights of a slice stay in
- * L1, the sums wait in c, and only rows come from L2.
+ * Two products take 32 cycles and read 3 KB, more than L2 delivers in that time.  So several
+ * blocks of rows multiply a panel slice by slice of k (cache blocking): the weights of a slice
+ * stay in L1, partial sums are kept in c, and only rows of x come from L2.
  *
- * What is left over is covered by a block that begins 16 rows before the end and
- * computes some rows again; fewer than 16 rows are a lower block.  A row's sum runs
+ * The last rows, fewer than 16, are covered by a block that begins 16 rows before the end and
+ * computes some rows again; a product of fewer than 16 rows is one lower block.  A row's sum runs
  * over k in the same steps in each, so its bits are the same too. */
 #include <immintrin.h>
 
@@ -28,13 +28,13 @@ enum {
     AHEAD = 4 * STEP,             /* bytes between reading and prefetching */
 };
 
-/* What is to be fetched on the way: `lines` of it with each step. */
+/* What is prefetched into L2 meanwhile: `lines` cache lines with each step. */
 typedef struct {
     const char *from;
     int         lines;
-} errand;
+} prefetch;
 
-static inline void run_errand(errand *e)
+static inline void prefetch_some(prefetch *e)
 {
     for (int i = 0; i < e->lines; i++, e->from += LINE) _mm_prefetch(e->from, _MM_HINT_T1);
 }
@@ -57,7 +57,7 @@ static void store_sums(float *c)
     _tile_stored(1, c + FM__HALF, FM_PANEL * 4);
 }
 
-/* Who wants to know which rows are final; NULL: nobody. */
+/* The callback for finished rows; a NULL listener has none. */
 typedef struct {
     fm_rows_done *done;
     void         *ctx;
@@ -73,24 +73,24 @@ static void tell(const listener *l, int from, int n)
 typedef void add_fn(const char *x, long stride, const char *w);
 
 /* Sums += x w over k; both begin there. */
-INLINE void add_steps(add_fn *add, fm__tile_source x, const char *w, int k, errand *e)
+INLINE void add_steps(add_fn *add, fm__tile_source x, const char *w, int k, prefetch *e)
 {
     fm__memory_is_written();
     for (int p = 0; p < k; p += DEPTH, w += STEP) {
         add(x.base + p * 2, x.stride, w);
-        run_errand(e);
+        prefetch_some(e);
     }
 }
 
 /* The sums of `rows` rows += x w over k in [from, from + k), at most a part; w begins there. */
-static void add_part(const void *const *x, int rows, int from, const char *w, int k, errand *e)
+static void add_part(const void *const *x, int rows, int from, const char *w, int k, prefetch *e)
 {
     fm__gathered g;
     add_steps(fm__add_pair, fm__tile_rows(&g, x, rows, from, k), w, k, e);
 }
 
 /* A block's slice, whose weights begin at w: its rows pass by, unless they have to be gathered. */
-static void add_slice(const void *const *x, int even, int from, const char *w, int k, errand *e)
+static void add_slice(const void *const *x, int even, int from, const char *w, int k, prefetch *e)
 {
     if (even || fm__evenly_spaced(x, ROWS)) {
         add_steps(fm__add_passing, fm__even_rows(x, ROWS, from), w, k, e);
@@ -110,7 +110,7 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
     for (int p = 0; p < k; p += SLICE) {
         const int   n    = fm__least(SLICE, k - p);
         const char *here = w + (size_t)p * FM_PANEL * 2;
-        errand      e    = {here + (size_t)n * FM_PANEL * 2, lines};
+        prefetch      e    = {here + (size_t)n * FM_PANEL * 2, lines};
         for (int b = 0; b < n_block; b++) {
             float *sum = c + (size_t)b * ROWS * FM_PANEL;
             if (p) load_sums(sum);
@@ -140,7 +140,7 @@ static void one_block(float *c, const void *const *x, int i, int m, const char *
     const block b = block_of(i, m);
     /* What earlier rows met is here already, and so is what attention just packed. */
     const int here = i || (k <= PART && m >= ROWS);
-    errand    e    = {w + AHEAD, here ? 0 : STEP / LINE};
+    prefetch    e    = {w + AHEAD, here ? 0 : STEP / LINE};
     clear_sums();
     for (int p = 0; p < k; p += PART)
         add_part(x + b.at, b.rows, p, w + (size_t)p * FM_PANEL * 2, fm__least(PART, k - p), &e);

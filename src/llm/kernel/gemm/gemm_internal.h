@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this family share: the variants, and where a weight lies. */
+/* The variants of the panel kernel (gemm.h), one per type and instruction set, and the index of a
+ * weight in each panel layout. */
 #ifndef FM_LLM_KERNEL_GEMM_INTERNAL_H
 #define FM_LLM_KERNEL_GEMM_INTERNAL_H
 

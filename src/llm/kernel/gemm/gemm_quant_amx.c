@@ -132,7 +132,7 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float 
     const int          pass = m > ROWS ? PASS : slice, even = fm__evenly_spaced(x, m);
     _Alignas(64) float part[2][ROWS * FM_PANEL];
     pending            last = {.rows = 0};
-    int                turn = 0;
+    int                now = 0;
     widening           v; /* its ring is not cleared */
     v.type = type, v.panel = w, v.next = 0, v.end = n_step, v.slots = m > ROWS ? RING : FEW;
     fm__shape_tiles(rows);
@@ -143,10 +143,10 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float 
             const int   at  = fm__least(i, m - rows); /* the last block computes some rows again */
             const int   end = fm__least(s + pass, n_step);
             const block b   = {x + at, rows, even, i == 0, m > ROWS};
-            for (int t = s; t < end; t += slice, turn = !turn) {
-                multiply_slice(part[turn], &b, t, fm__least(slice, end - t), &v, &last);
+            for (int t = s; t < end; t += slice, now = !now) {
+                multiply_slice(part[now], &b, t, fm__least(slice, end - t), &v, &last);
                 last.c       = c + (size_t)i * FM_PANEL;
-                last.part    = part[turn] + (i - at) * FM_PANEL;
+                last.part    = part[now] + (i - at) * FM_PANEL;
                 last.row     = 0;
                 last.rows    = fm__least(m - i, ROWS);
                 last.x_scale = x_scale ? x_scale + i : NULL;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention in the latent space: 16 heads of one query meet n cached tokens,
- * each of which is key and value to all of them.
+/* MLA attention in the absorbed form: 16 queries (heads of one row, or of several rows of a
+ * sequence) attend to n cached latents, each of which is key and value for all heads.
  *
  *     score[t, h] = sum_d q[h, d] * row[t][d]          d < width
  *     p[t, h]     = e^(scale score[t, h] - max[h])     max over t; sum[h] = sum_t p
  *     z[h, d]     = sum_t p[t, h] * row[t][d]          f32 accumulation
  *
- * Cached tokens are read where they lie.  What is laid out anew is the small
- * side, queries and weights, so that the 16 heads are the lanes of a vector
- * (or the columns of an AMX tile):
+ * Cached tokens are read in place.  Only queries and softmax weights, the small operands, are
+ * packed, so that the 16 heads are the lanes of a vector (or the columns of an AMX tile):
  *
  *     q   BF16 [width/2][16][2]   F32 [width][16]
  *     p   BF16 [n/2][16][2]       F32 [n][16]
@@ -33,7 +32,7 @@
 
 enum {
     FM_LATENT_LANES = 16,  /* heads of a group */
-    FM_LATENT_KEYS  = 256, /* met at once, at most: they stay in L2 from scores to values */
+    FM_LATENT_KEYS  = 256, /* cached tokens of a call, at most: they stay in L2 from scores to values */
     FM_LATENT_STEP  = 32,  /* n is rounded up to this */
 };
 

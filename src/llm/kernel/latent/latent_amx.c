@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles of 16 x 16, 32 products deep:
  *
- *     score [32 tokens, 16 heads] = cached tokens as they lie   x  q
- *     value [16 heads, 32 columns] = p turned to [heads, tokens] x  tokens interleaved
+ *     score [32 tokens, 16 heads] = cached tokens in place           x  q
+ *     value [16 heads, 32 columns] = p transposed to [heads, tokens] x  tokens interleaved
  *
  * q is a row of tiles as it is packed.  Every tile is full, so n changes how
  * many there are and nothing else. */
@@ -27,7 +27,7 @@ static void fetch(const void *const *row, int at)
         _mm_prefetch((const char *)row[i] + at * 2, _MM_HINT_T1);
 }
 
-/* 32 tokens meet q; the 32 after them are fetched meanwhile. */
+/* Scores of 32 tokens; the 32 after them are prefetched meanwhile. */
 static void score_step(float *score, const char *q, const void *const *row,
                        const void *const *next, int width)
 {
@@ -67,7 +67,7 @@ void fm__latent_score_bf16_amx(float *restrict score, const void *restrict q,
 }
 
 /* [16 pairs of tokens][16 heads] to [16 heads][16 pairs], step by step */
-static void turn_weights(char *to, const char *p, int n)
+static void transpose_weights(char *to, const char *p, int n)
 {
     for (int t = 0; t < n; t += FM_LATENT_STEP, to += TILE, p += TILE) {
         __m512i r[16];
@@ -111,9 +111,9 @@ static void store_sums(float *z, const sums *s, int width)
                           _mm512_load_ps(s->half[1][h]));
 }
 
-/* Tiles and vectors do not forward to each other what they store, so 32 columns
- * are interleaved, multiplied and put in order in turns: while one is, those
- * behind it are interleaved and those before it ordered. */
+/* Stores are not forwarded between tile and vector instructions, so three groups of 32 columns
+ * are in flight (software pipelining): while one is multiplied, the next is interleaved and the
+ * one before is put in order. */
 void fm__latent_value_bf16_amx(float *restrict z, const void *restrict p,
                                const void *const *restrict row, int n, int heads, int width)
 {
@@ -123,12 +123,12 @@ void fm__latent_value_bf16_amx(float *restrict z, const void *restrict p,
     const int         whole = fm__whole_steps(n);
     (void)heads; /* a tile has 16 */
     fm__shape_tiles(LANES);
-    turn_weights(weights, p, whole);
+    transpose_weights(weights, p, whole);
     interleave(tokens[0], row, whole, 0);
-    for (int at = 0, turn = 0; at < width; at += COLUMNS, turn = !turn) {
-        if (at + COLUMNS < width) interleave(tokens[!turn], row, whole, at + COLUMNS);
-        multiply(&sum[turn], weights, tokens[turn], whole);
-        if (at) store_sums(z + at - COLUMNS, &sum[!turn], width);
+    for (int at = 0, now = 0; at < width; at += COLUMNS, now = !now) {
+        if (at + COLUMNS < width) interleave(tokens[!now], row, whole, at + COLUMNS);
+        multiply(&sum[now], weights, tokens[now], whole);
+        if (at) store_sums(z + at - COLUMNS, &sum[!now], width);
     }
     store_sums(z + width - COLUMNS, &sum[(width / COLUMNS + 1) % 2], width);
 }

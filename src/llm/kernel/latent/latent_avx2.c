@@ -34,7 +34,7 @@ INLINE __m256 second_of_pairs(__m256i pairs)
 }
 
 /* r[i] lane j to r[j] lane i */
-INLINE void turn(__m256i r[8])
+INLINE void transpose(__m256i r[8])
 {
     __m256i pairs[8], fours[8];
 #pragma GCC unroll 4
@@ -71,7 +71,7 @@ void fm__latent_pack_bf16_avx2(void *restrict dst, const void *const *restrict q
             __m256i r[8];
 #pragma GCC unroll 8
             for (int i = 0; i < 8; i++) r[i] = load_query(q, h + i, heads, d);
-            turn(r);
+            transpose(r);
 #pragma GCC unroll 8
             for (int i = 0; i < 8; i++)
                 _mm256_store_si256((__m256i *)(to + i * LINE + h * 4), r[i]);

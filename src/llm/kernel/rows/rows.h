@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to one row at a time: norms, rotation, gating, softmax pieces,
- * rounding to the matrix-input type.  A row's bits depend on the row alone.  They
- * are the same at every level but for swiglu and softmax, where AVX-512 has its own
- * e^x, and for numbers below 2^-126, of which it stores zeros in a tile. */
+/* Operations on single rows: RMS norm, RoPE, SwiGLU, steps of the online softmax, rounding to the
+ * type of matrix inputs.  A row's bits depend on the row alone.  They are the same for every
+ * instruction set, except in SwiGLU and softmax, where AVX-512 has its own e^x, and except for
+ * numbers below 2^-126, which AVX-512 stores as zeros in a tile. */
 #ifndef FM_LLM_KERNEL_ROWS_H
 #define FM_LLM_KERNEL_ROWS_H
 
@@ -21,17 +21,17 @@ void fm_row_add(float *x, const float *y, int n);                 /* x += y */
 void fm_row_scale_add(float *y, const float *x, float a, int n);  /* y += a x */
 void fm_row_scale(float *y, float a, int n);                      /* y *= a */
 
-/* Rotates n/2 pairs in place: (x[2i], x[2i+1]), or (x[i], x[i+n/2]) if not
+/* RoPE: rotates n/2 pairs in place: (x[2i], x[2i+1]), or (x[i], x[i+n/2]) if not
  * interleaved; cos and sin [n/2]. */
 void fm_row_rotate(float *x, const float *cos, const float *sin, int n, int interleaved);
 void fm_row_rotate_bf16(fm_bf16 *x, const float *cos, const float *sin, int n, int interleaved);
 
-/* The first n columns of m tile rows of 32, to rows of dst that are ld apart. */
+/* Stores the first n columns of m tile rows of 32 to rows of dst with stride ld. */
 void fm_tile_store(void *dst, fm_dtype t, size_t ld, const float *c, int m, int n);
 
-/* m tile rows of 32, each to a place of its own that is not read soon: non-temporal stores
- * where that can be done, so that what was there need not be fetched first.  Other threads may
- * read it when fm_scatter_end has followed. */
+/* Stores m tile rows of 32, each to an address of its own that is not read soon: by non-temporal
+ * stores where the CPU has them, which do not fetch the cache line first.  Other threads may
+ * read the rows after fm_scatter_end. */
 void fm_tile_scatter(void *const *to, fm_dtype t, const float *c, int m);
 void fm_scatter_end(void);
 

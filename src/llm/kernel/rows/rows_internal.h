@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has a variant of its own beside the plain one. */
+/* The operations on rows that have an AVX-512 variant beside the plain C one. */
 #ifndef FM_LLM_KERNEL_ROWS_INTERNAL_H
 #define FM_LLM_KERNEL_ROWS_INTERNAL_H
 
