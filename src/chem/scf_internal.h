@@ -63,7 +63,7 @@ fm_status fm__scf_keep(fm_scf *s);      /* rank 0 */
 void      fm__scf_report(fm_scf *s);
 fm_status fm__scf_not_converged(fm_scf *s);
 
-/* Rank 0's density, orbitals, step and verdict become everybody's.  `rc` is rank
+/* Broadcasts rank 0's density, orbitals, step and verdict to all ranks.  `rc` is rank
  * 0's status: a failure there ends the run on all ranks. */
 fm_status fm__scf_share(fm_scf *s, fm_status rc);
 

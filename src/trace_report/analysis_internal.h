@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of fm_trace_analyse, a file each, and small helpers of the reports. */
 #ifndef FM_TRACE_REPORT_ANALYSIS_INTERNAL_H
 #define FM_TRACE_REPORT_ANALYSIS_INTERNAL_H
 

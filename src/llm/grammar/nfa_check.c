@@ -72,8 +72,8 @@ static int32_t *new_list(size_t n)
     return list;
 }
 
-/* The edges the other way round. */
-static void turn_round(check *c)
+/* Lists of the edges into each state, and of the calls of each rule. */
+static void reverse_edges(check *c)
 {
     const fm__nfa *n = c->n;
     c->from          = new_list((size_t)n->n_edge);
@@ -179,7 +179,7 @@ static fm_status refuse_recursion(const check *c)
 static fm_status check_all(check *c)
 {
     fm__nfa *n = c->n;
-    turn_round(c);
+    reverse_edges(c);
     spread(c, c->reaches, 0);
     if (!c->reaches[n->rule[0].start]) return fm_fail(FM_E_ARG, "grammar: no text can satisfy it");
     prune(c);

@@ -16,7 +16,7 @@ typedef struct {
     void  *rows;                 /* rows in the stored type */
     float *wide;                 /* one row in f32 */
     void  *scale;                /* one row of block scales in f32; or 32 of group scales in bf16 */
-    void  *turned;               /* a head's keys, transposed */
+    void  *transposed;           /* a head's keys, transposed */
     void  *staged;               /* 32 rows side by side, before they go to their place */
     const fm_weights_sink *sink; /* NULL: the weights are in this process's memory */
     int                    thread;

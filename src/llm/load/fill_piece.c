@@ -266,14 +266,14 @@ static void kv_b_scales(const fm__fill *f, const operand *x, int64_t row0, const
 {
     const fm_matrix *up[3] = {&a->k_up[h], &a->v_up[h], &a->k_up_t[h]};
     for (int i = 0; i < 3; i++) {
-        const int turned = i == 2, v_up = i == 1;
+        const int transposed = i == 2, v_up = i == 1;
         for (int q = 0; q < up[i]->n / FM_PANEL; q++)
             for (int s = 0; s < up[i]->k / FM_FP8_BLOCK; s++) {
                 const int     n = q * FM_PANEL, k = s * FM_FP8_BLOCK;
-                const int64_t row = row0 + (v_up ? a->k_up[h].n : 0) + (turned ? k : n);
+                const int64_t row = row0 + (v_up ? a->k_up[h].n : 0) + (transposed ? k : n);
                 float        *to  = panel_scale(up[i], q) + 2 * s;
                 fm_source_read(f->source, &x->scale, row / FM_FP8_BLOCK, 1,
-                               (turned ? n : k) / FM_FP8_BLOCK, 1, FM_F32, to);
+                               (transposed ? n : k) / FM_FP8_BLOCK, 1, FM_F32, to);
                 to[1] = to[0];
             }
     }
@@ -298,8 +298,8 @@ void fm__fill_kv_b(fm__fill *f, const fm_piece *p, int begin, int end)
         }
         pack_rows(&p->attn->k_up[h], head);
         pack_rows(&p->attn->v_up[h], head + (size_t)c->nope * row_bytes);
-        transpose(f->turned, head, c->nope, c->kv_lora, type);
-        pack_rows(&p->attn->k_up_t[h], f->turned);
+        transpose(f->transposed, head, c->nope, c->kv_lora, type);
+        pack_rows(&p->attn->k_up_t[h], f->transposed);
         if (type == FM_FP8) kv_b_scales(f, &x, row0, p->attn, h);
     }
 }
@@ -320,9 +320,9 @@ fm_status fm__fill_init(fm__fill *f, const fm_weights *w, const fm_source *sourc
     f->rows   = malloc(rows * sizeof(float));
     f->wide   = malloc(cols * sizeof(float));
     f->scale  = malloc((cols + 2) * sizeof(float)); /* 32 rows of cols/32 in bf16, or one in f32 */
-    f->turned = malloc((size_t)c->nope * (size_t)c->kv_lora * sizeof(float));
+    f->transposed = malloc((size_t)c->nope * (size_t)c->kv_lora * sizeof(float));
     f->staged = malloc(FM_PANEL * cols * sizeof(float));
-    if (f->rows && f->wide && f->scale && f->turned && f->staged) return FM_OK;
+    if (f->rows && f->wide && f->scale && f->transposed && f->staged) return FM_OK;
     fm__fill_fini(f);
     return fm_fail(FM_E_OOM, "no memory to load weights");
 }
@@ -332,7 +332,7 @@ void fm__fill_fini(fm__fill *f)
     free(f->rows);
     free(f->wide);
     free(f->scale);
-    free(f->turned);
+    free(f->transposed);
     free(f->staged);
     *f = (fm__fill){0};
 }
