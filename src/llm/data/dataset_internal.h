@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the datasets share: the generators, the file, and adding a row. */
+/* Parts of all datasets: the random generators, the index of a ShareGPT file, and adding a row. */
 #ifndef FM_LLM_DATA_DATASET_INTERNAL_H
 #define FM_LLM_DATA_DATASET_INTERNAL_H
 

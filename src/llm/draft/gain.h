@@ -38,12 +38,12 @@ double fm_acceptance_rate(const fm_acceptance *a, double prior);
 /* Drafts of a chain that pay, 0 to most. */
 int fm_drafts_that_pay(double rate, double threshold, int most);
 
-/* How deep chains are accepted: a layer that was trained to guess one token ahead guesses the
- * second much worse than the first, so the depths are counted one by one. */
+/* Acceptance by depth in the chain: an MTP layer that was trained to predict one token ahead
+ * predicts the second much worse than the first, so every depth is counted by itself. */
 enum { FM_PACE_LINKS = 17, FM_PACE_SIZES = 16 };
 
-/* Steps of about as many sequences (powers of two) cost about the same for a row more: the first
- * rows of a batch bring experts with them, the later ones do not. */
+/* Costs are kept by the number of sequences in a step, in powers of two: in a small batch an
+ * additional row reads additional experts, in a large one it does not. */
 int fm_pace_size(int n_seq);
 typedef struct {
     double tried[FM_PACE_LINKS],
@@ -55,14 +55,14 @@ void   fm_depths_add(fm_depths *d, int n, int n_accepted);
 double fm_depths_tokens(const fm_depths *d,
                         int              n); /* that a step with n drafts is expected to give */
 
-/* How long the chain should be where making it costs time, too.  What a step takes is remembered by
- * the number of links made before it, for about as many sequences (powers of two): the least of the
- * first few, then the lower third, which steps that were held up by something else do not change.  The best number has the most
- * expected tokens per second.
+/* Chooses the length of the chain, whose links cost time as well.  The time of a step is kept for
+ * each number of links made before it, by the number of sequences (fm_pace_size): the least of the
+ * first few, then an estimate of the lower third of the times, which steps delayed by other programs
+ * do not change.  The best length has the most expected tokens per second.
  *
- * Others are tried now and then, seldom if they were much worse, so that trials cost less than a
- * percent; one whose draft was right is tried again at once, so that text that becomes predictable
- * is noticed within a few steps of the first trial. */
+ * Other lengths are tried now and then, seldom if they were much worse, so that trials cost less
+ * than a percent; one whose draft was right is tried again at once, so that text that becomes
+ * predictable is noticed within a few steps of the first trial. */
 typedef struct {
     double   seconds[FM_PACE_SIZES][FM_PACE_LINKS];
     unsigned n[FM_PACE_SIZES][FM_PACE_LINKS], last[FM_PACE_SIZES][FM_PACE_LINKS];
@@ -70,29 +70,29 @@ typedef struct {
 } fm_pace;        /* {0} knows nothing */
 
 void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds); /* a step and its chain */
-/* 0 to most; `tries`: the step will be measured, so that it may try a number that is not the best;
- * *pays: some number above 0 is the best, so that this one is not only a trial. */
+/* The length for the next chain, 0 to most.  `tries`: the step will be measured, so another length
+ * than the best may be tried; *pays is set if the best length is above 0. */
 int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int tries, int *pays);
 
-/* Where no chain has paid for a while, rows that decode need not fill the cache of the MTP layer,
- * either: two products of hidden x hidden and the latent's, 4.5 % of the weights that a row of the
- * model in the box meets, 0.3 % of DeepSeek-R1's.  It is filled again for some steps now and then,
- * and at the end of these chains are tried.  Prompt rows fill it always: their pages are reused,
- * perhaps by a text for which drafts pay.  Steps of about as many sequences rest together: a chain
- * that does not pay for many may pay for one. */
+/* Where no chain has paid for a while, decode rows need not fill the cache of the MTP layer,
+ * either: two products of hidden x hidden and that of the latent, 4.5 % of the weights that a row of
+ * fathom-tiny multiplies, 0.3 % of DeepSeek-R1's.  The cache is filled again for some steps now and
+ * then, and at the end of these steps chains are tried.  Prompt rows always fill it: their pages are
+ * reused, perhaps by a text for which drafts pay.  There is one fm_rest for each number of sequences
+ * (fm_pace_size): a chain that does not pay for many may pay for one. */
 typedef struct {
     unsigned idle; /* steps since a chain paid */
-} fm_rest;         /* {0}: awake */
+} fm_rest;         /* {0}: the cache is filled */
 
 void fm_rest_step(fm_rest *r, int paid);
-int  fm_rest_keeps(const fm_rest *r);  /* the next pass is to fill the cache */
-int  fm_rest_drafts(const fm_rest *r); /* chains may be run behind it */
+int  fm_rest_keeps(const fm_rest *r);  /* 1: the next pass fills the cache */
+int  fm_rest_drafts(const fm_rest *r); /* 1: a chain may follow it */
 
-/* When texts are looked at for drafts where steps are planned ahead (the overlap schedule).  Drafts are
- * made of tokens that the host knows, so a step with drafts, and the one behind it, wait for the
- * tokens before them: all sequences of a step wait together or none does.  Drafts are proposed if
- * those found at the last look promise a tenth more tokens, or as a trial, seldom; where they do
- * not, the next look is put off for longer and longer. */
+/* When to search for n-gram drafts under the overlap schedule.  Drafts need the newest tokens on the
+ * host, so a step with drafts, and the step after it, cannot be launched ahead; that holds for all
+ * sequences of a step at once.  A look is a step in which all texts are searched.  Drafts are
+ * proposed if those found at the last look promise a tenth more tokens, or, seldom, as a trial;
+ * otherwise the time until the next look grows. */
 typedef struct {
     unsigned now, looked, tried; /* steps; when texts were last looked at, when drafts were tried */
     unsigned period;             /* between looks */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drafts from a sequence's own text (prompt lookup): what followed the last place
- * where its newest tokens stood before.
+/* N-gram drafts (prompt lookup): proposes the tokens that followed the last earlier occurrence of
+ * the sequence's newest tokens.
  *
  *     ... the quick brown fox ... the quick ──propose──> brown fox
  *
@@ -29,8 +29,8 @@ size_t    fm_ngram_bytes(int32_t max_token);
 fm_status fm_ngram_create(fm_ngram **out, int32_t max_token, int min_n, int max_n);
 void      fm_ngram_destroy(fm_ngram *g); /* NULL is fine */
 
-/* The sequence that is proposed for from now on, by a number that no other has; the index of
- * another one is emptied. */
+/* Selects the sequence, by a number that no other has, for the following proposals; the index is
+ * emptied if it held another one. */
 void fm_ngram_serve(fm_ngram *g, uint64_t sequence);
 
 /* Up to `most` tokens that may follow token[0..n); returns how many.  Between two

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer may look like: a JSON schema, a regular expression or a grammar
- * in EBNF becomes an automaton over bytes, and the automaton says which tokens may
- * come next.
+/* Constrained decoding: a JSON schema, a regular expression or a grammar in EBNF becomes
+ * an automaton over bytes, and the automaton gives the tokens that may come next.
  *
  *     text ──> rules (nfa.h) ──> states, made as they are met (states.h)
  *     tokens, sorted by their bytes ──walk from a state──> a bit per token
@@ -69,16 +68,17 @@ void      fm_matcher_destroy(fm_matcher *m); /* NULL is fine */
  * NULL: any. */
 const uint32_t *fm_matcher_allowed(const fm_matcher *m);
 
-/* The token came.  FM_E_ARG: it was not allowed.  FM_E_NOSUP: nothing may come
- * behind it, since it would take too long to find out what; that depends on the
- * text alone, not on other matchers. */
+/* Advances by the token that was sampled.  FM_E_ARG: it was not allowed.  FM_E_NOSUP: computing the
+ * tokens that may follow would take too long, so none may; that depends on the text alone, not on
+ * other matchers. */
 fm_status fm_matcher_take(fm_matcher *m, int32_t token);
 int       fm_matcher_is_over(const fm_matcher *m); /* nothing more may come */
 
-/* How many of these n tokens may come one after the other without the text being over, and what may
- * come behind each: mask[i] [words of vocab bits] behind tokens 0 .. i.  The matcher stays where
- * it is.  Fewer than may come where that is hard to tell; where any token may come
- * (fm_matcher_allowed is NULL), so it is behind those counted, and no mask is written. */
+/* For drafts: how many of these n tokens are allowed one after the other without the text being
+ * complete, and the mask after each: mask[i] [words of vocab bits] after tokens 0 .. i.  The matcher
+ * does not advance.  The count may be too low where the masks are expensive to compute.  Where any
+ * token may come (fm_matcher_allowed is NULL), any may come after those counted, too, and no mask is
+ * written. */
 int fm_matcher_peek(fm_matcher *m, const int32_t *token, int n, uint32_t *mask);
 size_t fm_matcher_mask_words(const fm_matcher *m);
 

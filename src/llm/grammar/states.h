@@ -6,10 +6,9 @@
  * remembers where its bytes lead, so a byte costs one look-up once it has been met. Returns are
  * shared lists: the same list has the same number.
  *
- * Effort.  An expression can be so ambiguous that following it would hold up
- * all requests.  A walk counts the places that would be looked at if nothing were
- * known yet, so that whether it is too much depends on where it starts and on
- * nothing that was done before.
+ * Effort.  A grammar can be so ambiguous that following it would delay all requests.  A
+ * walk therefore counts the places it would visit if no state were cached, and stops at
+ * FM__MAX_EFFORT: the result depends on where the walk starts and not on earlier walks.
  *
  * One thread at a time. */
 #ifndef FM_LLM_GRAMMAR_STATES_H
@@ -81,7 +80,7 @@ int32_t fm__states_token(fm__states *s, int32_t state, int32_t token);
  * many for a state. */
 int32_t fm__states_widest(fm__states *s, int32_t *width);
 
-/* The same set of places in other books. */
+/* Copies a set of places to another fm__states. */
 int32_t fm__states_copy(fm__states *to, const fm__states *from, int32_t state);
 
 #endif

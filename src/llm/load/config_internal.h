@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of reading a config, one file each. */
+/* The parts of reading config.json, a file each: RoPE, routing and experts, quantisation,
+ * overrides. */
 #ifndef FM_LLM_LOAD_CONFIG_INTERNAL_H
 #define FM_LLM_LOAD_CONFIG_INTERNAL_H
 

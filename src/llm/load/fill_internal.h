@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread's work on a piece: weights_fill.c deals it out, fill_piece.c does
- * it. */
+/* Reading, converting and packing one piece by one thread: weights_fill.c distributes the pieces,
+ * fill_piece.c fills them. */
 #ifndef FM_LLM_LOAD_FILL_INTERNAL_H
 #define FM_LLM_LOAD_FILL_INTERNAL_H
 

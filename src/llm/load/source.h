@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where tensors come from: safetensors files, or a generator of dummy values.
- * Both answer the same questions, so nothing behind this header knows which.
+/* A source of tensors by name: safetensors files, or a generator of dummy values, behind one
+ * interface.
  *
  * Looking up and reading are thread-safe once the source is open. */
 #ifndef FM_LLM_LOAD_SOURCE_H
@@ -46,8 +46,8 @@ int       fm_source_has(const fm_source *s, const char *name);
 void fm_source_read(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row,
                     int64_t col0, int64_t n_col, fm_dtype want, void *dst);
 
-/* The whole tensor as it lies in its mapped file, aligned for its type; NULL
- * where there is no such thing.  Spares a copy. */
+/* The whole tensor in its mapped file, aligned for its type, without a copy; NULL: it is not in a
+ * file, or not aligned. */
 const void *fm_source_data(const fm_source *s, const fm_tensor *t);
 
 /* How the values of a dummy tensor are made (load/dummy.h), for a back end that
@@ -58,7 +58,7 @@ typedef struct {
 } fm_dummy_rule;
 int fm_source_dummy_rule(const fm_source *s, const fm_tensor *t, fm_dummy_rule *out);
 
-/* Asks the system to bring these rows into memory; returns at once. */
+/* Prefetches these rows into the page cache (readahead); returns at once. */
 void fm_source_prefetch(const fm_source *s, const fm_tensor *t, int64_t row0, int64_t n_row);
 
 /* The file a tensor lies in, for messages. */

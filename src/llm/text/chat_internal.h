@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One rendering of a chat that was found to make sense. */
+/* One rendering of a chat whose messages have been checked. */
 #ifndef FM_LLM_TEXT_CHAT_INTERNAL_H
 #define FM_LLM_TEXT_CHAT_INTERNAL_H
 

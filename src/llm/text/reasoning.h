@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits an answer into what the model thought and what it said, at the tags
- * <think> and </think>.  How the text is cut into pushes changes nothing: the
+/* Splits an answer into reasoning and content at the tags <think> and </think>.  How the text is
+ * cut into pushes changes nothing: the
  * beginning of a possible tag is held back until it is decided.  Nothing is
  * trimmed. */
 #ifndef FM_LLM_TEXT_REASONING_H
