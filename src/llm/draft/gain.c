@@ -2,12 +2,12 @@
 #include "llm/draft/gain.h"
 
 static const double forget_step = 0.98, forget_depth = 0.95, forget_draft = 0.9, prior_weight = 2;
-static const double held_up    = 3;   /* times the mean: a step that says nothing about its rows */
-static const double lower      = 0.3; /* part of the steps that take less than what is remembered */
-static const double pursuit    = 0.05; /* of it, by which it moves at most with one step */
+static const double held_up    = 3;   /* times the mean: longer steps are outliers and clipped */
+static const double lower      = 0.3; /* quantile of step times that is estimated */
+static const double pursuit    = 0.05; /* largest relative change of the estimate by one step */
 static const double much_worse = 0.9, better = 1.01;
-static const double worth_it   = 1.05; /* than no chain: without one the cache need not be filled */
-static const double flattest   = 0.75; /* what a link adds, of what the one before it added, at least */
+static const double worth_it   = 1.05; /* gain over no chain: without one no cache need be filled */
+static const double flattest   = 0.75; /* time of a link, at least, relative to the one before it */
 enum { MIN_STEPS = 8, TRIALS = 3, FEW = 8, AGAIN_SOON = 32, AGAIN_LATE = 256 };
 static const double worth_waiting = 0.1; /* tokens more per sequence */
 enum { LOOK_SOON = 8, LOOK_LATE = 64, TRY_AGAIN = 256 };    /* steps */
@@ -117,7 +117,7 @@ void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds)
     const unsigned known = p->n[b][n_link]++;
     double        *s     = &p->seconds[b][n_link];
     p->last[b][n_link]   = ++p->now;
-    if (!known || (known < FEW && seconds < *s)) /* the first meet cold caches and new memory */
+    if (!known || (known < FEW && seconds < *s)) /* the first steps have cold caches */
         *s = seconds;
     else if (known >= FEW)
         *s *= 1 + pursuit * (seconds > *s ? lower : lower - 1);
@@ -128,8 +128,8 @@ static double pace(const fm_pace *p, int b, const fm_depths *d, int n) /* tokens
     return fm_depths_tokens(d, n) / p->seconds[b][n];
 }
 
-/* The same at best, judged by shorter chains: a link and its rows cost about as much as the one
- * before, or less where rows find their weights read, but not nothing. */
+/* An upper bound of the pace, from the times of shorter chains: a link and its rows cost at least
+ * `flattest` of what the link before added. */
 static double pace_at_best(const fm_pace *p, int b, const fm_depths *d, int n)
 {
     const double *s = p->seconds[b], more = n > 1 ? flattest * (s[n - 1] - s[n - 2]) : 0;
@@ -142,12 +142,12 @@ static int is_to_try(const fm_pace *p, int b, const fm_depths *d, int n, int bes
     const unsigned age = p->now - p->last[b][n];
     if (p->n[b][n] < TRIALS) return 1;
     if (n && !age && d->lately > fm_depths_tokens(d, 1) - 1 + 0.25) return 1;
-    const unsigned links = n ? (unsigned)n : 1; /* longer chains are dearer to try */
+    const unsigned links = n ? (unsigned)n : 1; /* longer chains cost more to try */
     const int is_worse = p->n[b][n] >= FEW && pace(p, b, d, n) <= much_worse * pace(p, b, d, best);
     return age > links * (is_worse ? AGAIN_LATE : AGAIN_SOON);
 }
 
-/* What would not be better than the best even if it took no longer than it must is not tried. */
+/* A length whose upper bound is not above the best is not tried. */
 int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int tries, int *pays)
 {
     const int b    = fm_pace_size(n_seq);

@@ -71,7 +71,7 @@ static fm_grammar *find_kept(fm_grammars *gs, int kind, int flags, const char *t
     return NULL;
 }
 
-/* In the place of the one that was not asked for the longest. */
+/* Replaces the least recently used grammar. */
 static void keep(fm_grammars *gs, int kind, int flags, const char *text, size_t len, fm_grammar *g)
 {
     fm__kept *oldest = &gs->kept[0];

@@ -6,11 +6,11 @@
 #include "llm/grammar/grammar_internal.h"
 #include "llm/grammar/seen_values.h"
 
-/* Beyond these the books are begun anew; a state is a kilobyte or two, its
- * tokens are a bit each. */
+/* Limits of the cache of states, which is emptied beyond them; a state takes a kilobyte or two, its
+ * mask of tokens a bit each. */
 enum { MAX_STATES = 4096, MAX_PLACES = 1 << 20, MAX_ALLOWED = 256 };
 
-enum { MIN_WIDE = 256 }; /* from here on ways at one place are worth a look before the start */
+enum { MIN_WIDE = 256 }; /* places reachable from one, from which on the grammar's effort is checked */
 
 static size_t n_word(const fm_grammar *g)
 {
@@ -131,7 +131,7 @@ static const uint32_t *allowed_at(fm_grammar *g, int32_t state)
     return bits;
 }
 
-/* New books with nothing in them but where the matchers stand. */
+/* Empties the cache of states; only the states in which matchers are now are kept. */
 static void begin_anew(fm_grammar *g)
 {
     fm__states      fresh;
@@ -144,7 +144,7 @@ static void begin_anew(fm_grammar *g)
     g->n_allowed = 0;
 }
 
-/* Also far from the start a single place can have too many ways to go on. */
+/* A place far from the start, too, can have too many continuations. */
 static int is_too_wide(fm_grammar *g)
 {
     int32_t       width = 0;

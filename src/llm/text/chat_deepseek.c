@@ -92,7 +92,7 @@ static void put_v3_calls(const fm__rendering *r, const fm_chat_message *m)
     put(r, CALLS_END);
 }
 
-/* What the model thought aloud in an earlier turn is not shown to it again. */
+/* The reasoning of earlier turns is left out of the prompt. */
 static const char *after_last_thought(const char *content)
 {
     for (const char *p; (p = strstr(content, "</think>"));) content = p + strlen("</think>");
