@@ -19,7 +19,7 @@ typedef struct {
     const fm_weights_kind *kind;
     fm_engine             *e;
     const int32_t         *token;           /* [CROWD * MAX_CONTEXT] random */
-    double                 step[MAX_STEPS]; /* seconds of steps in which everybody decoded */
+    double                 step[MAX_STEPS]; /* seconds of steps in which all sequences decoded */
     int                    n_step;
     double                 first, total; /* seconds until all prompts were read, until the end */
 } trial;

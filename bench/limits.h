@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine can do at best, measured: the numbers every other number
- * is held against. */
+/* Measures the limits of this machine (read bandwidth, multiply-add peak), which all results are
+ * compared with. */
 #ifndef FM_BENCH_LIMITS_H
 #define FM_BENCH_LIMITS_H
 

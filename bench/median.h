@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a number is as a rule, where single ones are disturbed. */
+/* The median of repeated measurements, which outliers do not change. */
 #ifndef FM_BENCH_MEDIAN_H
 #define FM_BENCH_MEDIAN_H
 

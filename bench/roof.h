@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine can do at best: the numbers every other number is held against. */
+/* The limits of a machine (roofline): bandwidth and peaks, which all results are compared with. */
 #ifndef FM_BENCH_ROOF_H
 #define FM_BENCH_ROOF_H
 

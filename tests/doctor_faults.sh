@@ -4,7 +4,7 @@
 # this machine, each a host of its own by name.  By hand and as root, on a quiet machine; not
 # part of make test.
 #
-#     healthy    nobody is to be accused
+#     healthy    no host may be named
 #     quota      node-2 may use half a CPU (control group, version 1 or 2)
 #     neighbour  a process that reads memory takes half of what node-2 has while it works
 #     link       node-2 is behind a cable that takes 2 ms (netem, or a cable of our own)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of the watch (watch.h): the frames that ranks send each other, the links, and the
- * counters that rank 0 serves.  The thread is watch_thread.c; connecting is watch_link.c; the end of
- * a job is watch_verdict.c; counters are watch_count.c. */
+ * counters that rank 0 serves.  The thread is watch_thread.c; connecting is watch_link.c; the end
+ * of a job is watch_verdict.c; counters are watch_count.c. */
 #ifndef FM_COMM_WATCH_INTERNAL_H
 #define FM_COMM_WATCH_INTERNAL_H
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous DNS lookup: the addresses of a host.  A numeric address is known at once; a name is
- * resolved by a thread, since the system's resolver may take seconds and an event loop must not wait.
+ * resolved by a thread, since the system's resolver may take seconds and a loop must not wait.
  *
  *     create ──> is_pending ... ──> address, or why there is none
  *                    ^                  │ it does not answer
- *                    └──────────────────┘ fail: the next address; in time the name is looked up
- * anew
+ *                    └──────────────────┘ fail: the next address, or a new lookup
  *
  * One thread calls; the thread that looks up belongs to the module. */
 #ifndef FM_NET_LOOKUP_H

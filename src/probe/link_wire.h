@@ -14,7 +14,7 @@
 typedef struct fm_link_wire fm_link_wire;
 
 struct fm_link_wire {
-    /* One rank of a pair sends and measures (lead), the other replies until a message says stop (serve).
+    /* One rank of a pair sends and measures (lead), the other replies until it gets a stop (serve).
      * FM_E_COMM: the world's group failed. */
     fm_status (*lead)(fm_link_wire *w, int peer, double *latency, double *bandwidth);
     fm_status (*serve)(fm_link_wire *w, int peer);

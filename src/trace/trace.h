@@ -36,8 +36,8 @@ void      fm_trace_close(fm_trace *t); /* NULL is fine */
 size_t fm_trace_ring_bytes(int64_t mib, int n_rank);
 size_t fm_trace_table_bytes(void); /* of a file in front of its ring */
 
-/* The number of the key with this class, name and part, which is added if it is new.  When the table
- * is full: the number of a key named "other". */
+/* The number of the key with this class, name and part, which is added if it is new.  When the
+ * table is full: the number of a key named "other". */
 int fm_trace_key_of(fm_trace *t, const fm_trace_key *k);
 
 uint64_t fm_trace_now(void); /* ns of CLOCK_MONOTONIC */

@@ -215,7 +215,7 @@ static void hear(void *ctx, int from, int n)
     h->next += n;
 }
 
-/* Every row is told of once, in order, and has its final bits by then. */
+/* The callback gets every row once, in order, and each has its final bits by then. */
 static void check_telling(const fm_gemm *v, int m, const float *want)
 {
     static float c[MAX_M * FM_PANEL];

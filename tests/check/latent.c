@@ -38,7 +38,7 @@ static struct {
     _Alignas(64) char weight[KEYS * LANES * 4];
 } t;
 
-/* With a line behind them that nobody may touch. */
+/* With guard bytes behind them that must not change. */
 static _Alignas(64) float score[KEYS * LANES + 16], other_score[KEYS * LANES + 16];
 static _Alignas(64) float z[LANES * MAX_WIDTH + 16], other_z[LANES * MAX_WIDTH + 16];
 

@@ -129,7 +129,7 @@ small --dataset-name random-ids --dataset-path "$work/one.json" --tokenizer-path
     --random-input-len 8 --random-output-len 4 --random-range-ratio 1 --num-prompts 3
 grep -q "^Total input tokens: *24 " "$work/out" || fail "random-ids"
 
-# An end before the end: what was measured is told, marked, with a status of its own.
+# A run that is ended early reports what was measured, marked partial, with exit status 4.
 endless="--dataset-name random --random-input-len 40 --random-output-len 2000 --random-range-ratio 1
          --num-prompts 4000 --skip-warmup --result-filename $work/part.jsonl"
 partial() # partial WHY

@@ -97,7 +97,7 @@ for s, w in zip(sent, want):
 P
 between "Mean TTFT (ms):" 255 600 # whole answers: the first text is the last
 
-# The same through TLS; a certificate that nobody vouches for is refused.
+# The same through TLS; a certificate that no trusted CA signed is refused.
 if command -v openssl >/dev/null; then
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=mock -addext "subjectAltName=IP:127.0.0.1" \
         -keyout "$work/key" -out "$work/cert" 2>/dev/null || fail "openssl"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # configure.sh PROGRAM: building on a machine where one is not root: packages that only tests need are
-# no reason to stop, and MPI is found whoever made it.
+# no reason to stop, and any vendor's MPI is found.
 . "$(dirname "$0")/lib.sh"
 root=$here/../..
 command -v cmake >/dev/null && command -v ninja >/dev/null || exit 77

@@ -6,7 +6,7 @@
 quick="--seconds 0.5 --threads 1 --no-gpu"
 export XDG_CACHE_HOME="$work/cache"
 
-# Alone: nobody to compare with; the rates go to the cache.
+# One rank: there is none to compare with; the rates go to the cache.
 run 0 "$fathom" doctor $quick
 grep -q "^1 rank on 1 host" "$work/out" || fail "no table"
 grep -q "^verdict: nothing is wrong" "$work/out" || fail "no verdict"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The same bytes whatever the scheduler, the cache and the threads do: tokens
-# and log-probabilities of every request, alone and in company.
+# and log-probabilities of every request, alone and in a batch.
 #     identity.sh PROGRAM MODEL      a checkpoint of tests/data, or "dummy"
 . "$(dirname "$0")/lib.sh"
 need_lower_isa
@@ -49,7 +49,7 @@ details other --dtype float32
 cmp -s "$work/alone.jsonl" "$work/other.jsonl" && fail "float32 gave the same bytes"
 
 # Answers that outgrow the pool: sequences are put back and computed again.
-preempted() { same "$@"; grep -q '"preemptions": [1-9]' "$work/result" || fail "$1: nobody was preempted"; }
+preempted() { same "$@"; grep -q '"preemptions": [1-9]' "$work/result" || fail "$1: no request was preempted"; }
 small_pool="--max-total-tokens 256 --schedule-conservativeness 0 --disable-ignore-eos"
 job="--dataset-name random --random-input-len 20 --random-output-len 100 --num-prompts 12"
 details alone $alone --disable-ignore-eos

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that are NaN or infinite: whoever asks is told, everybody else is served."""
+"""Weights that are NaN or infinite: the requests they affect get an error, all others are served."""
 import json
 import os
 import subprocess

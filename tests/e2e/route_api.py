@@ -21,7 +21,7 @@ LONG = {"text": "Hello", "stream": True, "sampling_params": {"max_new_tokens": 3
 
 
 class Fake(http.server.ThreadingHTTPServer):
-    """A worker of another make: answers as it is told."""
+    """A stand-in worker whose replies the test sets."""
     daemon_threads = True
 
     def __init__(self):
@@ -272,7 +272,7 @@ def test_profiles_of_all_workers(workers):
         status, _, text = r.ask("POST", "/start_profile")
         same((status, "already" in text.decode()), (400, True))
         same(a.ask("POST", "/stop_profile")[0], 200)
-        status, _, text = r.ask("POST", "/stop_profile")  # one has none: its refusal is told, the other's ends
+        status, _, text = r.ask("POST", "/stop_profile")  # one worker has no profile: its refusal is reported, the other's profile ends
         message = json.loads(text)["error"]["message"]
         same((status, [x in message for x in (a.url() + ": no trace", b.url() + ": Stop")]), (400, [True, True]))
         for f in files:
@@ -290,7 +290,7 @@ def test_flush_reaches_all(workers):
 
 
 def test_owner_of_a_response_is_lost(workers):
-    """Nobody else has it: the client is told at once, not when the queue's time is over."""
+    """No other worker has it: the client gets the error at once, not when the queue's time is over."""
     own = Worker()
     with Router([own], "--queue-timeout-secs", "50") as r:
         one = r.post("/v1/responses", {"input": "Hello", "max_output_tokens": 4})
@@ -554,7 +554,7 @@ def test_engine_hangs(workers):
 
 
 def test_client_leaves(workers):
-    """What nobody reads any more is not generated."""
+    """An answer whose client has disconnected is not generated."""
     with Router(workers) as r:
         c = r.connect()
         c.request("POST", "/generate", json.dumps(LONG))

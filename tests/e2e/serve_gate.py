@@ -43,7 +43,7 @@ def test_the_key_is_asked_for_before_the_body():
 
 
 def test_nothing_of_a_keyless_upload_is_held():
-    """Sixty-four uploads of 31 MiB without a key, and whoever has one is served meanwhile."""
+    """Sixty-four uploads of 31 MiB without a key, while clients with a key are served."""
     with Server("--api-key", "k") as s:
         uploads = []
         for _ in range(64):

@@ -204,7 +204,7 @@ def test_request_timeout():
 def test_slow_reader():
     body = dict(LONG, return_logprob=True, top_logprobs_num=20)
     with Server() as s:
-        c, r = open_stream(s, body)  # cumulative events: megabytes that nobody reads
+        c, r = open_stream(s, body)  # cumulative events: megabytes that the client does not read
         same(s.ask("POST", "/generate", ASK)[0], 200)
         s.wait_idle(50)
         assert s.metric("num_aborted_requests_total") == 1

@@ -18,7 +18,7 @@ F_SETPIPE_SZ = 1031
 
 
 class Deaf(Server):
-    """A server whose stderr is a pipe that nobody reads."""
+    """A server whose stderr is a pipe that is not read."""
 
     def __init__(self, *args):
         with socket.socket() as s:

@@ -45,7 +45,7 @@ fi
 run 0 "$fathom" run --quiet --temperature 0 "What is 47 + 85?"
 grep -q "47 + 85 = 132" "$work/out" || fail "a sum"
 
-# A set nobody can pass, and sets that are none.
+# A set that one token per answer cannot pass, and files that are no sets.
 run 1 "$fathom" eval --quiet --model-path "$model" --set "$set" --limit 5 --max-new-tokens 1 --floor 1
 for bad in '{"task": "x"' '{"task": 1, "messages": [], "check": {"kind": "text"}}' \
     '{"task": "x", "messages": 5, "check": {"kind": "text"}}' '{"task": "x", "messages": []}' ''; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A page of the disk tier that somebody else wrote: a header of the input's bytes with a checksum
+/* A page of the disk tier from an untrusted writer: a header of the input's bytes with a checksum
  * that fits, and a body of zeros. */
 #include <stdint.h>
 #include <string.h>

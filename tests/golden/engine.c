@@ -300,7 +300,7 @@ static void cancelling_frees_everything(void **state)
     assert_int_equal(fm_engine_step(engine), FM_OK);
     fm_engine_cancel(engine, id);
     fm_engine_cancel(engine, waiting);
-    fm_engine_cancel(engine, 123456); /* nobody */
+    fm_engine_cancel(engine, 123456); /* an id that no request has */
     while (fm_engine_poll(engine, &ev)) aborted += ev.finish == FM_FINISH_ABORT;
     assert_int_equal(aborted, 2);
     assert_false(fm_engine_busy(engine));

@@ -129,7 +129,7 @@ static void broadcast(fm_comm *c, uint64_t key)
     for (size_t i = 0; i < n; i++) CHECK(w, p[i] == byte(key, root, 0, i));
 }
 
-/* Round the ring: everybody sends right and receives from the left. */
+/* A ring: every rank sends to the right and receives from the left. */
 static void ring(fm_comm *c, uint64_t key)
 {
     const size_t n     = draw_length(MOST);

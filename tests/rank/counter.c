@@ -21,7 +21,7 @@ static void *take_all(void *counter)
     for (;;) {
         CHECK(w, fm_counter_next(counter, &i) == FM_OK);
         if (i >= NUMBERS) return NULL;
-        taken[i] += 1; /* nobody else has this number */
+        taken[i] += 1; /* no other rank or thread has this number */
         usleep(200);
     }
 }

@@ -38,7 +38,7 @@ same() # same "PLAIN..." OPTION VALUE...: steps planned ahead (0), or not (1)
 
 alone=alone
 say alone "" disable-overlap-schedule 1
-grep -q ' abort ' "$work/alone" || { echo "FAILED: nobody left"; exit 1; }
+grep -q ' abort ' "$work/alone" || { echo "FAILED: no request was cancelled"; exit 1; }
 if [ "$ranks" -eq 2 ]; then
     same "0 1" tp-size 2
     same "0 1" tp-size 2 ep-size 2 dp-size 2 enable-dp-attention 1

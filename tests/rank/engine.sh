@@ -102,11 +102,11 @@ details alone
 how="--page-size 4 --chunked-prefill-size 24 --max-total-tokens $pool --schedule-conservativeness 0 --disable-ignore-eos"
 details small
 cmp -s "$work/alone.jsonl" "$work/small.jsonl" || fail "one rank does not answer as one rank"
-grep -q '"preemptions": [1-9]' "$work/result" || fail "one rank: nobody was preempted"
+grep -q '"preemptions": [1-9]' "$work/result" || fail "one rank: no request was preempted"
 launch="$mpirun $ranks"
 every_layout same
 
-# Drafts of the MTP layer change nothing, whoever computes them.
+# Drafts of the MTP layer change no answer, whichever ranks compute them.
 case $named in box | dummy)
     before=$how
     how="$how --speculative-algorithm NEXTN --disable-speculative-adaptive"

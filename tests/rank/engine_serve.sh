@@ -72,7 +72,7 @@ done
 ask true | words many >"$work/many"
 cmp -s "$work/one" "$work/many" || fail "after a profile"
 
-# Told to end: rank 0 is, as an operator would; everybody leaves with success.
+# SIGTERM to rank 0, as an operator sends it: all ranks exit with status 0.
 kill -TERM "$(rank_pid 0)"
 rc=0
 wait "$job_pid" || rc=$?

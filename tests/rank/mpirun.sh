@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mpirun.sh N PROGRAM [ARG...]: N ranks on this machine, however few cores it
-# has and whoever asks.
+# mpirun.sh N PROGRAM [ARG...]: N ranks on this machine, with any number of cores
+# (oversubscribed) and also as root.
 n=$1
 shift
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -101,7 +101,7 @@ for how in kill stop; do
     expect "^fathom: rank 3 on node-b .*; it was: step 300"
 done
 
-# The cable is pulled: no connection ends, nobody hears anything.
+# The link goes down: no connection is closed, no packet arrives.
 ranks_left() { for space in "$a" "$b"; do ip netns pids "$space"; done | xargs -r ps -o stat=,comm= -p | grep -c '^[^Z].*rank_fault'; }
 
 launch "$build/rank_fault" absent 1 >"$work/out" 2>&1 &

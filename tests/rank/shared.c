@@ -58,7 +58,7 @@ static void too_large(void)
     fm_shared_close(&s);
 }
 
-/* The first rank may open no file more: nobody can share, and all go on alone. */
+/* The first rank cannot open another file: no rank can share, and each allocates its own block. */
 static void without_files(void)
 {
     struct rlimit was, none;

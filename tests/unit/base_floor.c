@@ -171,7 +171,7 @@ static void log_lines_have_the_time_since_the_start(void **state)
     (void)state;
     char   line[128], room[16], words[16];
     double seconds = -1;
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* counts, though nobody asked yet */
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* before the first call */
     log_into(line, sizeof line);
     assert_int_equal(sscanf(line, "%lf error %15s %15s", &seconds, room, words), 3);
     assert_true(seconds >= 0.02 && seconds < 60);

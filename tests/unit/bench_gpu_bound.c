@@ -99,7 +99,7 @@ static void prefill_waits_for_the_multiplier(void **state)
     assert_true(b.cost.flops / h200.bf16 > b.cost.bytes / h200.bandwidth);
 }
 
-/* A limit nobody can pass: faster memory or a faster multiplier only lower it. */
+/* A limit is a lower bound of the time: faster memory or a higher peak only lower it. */
 static void better_hardware_lowers_the_bound(void **state)
 {
     (void)state;

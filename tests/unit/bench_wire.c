@@ -134,7 +134,7 @@ static void native_cut_short(void **state)
     check(a, "ab", 2, 1, "");
 }
 
-/* Where only the count is news, and where an event has to be read. */
+/* Events in which only the token count is needed, and events that have to be parsed. */
 static void skimmed_events(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of NCCL, played by a library that fails where it is told to. */
+/* Faults of NCCL, by a stand-in library that fails where the test says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,7 +112,7 @@ fm_status fm__nccl_library(const fm__nccl_calls **out)
 
 /* --- tests ------------------------------------------------------------------ */
 
-static fm_comm pair; /* what NCCL is told of; nothing is sent */
+static fm_comm pair; /* the group given to NCCL; nothing is sent */
 
 static int begin(void **state)
 {

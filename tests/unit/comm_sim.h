@@ -16,6 +16,6 @@ void     sim_destroy(sim *s);
 fm_comm *sim_group(sim *s, int rank);
 fm_comm *sim_add_group(sim *s, int rank, const int *member, int n, int place, int context);
 uint32_t sim_draw(sim *s, uint32_t below);
-int      sim_undelivered(const sim *s); /* messages nobody took */
+int      sim_undelivered(const sim *s); /* messages that were never received */
 
 #endif

@@ -65,7 +65,7 @@ static void own_group_and_those_above_count(void **state)
     put("/sys/fs/cgroup/slice/job/step/memory.max", "1048576\n");
     expect(MIB, 0, 0);
     assert_non_null(strstr(fm_host_group_read(root).nearest, "/sys/fs/cgroup/slice/job/step"));
-    put("/sys/fs/cgroup/other/memory.max", "0\n"); /* nobody asked */
+    put("/sys/fs/cgroup/other/memory.max", "0\n"); /* not a group of this process */
     expect(MIB, 0, 0);
 }
 

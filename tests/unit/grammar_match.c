@@ -396,7 +396,7 @@ static uint64_t hash_walk(fm_grammar *g, uint64_t key, int *n_stuck)
     return hash;
 }
 
-/* The same for a number of keys, one after the other in a grammar nobody else has used. */
+/* The same for a number of keys, one after the other in a grammar that has no cached states. */
 static void hash_walks(const char *text, int n, const uint64_t *key, uint64_t *hash, int *n_stuck)
 {
     static const int32_t eos = EOS;

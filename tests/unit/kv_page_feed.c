@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The feed of cached pages: whoever follows it, from wherever, knows what the tree holds. */
+/* The feed of cached pages: a reader that follows it from any version knows what the tree holds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,7 +170,7 @@ static void partitions_are_counted(void **state)
     fm_page_feed_destroy(feed);
 }
 
-/* A page that is demoted leaves the feed, one that is brought back enters it. */
+/* A page that is demoted leaves the feed, one that is loaded again enters it. */
 static void tiers_are_not_listed(void **state)
 {
     (void)state;

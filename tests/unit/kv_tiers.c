@@ -76,7 +76,7 @@ static void run(model *m, const int32_t *text, int32_t n)
     fm_kv_end(m->kv, &l);
 }
 
-/* Pages of the text that are saved are brought back, some at a time. */
+/* Saved pages of the text are loaded again, some at a time. */
 static int bring_back(model *m, const int32_t *text, int32_t n)
 {
     fm_page_hash  key;

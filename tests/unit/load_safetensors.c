@@ -181,7 +181,7 @@ static void parts_of_a_tensor(void **state)
     temp_dir_remove(&d);
 }
 
-/* Tensors nobody asks for may have any shape and type. */
+/* Tensors that the model does not use may have any shape and type. */
 static void unused_oddities_are_ignored(void **state)
 {
     (void)state;

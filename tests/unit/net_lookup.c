@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of hosts, with a resolver that says what it is told to, when it is told to. */
+/* Host names, with a resolver that returns what the test sets, when the test says so. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to a server behind this one: against a server of this room on the same loop, and
- * against one that says what it is told to, byte by byte. */
+ * against one whose reply the test gives, byte by byte. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,7 +140,7 @@ static void replies_of_both_kinds(void **state)
     fm_str_fini(&x.body);
 }
 
-/* --- a server that says what it is told ------------------------------------ */
+/* --- a server with scripted replies ---------------------------------------- */
 
 typedef struct {
     int         fd, port;

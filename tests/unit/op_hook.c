@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks are told of every op that is issued, with layer and rows, and of no other. */
+/* Hooks are called for every op that is issued, with layer and rows, and for no other. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -135,7 +135,7 @@ static void ops_after_a_fault_or_in_a_replay_are_not_told(void **state)
     norm(&s);
     assert_int_equal(l.n_begun, 0);
     s.run.is_replayed = 0;
-    for (int i = 0; i < 5; i++) norm(&s); /* the third fails: its end is told */
+    for (int i = 0; i < 5; i++) norm(&s); /* the third fails: its end is reported */
     assert_int_equal(n_issued, 3);
     assert_int_equal(l.n_begun, 3);
     assert_int_equal(l.n_ended, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is slow: healthy noise accuses nobody, a slowed one is named, whatever the number of ranks,
+/* Finding a slow rank: noise alone names none, a slowed one is named, whatever the number of ranks,
  * the size and the shape of the noise. */
 #include <math.h>
 #include <setjmp.h>
@@ -44,10 +44,10 @@ static fm_rate measured(const fm_metric *m, double x, double sigma, int one_side
 }
 
 typedef struct {
-    int hits, others; /* the slowed one was named, somebody else was */
+    int hits, others; /* how often the slowed one was named, and how often another */
 } outcome;
 
-/* One of n is slowed to `speed`; 1: nobody is. */
+/* One of n is slowed to `speed`; 1: none is. */
 static outcome try_once(const fm_metric *m, int n, double sigma, int one_sided, double speed)
 {
     fm_sample    s[MOST];

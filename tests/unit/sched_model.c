@@ -82,7 +82,7 @@ static void run_row(fake_model *m, const fm_request *r, const fm_batch *b, const
     assert_in_range(pos / m->page_size, r->lease.n_shared, r->lease.n_page - 1);
 
     fake_kv *cell = kv_at(m, r->lease.page, pos);
-    assert_true(cell->step < m->n_step); /* nobody else wrote it in this step */
+    assert_true(cell->step < m->n_step); /* no other row wrote it in this step */
     const int32_t token = b->token[row] < 0 ? m->chosen[FM_CHOICE(b->token[row])] : b->token[row];
     *cell      = kv_after(read_keys(m, r, pos), token, span->form);
     cell->step = m->n_step;

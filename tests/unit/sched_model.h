@@ -31,7 +31,7 @@ void fake_close(fake_model *m);
 void fake_run(fake_model *m, const fm_sched *s, const fm_batch *b, fm_request *const *request,
               int n, int32_t *token);
 
-/* What the request must say when nobody disturbs it: the tokens, and why it
+/* The answer of a request that runs alone: the tokens, and why it
  * ended; r->token holds the prompt and r->sampling the cut limits. */
 int fake_answer(const fake_model *m, const fm_sched_options *opt, const fm_request *r,
                 int32_t *output, fm_finish *finish);

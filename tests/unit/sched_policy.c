@@ -637,8 +637,8 @@ static void a_plan_not_committed_is_planned_again(void **state)
 }
 
 /* Only who never ran goes elsewhere: the others would lose what they have. */
-/* One whose pages are on their way is passed by others, but not for ever: then nobody behind it
- * starts before it does. */
+/* A request whose pages are being loaded is overtaken by others, but not for ever: then no request
+ * behind it starts before it does. */
 static void who_loads_is_passed_but_does_not_starve(void **state)
 {
     (void)state;

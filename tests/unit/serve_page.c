@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page the program carries is whole and asks nobody but its server. */
+/* The page in the program is complete and sends requests to its own server only. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@ typedef struct {
     const char *pre;    /* pre_tokenizer; NULL: bytes only */
     const char *added;  /* "[{…}]"; NULL: none */
     const char *model;  /* more fields of the model, each followed by a comma; or NULL */
-    const char *root;   /* more fields of the file, likewise; or NULL */
+    const char *root;   /* more fields of the file, as JSON text; or NULL */
 } tiny;
 
 static inline int tiny_is_plain(int b)

@@ -278,7 +278,7 @@ static void a_directory_that_vanishes_ends_the_tier(void **state)
     assert_int_equal(get(r->store, 0, 0), FM_SLOT_FAILED);
 }
 
-/* Nobody may write there, root apart, who therefore becomes somebody else. */
+/* A directory without write permission.  Permissions do not bind root, so root changes its user. */
 static void forbid_writing(room *r)
 {
     char line[256];
@@ -319,7 +319,7 @@ static void a_directory_that_becomes_read_only_serves_what_it_has(void **state)
     room *r = *state;
     put_some(r, 5);
     fm_store_close(r->store);
-    if (getuid() == 0) { /* threads that write must be somebody whom permissions bind */
+    if (getuid() == 0) { /* permissions do not bind root: the writing threads change their user */
         char line[256];
         snprintf(line, sizeof line, "chown -R 65534:65534 %s", r->dir);
         assert_int_equal(system(line), 0);
@@ -352,8 +352,8 @@ static void a_name_that_is_no_directory_is_no_error(void **state)
     strcpy(r->dir, keep);
 }
 
-/* A reader of a FIFO hangs in open() until somebody writes: as a file system does whose server is
- * gone. */
+/* A reader of a FIFO blocks in open() until a writer opens it, as with a file system whose server
+ * is gone. */
 static void a_directory_that_hangs_ends_the_tier(void **state)
 {
     room   *r = *state;
@@ -411,7 +411,7 @@ static void a_killed_process_leaves_whole_pages(void **state)
     assert_true(n > 0 && n == n_files(r->dir, ".page"));
 }
 
-/* Writers and readers of the same pages at once: whoever finds one finds it whole. */
+/* Writers and readers of the same pages at once: a reader that finds a page finds it complete. */
 static void processes_share_a_directory(void **state)
 {
     room *r = *state;

@@ -110,7 +110,7 @@ static void time_limit_ends_the_group(void **state)
     const pid_t child = (pid_t)atoi(p.output.text);
     assert_true(child > 0);
     int gone = 0;
-    for (int i = 0; i < 100 && !gone; i++) { /* reaped by whoever inherits it */
+    for (int i = 0; i < 100 && !gone; i++) { /* reaped by init or a subreaper */
         char path[64], state_char = 'Z';
         snprintf(path, sizeof path, "/proc/%d/stat", child);
         FILE *f = fopen(path, "r");

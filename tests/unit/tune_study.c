@@ -252,7 +252,7 @@ static void the_median_rule(void **state)
     assert_true(fm_prune(&s, t));
     for (int i = 0; i < 2; i++) t->report[i] = 100;
     assert_false(fm_prune(&s, t));
-    report(t, 4, 5); /* nobody else has come so far */
+    report(t, 4, 5); /* no other trial has reported this step */
     assert_false(fm_prune(&s, t));
     fm_study_close(&s);
     fm_space_fini(&space);

@@ -66,7 +66,7 @@ missing() # libraries that programs ask for and this machine lacks
     done | awk '/not found/ { print $1 }' | sort -u
 }
 
-# This machine's libraries come first: what is brought along is older and only
+# This machine's libraries come first: those in the bundle are older and only
 # for those that are missing, and for what these miss in turn.
 lend_libraries()
 {
@@ -75,7 +75,7 @@ lend_libraries()
             [ ! -e "$bin/lib/$name" ] || ln -sf "$bin/lib/$name" "$lent/$name"
         done
     done
-    # CUDA's own may lie with the toolkit or with somebody's Python.
+    # CUDA's own may lie with the toolkit or in a Python package.
     ldconfig -p 2>/dev/null | grep -q 'libcublasLt.so.13' && return
     found=$(ls -d /usr/local/cuda*/lib64/libcublasLt.so.13 2>/dev/null | head -1)
     [ -n "$found" ] || found=$(timeout 30 find /usr/local /opt /usr/lib /root \
@@ -130,7 +130,7 @@ sanitize() # sanitize TOOL NAME LOG: one file of tests; LOG.status gets its end
     echo "took $(($(now) - start)) s" >>"$3"
 }
 
-sanitize_what_is_left() # by two at once: whoever makes the folder takes it
+sanitize_what_is_left() # run by two processes: the one that creates a test's folder runs the test
 {
     for what in $sanitized; do
         mkdir "$logs/$what.taken" 2>/dev/null || continue

@@ -57,8 +57,8 @@ double fm_depths_tokens(const fm_depths *d,
 
 /* Chooses the length of the chain, whose links cost time as well.  The time of a step is kept for
  * each number of links made before it, by the number of sequences (fm_pace_size): the least of the
- * first few, then an estimate of the lower third of the times, which steps delayed by other programs
- * do not change.  The best length has the most expected tokens per second.
+ * first few, then an estimate of the lower third of the times, which steps delayed by other
+ * programs do not change.  The best length has the most expected tokens per second.
  *
  * Other lengths are tried now and then, seldom if they were much worse, so that trials cost less
  * than a percent; one whose draft was right is tried again at once, so that text that becomes
@@ -75,11 +75,11 @@ void fm_pace_add(fm_pace *p, int n_seq, int n_link, double seconds); /* a step a
 int fm_pace_links(const fm_pace *p, int n_seq, const fm_depths *d, int most, int tries, int *pays);
 
 /* Where no chain has paid for a while, decode rows need not fill the cache of the MTP layer,
- * either: two products of hidden x hidden and that of the latent, 4.5 % of the weights that a row of
- * fathom-tiny multiplies, 0.3 % of DeepSeek-R1's.  The cache is filled again for some steps now and
- * then, and at the end of these steps chains are tried.  Prompt rows always fill it: their pages are
- * reused, perhaps by a text for which drafts pay.  There is one fm_rest for each number of sequences
- * (fm_pace_size): a chain that does not pay for many may pay for one. */
+ * either: two products of hidden x hidden and that of the latent, 4.5 % of the weights that a row
+ * of fathom-tiny multiplies, 0.3 % of DeepSeek-R1's.  The cache is filled again for some steps now
+ * and then, and at the end of these steps chains are tried.  Prompt rows always fill it: their
+ * pages are reused, perhaps by a text for which drafts pay.  There is one fm_rest for each number
+ * of sequences (fm_pace_size): a chain that does not pay for many may pay for one. */
 typedef struct {
     unsigned idle; /* steps since a chain paid */
 } fm_rest;         /* {0}: the cache is filled */
@@ -88,9 +88,9 @@ void fm_rest_step(fm_rest *r, int paid);
 int  fm_rest_keeps(const fm_rest *r);  /* 1: the next pass fills the cache */
 int  fm_rest_drafts(const fm_rest *r); /* 1: a chain may follow it */
 
-/* When to search for n-gram drafts under the overlap schedule.  Drafts need the newest tokens on the
- * host, so a step with drafts, and the step after it, cannot be launched ahead; that holds for all
- * sequences of a step at once.  A look is a step in which all texts are searched.  Drafts are
+/* When to search for n-gram drafts under the overlap schedule.  Drafts need the newest tokens on
+ * the host, so a step with drafts, and the step after it, cannot be launched ahead; that holds for
+ * all sequences of a step at once.  A look is a step in which all texts are searched.  Drafts are
  * proposed if those found at the last look promise a tenth more tokens, or, seldom, as a trial;
  * otherwise the time until the next look grows. */
 typedef struct {

@@ -75,10 +75,10 @@ fm_status fm_matcher_take(fm_matcher *m, int32_t token);
 int       fm_matcher_is_over(const fm_matcher *m); /* nothing more may come */
 
 /* For drafts: how many of these n tokens are allowed one after the other without the text being
- * complete, and the mask after each: mask[i] [words of vocab bits] after tokens 0 .. i.  The matcher
- * does not advance.  The count may be too low where the masks are expensive to compute.  Where any
- * token may come (fm_matcher_allowed is NULL), any may come after those counted, too, and no mask is
- * written. */
+ * complete, and the mask after each: mask[i] [words of vocab bits] after tokens 0 .. i.  The
+ * matcher does not advance.  The count may be too low where the masks are expensive to compute.
+ * Where any token may come (fm_matcher_allowed is NULL), any may come after those counted, too, and
+ * no mask is written. */
 int fm_matcher_peek(fm_matcher *m, const int32_t *token, int n, uint32_t *mask);
 size_t fm_matcher_mask_words(const fm_matcher *m);
 

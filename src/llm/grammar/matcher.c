@@ -10,7 +10,7 @@
  * mask of tokens a bit each. */
 enum { MAX_STATES = 4096, MAX_PLACES = 1 << 20, MAX_ALLOWED = 256 };
 
-enum { MIN_WIDE = 256 }; /* places reachable from one, from which on the grammar's effort is checked */
+enum { MIN_WIDE = 256 }; /* places reachable from one: beyond, the grammar's effort is checked */
 
 static size_t n_word(const fm_grammar *g)
 {

@@ -72,7 +72,7 @@ static inline void fm_emu_need_shared(const char *what, const void *p, size_t by
 void fm_emu_barrier(int id, int threads); /* threads 0: the whole block */
 void fm_emu_barrier_arrive(int id, int threads); /* counts, but does not wait */
 
-/* The lanes of `mask` meet; the last one calls work() with what each brought
+/* A warp-level barrier of the lanes of `mask`; the last one calls work() with the argument of each
  * (NULL for lanes outside), then all go on.  `op` must be the same everywhere. */
 void fm_emu_meet(const char *op, unsigned mask, void *mine,
                  void (*work)(void *const *all, unsigned mask));

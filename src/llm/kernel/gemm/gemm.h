@@ -61,15 +61,15 @@ typedef void fm_gemm_scaled_fn(float *restrict c, const void *const *restrict x,
                                const float *const *restrict x_scale, const void *restrict w,
                                const float *restrict scale, int m, int k);
 
-/* Converts an FP8 panel to a BF16 panel of the scaled values, each rounded to nearest: the bits that
- * a loader which converts weights to BF16 would have packed.  The two factors of a slice of 128 k are
- * the same. */
+/* Converts an FP8 panel to a BF16 panel of the scaled values, each rounded to nearest: the bits
+ * that a loader which converts weights to BF16 would have packed.  The two factors of a slice of
+ * 128 k are the same. */
 typedef void fm_widen_fn(void *restrict bf16, const void *restrict w, const float *restrict scale,
                          int k);
 
-/* The BF16 product with a callback: done(ctx, from, n) is called as soon as rows [from, from + n) of c
- * are final, in ascending order and once for every row, so that work on finished rows overlaps with
- * the products of later ones. */
+/* The BF16 product with a callback: done(ctx, from, n) is called as soon as rows [from, from + n)
+ * of c are final, in ascending order and once for every row, so that work on finished rows overlaps
+ * with the products of later ones. */
 typedef void fm_rows_done(void *ctx, int from, int n);
 typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x,
                                 const void *restrict w, int m, int k, fm_rows_done *done, void *ctx);

@@ -32,7 +32,7 @@
 
 enum {
     FM_LATENT_LANES = 16,  /* heads of a group */
-    FM_LATENT_KEYS  = 256, /* cached tokens of a call, at most: they stay in L2 from scores to values */
+    FM_LATENT_KEYS  = 256, /* tokens of a call, at most: they stay in L2 from scores to values */
     FM_LATENT_STEP  = 32,  /* n is rounded up to this */
 };
 
