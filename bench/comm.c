@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a collective costs, by size, and what a sum in a fixed order costs
- * against MPI's own, whose order is its business:
+ * against MPI_Allreduce, whose order is not specified:
  *
  *     mpirun -np 4 bench_comm [SECONDS]
  *

@@ -81,8 +81,8 @@ static void report(const trial *t, const char *group, const char *name, double s
     if (seconds > 0) fm_report_add(r, &x);
 }
 
-/* Engines take turns, so that what a neighbour takes from this machine meets all of them; the best
- * of a few rounds counts. */
+/* The engines of several types run one after the other in each round, so that other load on the
+ * machine affects all of them alike; the best of a few rounds counts. */
 typedef struct {
     trial *of[FM_N_WEIGHTS];
     int    n;

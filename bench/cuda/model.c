@@ -83,7 +83,7 @@ static void time_forward(fm_gpu_stand *s, const char *name, const char *how, con
 
 /* --- steps: a pass, the choice of tokens, and the host has them ------------- */
 
-/* What is chosen is not fed back: which experts meet, and so the time, would change
+/* Sampled tokens are not fed back: the experts they choose, and so the time, would change
  * from step to step. */
 
 static double step_us(fm_gpu_stand *s, const fm_draw *draw, fm_sampled *out)

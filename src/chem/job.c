@@ -87,7 +87,7 @@ static fm_status check_task(const job *j, int i)
                    j->o->path, t->line, path);
 }
 
-/* Rank 0's file system counts; the others only hear the answer. */
+/* Rank 0 checks its file system and broadcasts the result. */
 fm_status fm_job_check(const fm_deck *d, const fm_job_options *o)
 {
     const job j  = {.deck = d, .o = o, .comm = fm_world_comm(o->world)};

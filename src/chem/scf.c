@@ -4,7 +4,7 @@
  *     F[D] C = S C eps,    D = C_occ C_occ^T for each spin.
  *
  * Integrals and grid are the work of all ranks; the algebra between them is
- * rank 0's, who tells the others the new density and whether it is the last. */
+ * rank 0's, which broadcasts the new density and whether it is the last. */
 #include "chem/scf.h"
 
 #include "chem/scf_internal.h"

@@ -133,8 +133,8 @@ fm_status fm_comm_wait_idle(fm_comm_job *job)
     return wait_for(job, HUGE_VAL);
 }
 
-/* With the report on, ranks first meet in a barrier: what passes until then
- * is waiting for the slowest, the rest is transfer. */
+/* With --comm-report a barrier comes before each collective: its time is waiting for the
+ * slowest rank, the rest is transfer. */
 static fm_status meet(fm_comm *c, double *waited)
 {
     const double began = fm_now();

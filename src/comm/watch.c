@@ -42,7 +42,7 @@ int fm__frame_send(int fd, const fm__frame *f)
 
 /* --- the terminate signal -------------------------------------------------- */
 
-static _Atomic(fm__watch *) signalled; /* whom the handler tells; one world per process */
+static _Atomic(fm__watch *) signalled; /* the watch that the signal handler wakes */
 
 static void wake(fm__watch *w)
 {

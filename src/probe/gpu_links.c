@@ -111,7 +111,7 @@ static fm_status say_why(fm_gpu_links *out, meeting *m, fm_comm *c, const fm_lin
     return rc;
 }
 
-/* A rank that is no member, or that could not join, meets the others all the same. */
+/* A rank that is no member, or that could not join, takes part in the barriers all the same. */
 static fm_status measure(fm_gpu_links *out, meeting *m, const fm_turns *turns)
 {
     fm_comm      *c      = fm_world_comm(turns->world);

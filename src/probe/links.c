@@ -15,7 +15,7 @@ static int is_member(const fm_link_wire *w, int rank)
     return !w->is_member || w->is_member[rank];
 }
 
-/* All ranks meet; those of a wire that can fail hear whether it has. */
+/* A barrier of all ranks; for a wire that can fail, also whether it failed on any of them. */
 static fm_status meet(const fm_turns *turns, const fm_link_wire *w)
 {
     float n_failed = w->why[0] != 0;

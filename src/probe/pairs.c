@@ -67,8 +67,8 @@ static void join(fm_pairs_plan *p, int a, int b)
     step[b]   = a;
 }
 
-/* The machine that meets m in a round of the round robin of n (even) seats: the last stays, the
- * others move around it. */
+/* The partner of machine m in a round of a round-robin tournament of n (even): the last stays in
+ * place, the others rotate around it. */
 static int opponent(int m, int round, int n)
 {
     if (m == n - 1) return round;

@@ -260,7 +260,7 @@ static void divide_waiting(fm_trace_analysis *a)
     }
 }
 
-/* Of each collective: whom others waited for most. */
+/* For each collective: the rank that others waited for most. */
 static void find_late_rows(fm_trace_analysis *a)
 {
     for (int i = 0; i < a->n_total; i++) {

@@ -116,7 +116,7 @@ fm_status fm__grid_cutoffs(int *cutoff, const fm_molecule *m, const fm_basis *b,
     find_neighbours(touches, m, b, S);
     for (int i = 0; i < m->n_atom; i++)
         cutoff[i] = d[i].exponent == 0 ? 0 : (int)lround(reach_of(i, m, d, touches, accuracy));
-    for (int i = 0; i < m->n_atom; i++) /* the largest of a kind is everyone's */
+    for (int i = 0; i < m->n_atom; i++) /* atoms of a kind have the largest cutoff of them */
         for (int j = 0; j < m->n_atom; j++)
             if (cutoff[j] > cutoff[i] && is_same_kind(&m->atom[i], &m->atom[j]))
                 cutoff[i] = cutoff[j];

@@ -77,8 +77,8 @@ static fm_status wait_for(MPI_Request *r, double timeout_s, const char *what)
     return FM_OK;
 }
 
-/* A communicator of our own, so that messages of a host program's MPI never
- * meet ours. */
+/* A communicator of our own, so that messages of the host program never match
+ * ours. */
 static fm_status begin(mpi_wire *m, double timeout_s)
 {
     int         given = 0, was_running = 0, has_tag = 0, *max_tag = NULL;

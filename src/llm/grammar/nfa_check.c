@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After building: edges that can never lead to the end of the text go, so that
- * a matcher never walks into a dead end, and those no text comes by; and a rule
- * must not call itself before it has written anything, or following it would
- * not end. */
+/* After building: removes edges from which the end of the text cannot be reached, so that
+ * a matcher never walks into a dead end, and edges that cannot be reached from the start; and
+ * refuses rules that call themselves before they have written anything (left recursion), since
+ * following them would not end. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -30,7 +30,7 @@ static int is_number(const json_t *v)
     return !strcmp(type_of(v), "number") || !strcmp(type_of(v), "integer");
 }
 
-/* Few integers come by sets (schema_unique.c). */
+/* Integers of a short range are handled by a state per set of them (schema_unique.c). */
 static int is_short_range(const json_t *v)
 {
     int64_t lo = 0, hi = 0;

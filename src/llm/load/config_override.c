@@ -79,7 +79,7 @@ static fm_status refuse(const char *name)
                    option, MAX_NAME, name, nearest(name));
 }
 
-/* Objects meet member by member. */
+/* Objects are merged member by member. */
 static fm_status merge(json_t *into, json_t *from)
 {
     const char *key;

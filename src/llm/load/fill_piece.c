@@ -52,8 +52,8 @@ static void apply_scales(const fm__fill *f, const operand *x, int64_t row, int64
     for (int64_t i = 0; i < k; i++) f->wide[i] *= s[(col0 + i) / each - b0];
 }
 
-/* One row's part as `kept` wants it: bytes where the types agree, otherwise
- * through f32, where FP8 and INT4 meet their scales. */
+/* One row's part in the type `kept`: bytes where the types agree, otherwise converted
+ * through f32, with the scales of FP8 and INT4 applied. */
 static void read_row(const fm__fill *f, const operand *x, int64_t row, int64_t col0, int64_t k,
                      fm_dtype kept, void *dst)
 {

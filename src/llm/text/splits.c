@@ -118,9 +118,9 @@ void fm__splits_begin(fm__splits_scratch *x, size_t text_bytes)
     x->allowed  = seconds_at_least + seconds_per_byte * (double)text_bytes;
 }
 
-/* What counts is this thread's own time, for a machine that is busy or asleep
- * is no reason to refuse a text; but it is dear to ask for and never more
- * than the time that passed. */
+/* The limit is on this thread's CPU time, since a machine that is busy or suspended is no reason
+ * to refuse a text.  Reading it is expensive, and it is never more than the elapsed time, which is
+ * read first. */
 static fm_status look_at_clock(fm__splits_scratch *x, int step)
 {
     x->searches = SEARCHES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links measured by NCCL from GPU to GPU.
  *
- * The leader of a pair tells its server by a message of the world's group what comes; both record
+ * The leader of a pair announces each measurement to its server by a message; both record
  * the same sends and receives as a graph, as a decode step has them, so that the time a host needs
  * to launch each is not part of the result.  The server launches all repeats at once and waits on
  * the device; the leader times each but the first.
