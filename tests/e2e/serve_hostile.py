@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that mean harm, or do not know better: the server goes on answering."""
+"""Malicious and broken clients: the server goes on answering."""
 import json
 import random
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server that pretends: the endpoints fathom's page and benchmark use, with
+"""A mock server: the endpoints that fathom's page and benchmark use, with
 known delays and counts.  Prints its port, serves until killed.
 
     mock/server.py [--page FILE] [--ttft S] [--itl S] [--per-event N] [--fail-every N] [--tls PEM]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # engine.sh PROGRAM MODEL RANKS: the answers of one rank, byte for byte, from
 # every way RANKS ranks can divide the model.  Tokens and log-probabilities,
-# with prefixes shared, prompts cut into chunks and sequences put back.
+# with shared prefixes, chunked prompts and preempted sequences.
 # MODEL is box (fathom-tiny, on text), dummy, or one of tests/data.
 . "$(dirname "$0")/../e2e/lib.sh"
 model=$1 ranks=$2 named=$1

@@ -3,8 +3,8 @@
 # engine_fault.sh PROGRAM RANKS TIMES LAYOUT-OPTION...: every rank in turn is
 # killed or stopped while the job steps, TIMES over.  The job must be over
 # within ten seconds with one line that names the rank and what it was doing,
-# and leave no process.  A replica that owes answers is missed even where the
-# watch hears nothing wrong.
+# and leave no process.  A replica that does not answer is found even if its
+# watch thread still sends heartbeats.
 . "$(dirname "$0")/job.sh"
 ranks=$1 times=$2
 shift 2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # engine_serve.sh PROGRAM RANKS LAYOUT-OPTION...: a server on several ranks: it
-# streams what one rank would say, ends well when told to, and badly, at once,
-# when it loses a rank.
+# streams what one rank would stream, exits with status 0 after SIGTERM, and ends at
+# once with an error when it loses a rank.
 . "$(dirname "$0")/job.sh"
 command -v curl >/dev/null || { echo "no curl"; exit 77; }
 ranks=$1

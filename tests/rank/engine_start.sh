@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # engine_start.sh PROGRAM: what is refused before anything runs: layouts that
-# cannot be, ranks that do not mean the same, a rank without memory.  All ranks
+# cannot be, ranks with different options, a rank without memory.  All ranks
 # end, with status and sentence, and none is left.
 . "$(dirname "$0")/job.sh"
 

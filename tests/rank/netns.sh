@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # netns.sh BUILD PROGRAM: two "hosts", each a network namespace with its own host name,
-# joined by one cable; the launcher reaches the other by `ip netns exec` in
+# joined by a veth pair; the launcher reaches the other by `ip netns exec` in
 # place of ssh, and ranks on different hosts have only TCP between them.
 # 77: this machine allows no namespaces.
 build=$1 fathom=$2

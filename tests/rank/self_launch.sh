@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # self_launch.sh PROGRAM: one process that is asked for two ranks starts them, with the words and the
-# standard input it was given; a signal in the middle of a benchmark brings a table all the same.
+# standard input it was given; a benchmark that is ended by a signal still prints its table.
 . "$(dirname "$0")/../e2e/lib.sh"
 [ "$(nproc)" -ge 2 ] || exit 77
 unset OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK

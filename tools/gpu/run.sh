@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Everything there is to learn on a machine with a GPU, in one command:
+# All tests and measurements for a machine with a GPU, in one command:
 #
 #     tools/gpu/run.sh OUT [PART...]
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Teaches the MTP layer of a trained model to go on from its own states; nothing else changes.
+"""Trains the MTP layer of a trained model to draft chains from its own states; nothing else changes.
 
     train_chain.py --from DIR --corpus CORPUS.txt.xz --out DIR
 
