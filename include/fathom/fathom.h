@@ -11,14 +11,15 @@
  *         while (fm_engine_poll(e, &ev)) fwrite(ev.text, 1, ev.text_len, stdout);
  *     }
  *
- * Prompts may be submitted at any time; they are computed together, and an
- * answer never depends on its company.  With one exception: cached tokens that
- * an earlier answer generated are reused where a prompt repeats them, as the
- * next turn of a chat does, and were not computed in the form of a prompt's;
- * the option "deterministic" computes them again.  One thread at a time uses an
- * engine.  Nothing is bound to cores unless the option "cpu-bind" says so ("auto",
- * or a list): then the thread that steps is, too, until the engine closes, and
- * what it starts inherits this.
+ * Prompts may be submitted at any time; they are computed in one batch, and an
+ * answer does not depend on the other requests.  One exception: where a prompt
+ * repeats tokens that an earlier answer generated, as the next turn of a chat does,
+ * their cached KV is reused, whose last bits differ from those of a prefill; the
+ * option "deterministic" computes them again.
+ *
+ * Threads: one at a time uses an engine.  No thread is bound to cores unless the
+ * option "cpu-bind" says so ("auto", or a list): then the thread that steps is bound,
+ * too, until the engine closes, and threads that it starts inherit this.
  *
  * A call that fails leaves one sentence in fm_why() and NULL in its *out.  A
  * pointer that must not be NULL and is gives FM_E_ARG.
@@ -99,8 +100,8 @@ FM_API fm_status fm_engine_chat_prompt(const fm_engine *e, const fm_message *mes
                                        int thinking, char *text, size_t room, size_t *n,
                                        int *is_thinking);
 
-/* What an answer must look like.  A grammar is counted: release it when its
- * last prompt was submitted.  Those of an engine end before it. */
+/* Constrained output.  A grammar is reference-counted: release it when its last prompt
+ * was submitted, and before its engine is closed. */
 typedef struct fm_grammar fm_grammar;
 /* EBNF: rules as XGrammar and llama.cpp (GBNF) write them; the text is one of the rule "root". */
 typedef enum { FM_GRAMMAR_JSON_SCHEMA, FM_GRAMMAR_REGEX, FM_GRAMMAR_EBNF } fm_grammar_kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a token is chosen, and why a text ended. */
+/* Sampling parameters, and the reasons why an answer ended. */
 #ifndef FATHOM_SAMPLING_H
 #define FATHOM_SAMPLING_H
 
