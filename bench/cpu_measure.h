@@ -39,8 +39,8 @@ void      fm_measure_experts(const fm_measuring *m, fm_stand *s, const char *hea
 void      fm_measure_attention(const fm_measuring *m, fm_stand *s);
 void      fm_measure_parts(const fm_measuring *m, fm_stand *s); /* of a whole forward pass */
 
-/* An engine for each type of weights, in turns: prefill, decode; of the first also context and
- * offline. */
+/* An engine for each type of weights, one after the other: prefill, decode; of the first also
+ * context and offline. */
 fm_status fm_measure_model(const fm_measuring *m);
 
 #endif

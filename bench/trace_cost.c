@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What recording costs: the same decode steps with a trace and without, in turn, and single spans.
+/* What recording costs: the same decode steps with and without a trace, alternating; single spans.
  *
  *     bench_trace_cost [MODEL [BATCH [ROUNDS [STEPS]]]]      r1-mini 1 12 25
  *

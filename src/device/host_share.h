@@ -39,7 +39,7 @@ fm_status fm_host_share_join(fm_host_share *out, const fm_host_ticket *ticket);
 
 /* The maker first, then those who joined: from here on read-only, in huge pages
  * where the system can still make them.  `n_thread` work on that; each thread's
- * pages come from its own NUMA node, in turn. */
+ * pages come from its own NUMA node, so that blocks are interleaved over the nodes. */
 void fm_host_share_settle(fm_host_share *s, int n_thread);
 
 void fm_host_share_close(fm_host_share *s); /* NULL and never opened are fine */

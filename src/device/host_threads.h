@@ -67,7 +67,7 @@ void fm_threads_roam(const fm_threads *t);
  * slows down the others. */
 void fm_threads_dismiss(void);
 
-/* Pages not yet touched come from the team's nodes in turn, so that no node's
+/* Interleaves pages that are not yet touched over the team's NUMA nodes, so that no node's
  * memory is the bottleneck.  Nothing happens on one node; NULL is fine. */
 void fm_threads_spread(const fm_threads *t, void *p, size_t bytes);
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What speculation gains: the same work with and without it, in turn, and the ratio.
+# What speculation gains: the same work with and without it, alternating, and the ratio.
 #
 #     tools/eval/drafts.sh eval PROGRAM SET [OPTION...]     questions, for 1 and for 32 at a time
 #     tools/eval/drafts.sh batch PROGRAM [OPTION...]        fathom bench --batch-size, decode alone
