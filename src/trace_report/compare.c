@@ -57,19 +57,19 @@ static double spread_of(const sums *s)
     return square / (s->n - 1);
 }
 
-static fm_sample sample_of(const fm_trace_job *j, const fm_trace_key *k)
+static fm_moments sample_of(const fm_trace_job *j, const fm_trace_key *k)
 {
     sums s = {0};
     add_key(&s, j, k);
     const double mean = fm__part(s.seconds, s.n);
-    if (s.n < 2) return (fm_sample){s.n, mean, 0};
+    if (s.n < 2) return (fm_moments){s.n, mean, 0};
     const double variance =
         is_collective(k) ? spread_of(&s) : (s.square - s.n * mean * mean) / (s.n - 1);
-    return (fm_sample){s.n, mean, variance > 0 ? variance : 0};
+    return (fm_moments){s.n, mean, variance > 0 ? variance : 0};
 }
 
 /* Of a device's ops a part was measured and stands for the rest. */
-static fm_sample measured(fm_sample s, const fm_trace_key *k)
+static fm_moments measured(fm_moments s, const fm_trace_key *k)
 {
     if (k->cls == FM_TRACE_WORK && k->flags & FM_TRACE_IS_DEVICE) s.n /= FM_TRACE_SAMPLED;
     return s;

@@ -27,7 +27,7 @@ typedef enum {
 typedef struct {
     fm_trace_key   key;
     int            is_part;
-    fm_sample      a, b; /* seconds of a call; of SUM: n is 1 */
+    fm_moments      a, b; /* seconds of a call; of SUM: n is 1 */
     double         p;    /* of SIGNIFICANT, CALLS and CHANCE */
     double         more; /* seconds beyond what it took before, for the rows of the second run */
     fm_change_kind kind;

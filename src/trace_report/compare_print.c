@@ -30,7 +30,7 @@ static double percent_more(const fm_trace_change *c)
 
 /* --- text -------------------------------------------------------------------- */
 
-static void put_mean(fm_str *out, const fm_sample *s)
+static void put_mean(fm_str *out, const fm_moments *s)
 {
     fm_str time = {0};
     if (s->n > 0)
@@ -98,7 +98,7 @@ void fm_trace_compare_text(fm_str *out, const fm_trace_comparison *o)
 
 /* --- JSON -------------------------------------------------------------------- */
 
-static json_t *sample_json(const fm_sample *s)
+static json_t *sample_json(const fm_moments *s)
 {
     return s->n > 0 ? json_pack("{s:f, s:f}", "count", s->n, "mean_s", s->mean) : json_null();
 }

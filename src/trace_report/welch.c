@@ -39,7 +39,7 @@ static double beta_part(double x, double a, double b)
     return 1 - front * fraction(1 - x, b, a) / b;
 }
 
-double fm_welch_p(fm_sample a, fm_sample b)
+double fm_welch_p(fm_moments a, fm_moments b)
 {
     if (a.n < 2 || b.n < 2) return 1;
     const double va = a.variance / a.n, vb = b.variance / b.n, v = va + vb;

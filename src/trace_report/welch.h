@@ -5,10 +5,10 @@
 
 typedef struct {
     double n, mean, variance; /* variance of a single value */
-} fm_sample;
+} fm_moments;
 
 /* The probability of a difference at least this large if both had one mean (two-sided).  1 where a
  * sample has fewer than two values; 0 where neither varies and they differ. */
-double fm_welch_p(fm_sample a, fm_sample b);
+double fm_welch_p(fm_moments a, fm_moments b);
 
 #endif

@@ -22,7 +22,7 @@ static void probabilities_are_those_of_scipy(void **state)
 {
     /* scipy.stats.ttest_ind_from_stats(mean, sqrt(variance), n, ..., equal_var=False).pvalue */
     static const struct {
-        fm_sample a, b;
+        fm_moments a, b;
         double    p;
     } want[] = {
         {{10, 5, 4}, {12, 6.5, 2.25}, 0.067534613424954},
@@ -38,9 +38,9 @@ static void probabilities_are_those_of_scipy(void **state)
         if (fabs(got - want[i].p) > 1e-9 + 1e-6 * want[i].p)
             fail_msg("case %zu: %.12g, want %.12g", i, got, want[i].p);
     }
-    assert_true(fm_welch_p((fm_sample){1, 5, 0}, (fm_sample){9, 1, 1}) == 1);
-    assert_true(fm_welch_p((fm_sample){9, 5, 0}, (fm_sample){9, 5, 0}) == 1);
-    assert_true(fm_welch_p((fm_sample){9, 5, 0}, (fm_sample){9, 4, 0}) == 0);
+    assert_true(fm_welch_p((fm_moments){1, 5, 0}, (fm_moments){9, 1, 1}) == 1);
+    assert_true(fm_welch_p((fm_moments){9, 5, 0}, (fm_moments){9, 5, 0}) == 1);
+    assert_true(fm_welch_p((fm_moments){9, 5, 0}, (fm_moments){9, 4, 0}) == 0);
 }
 
 typedef struct {
