@@ -1,4 +1,4 @@
-# MPI, whoever made it: Open MPI, MPICH, Intel's and Cray's.  Where the compiler's wrapper is says
+# MPI of any vendor: Open MPI, MPICH, Intel's and Cray's.  Where the compiler's wrapper is says
 # where mpi.h is: Open MPI answers to --showme:incdirs, the others to -show.  Without a wrapper,
 # pkg-config is asked, and a compiler that is itself the wrapper (Cray's cc) needs nothing.
 # A wrapper without headers must be found out before find_package(MPI), which would end the configure.
