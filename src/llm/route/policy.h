@@ -35,7 +35,8 @@ typedef struct {
     int     load;           /* requests under way there */
     int64_t pending_tokens; /* uncached prompt tokens it has still to compute */
     int32_t n_cached;       /* of this prompt */
-    double  used_share;     /* of its cache: that part of what is added evicts something */
+    double  n_lost;         /* cached tokens of other prompts that it evicts there, by how likely each
+                               is to be asked for again */
     double  prefill_rate;   /* tokens per second */
     double  row_seconds;    /* that one running request adds to a decode step */
 } fm_candidate;
