@@ -31,7 +31,7 @@ static void ages_are_those_of_a_sorted_list(void **state)
     for (int i = 0; i < N_KEY; i++) fm_page_ages_add(&a, used[i] = now);
     for (uint64_t round = 0; round < N_ROUND; round++) {
         const uint32_t step = fm_rng_u32(1, round) % (round % 1000 ? 3 : 100000);
-        const int      i    = (int)(fm_rng_u32(2, round) % N_KEY), n = i + 1;
+        const int      i = (int)(fm_rng_u32(2, round) % N_KEY), n = i + 1;
         now += step;
         fm_page_ages_remove(&a, used[i]);
         fm_page_ages_add(&a, used[i] = now);

@@ -75,8 +75,8 @@ static void expect_losses(fm_candidate *c, fm_worker *const *list, int n, const 
     }
     for (int i = 0; i < n; i++)
         if (age[i] > 0)
-            c[i].n_lost = ldexp((double)n_evict[i] * list[i]->feed.page_size,
-                                -ilogb(age[i] / youngest));
+            c[i].n_lost =
+                ldexp((double)n_evict[i] * list[i]->feed.page_size, -ilogb(age[i] / youngest));
 }
 
 /* Only ratios between workers matter.  What equal workers report differs by what each has computed

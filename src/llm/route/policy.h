@@ -35,8 +35,7 @@ typedef struct {
     int     load;           /* requests under way there */
     int64_t pending_tokens; /* uncached prompt tokens it has still to compute */
     int32_t n_cached;       /* of this prompt */
-    double  n_lost;         /* cached tokens of other prompts that it evicts there, by how likely each
-                               is to be asked for again */
+    double  n_lost;         /* tokens it evicts there that will be asked for again, expected */
     double  prefill_rate;   /* tokens per second */
     double  row_seconds;    /* that one running request adds to a decode step */
 } fm_candidate;
