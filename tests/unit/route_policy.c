@@ -99,11 +99,12 @@ static void new_prefixes_go_where_there_is_room(void **state)
     fm_candidate           c[3] = {even(0), even(0), even(0)};
     const fm_candidate_ask ask  = {.n_prompt = 1000, .n_output = 10};
     fm_policy_state        s    = {0};
-    c[0].used_share = c[2].used_share = 0.5;
-    c[1].pending_tokens               = 400;
+    c[0].n_lost = c[2].n_lost = 500;
+    c[1].pending_tokens       = 400;
     for (int i = 0; i < 3; i++)
         assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 3, &ask, &s), 1);
     c[2].n_cached = 600; /* what is cached needs no room */
+    c[2].n_lost   = 200;
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 3, &ask, &s), 2);
 }
 

@@ -30,6 +30,7 @@ void fm__attempt_end(fm__rcall *c)
     if (c->fetch) fm_fetch_cancel(c->fetch);
     if (c->worker) {
         stop_counting(c);
+        c->worker->promised_tokens -= c->n_output;
         c->worker->n_active--;
         c->route->n_active--;
         fm_breaker_forget(&c->worker->breaker);
@@ -229,6 +230,7 @@ static void count(fm__rcall *c, fm_worker *w, int32_t n_cached)
     const int64_t n = (int64_t)c->prompt.n;
     c->counted      = n > n_cached ? n - n_cached : 0;
     w->pending_tokens += c->counted;
+    w->promised_tokens += c->n_output;
     w->counts.n_prompt_token += n;
     w->counts.n_hit_token += n_cached;
     w->counts.n_request++;

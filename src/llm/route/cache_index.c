@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-enum { MIN_ENTRIES = 1024, DELETED = -1 };
+enum { MIN_ENTRIES = 1024, DELETED = -1, TICKS_PER_SECOND = 16 };
 
 void fm_cache_index_fini(fm_cache_index *c)
 {
@@ -50,6 +50,8 @@ static void rebuild(fm_cache_index *c)
         if (is_live(&c->entry[i])) *add(&new, c->entry[i].key) = c->entry[i];
     new.n_held     = c->n_held;
     new.n_expected = c->n_expected;
+    new.tick       = c->tick;
+    new.ages       = c->ages;
     free(c->entry);
     *c = new;
 }
@@ -60,7 +62,24 @@ static fm_cache_entry *find_or_add(fm_cache_index *c, uint64_t key)
     fm_cache_entry *e = find(c, key);
     if (e) return e;
     if (2 * (c->n_used + 1) > c->n_entry) rebuild(c);
-    return add(c, key);
+    e       = add(c, key);
+    e->used = c->tick;
+    fm_page_ages_add(&c->ages, e->used);
+    return e;
+}
+
+static void delete(fm_cache_index *c, fm_cache_entry *e)
+{
+    e->n_held = DELETED;
+    fm_page_ages_remove(&c->ages, e->used);
+}
+
+static uint32_t tick_of(double now) { return (uint32_t)(uint64_t)(now * TICKS_PER_SECOND); }
+
+static void tell_time(fm_cache_index *c, double now)
+{
+    const uint32_t tick = tick_of(now);
+    if (tick > c->tick) c->tick = tick;
 }
 
 void fm_cache_index_insert(fm_cache_index *c, uint64_t key)
@@ -75,14 +94,14 @@ void fm_cache_index_evict(fm_cache_index *c, uint64_t key)
 {
     fm_cache_entry *e = find(c, key ? key : 1);
     if (!e || e->n_held < 1 || --e->n_held) return;
-    e->n_held = DELETED;
+    delete(c, e);
     c->n_held--;
 }
 
 static void drop_expected(fm_cache_index *c, fm_cache_entry *e)
 {
     e->expected = 0;
-    e->n_held   = DELETED;
+    delete(c, e);
     c->n_expected--;
 }
 
@@ -108,6 +127,7 @@ static void shrink(fm_cache_index *c)
 
 void fm_cache_index_expire(fm_cache_index *c, double now, size_t most)
 {
+    tell_time(c, now);
     if (!c->n_expected) return;
     for (size_t n = most < c->n_entry ? most : c->n_entry; n; n--) {
         fm_cache_entry *e = &c->entry[c->at];
@@ -115,6 +135,23 @@ void fm_cache_index_expire(fm_cache_index *c, double now, size_t most)
         if (is_live(e) && e->expected > 0 && (double)e->expected <= now) drop_expected(c, e);
     }
     shrink(c);
+}
+
+void fm_cache_index_use(fm_cache_index *c, const uint64_t *key, int n, double now)
+{
+    tell_time(c, now);
+    for (int i = 0; i < n; i++) {
+        fm_cache_entry *e = find(c, key[i] ? key[i] : 1);
+        if (!e || e->used == c->tick) continue;
+        fm_page_ages_remove(&c->ages, e->used);
+        e->used = c->tick;
+        fm_page_ages_add(&c->ages, e->used);
+    }
+}
+
+double fm_cache_index_age(const fm_cache_index *c, int64_t n, double now)
+{
+    return (double)fm_page_ages_oldest(&c->ages, n, tick_of(now)) / TICKS_PER_SECOND;
 }
 
 int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now)

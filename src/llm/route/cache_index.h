@@ -10,10 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "llm/route/page_ages.h"
+
 typedef struct {
     uint64_t key;      /* 0: empty */
     float    expected; /* assumed cached until then; not yet in the feed.  0: not assumed */
     int32_t  n_held;   /* -1: deleted */
+    uint32_t used;     /* tick of the last prompt that had it */
 } fm_cache_entry;
 
 typedef struct {
@@ -22,6 +25,8 @@ typedef struct {
     size_t          n_held;          /* keys in the feed */
     size_t          n_expected;      /* keys assumed cached */
     size_t          at;              /* where the next fm_cache_index_expire() goes on */
+    uint32_t        tick;            /* the latest that was told */
+    fm_page_ages    ages;            /* of all pages held or expected */
 } fm_cache_index;                    /* {0} is empty */
 
 void fm_cache_index_fini(fm_cache_index *c);
@@ -36,6 +41,11 @@ void fm_cache_index_unexpect(fm_cache_index *c, uint64_t key, double until);
 /* Drops expectations that have passed: looks at the next `most` entries, round and round, and
  * shrinks the table when few of them are left. */
 void fm_cache_index_expire(fm_cache_index *c, double now, size_t most);
+
+/* A prompt with these pages was sent there: they are the last to be evicted. */
+void fm_cache_index_use(fm_cache_index *c, const uint64_t *key, int n, double now);
+/* Seconds since the n-th of the least recently used pages was used; 0: there are none. */
+double fm_cache_index_age(const fm_cache_index *c, int64_t n, double now);
 
 int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates for a call: workers that are up, have room and have not just failed it. */
+#include <math.h>
+
 #include "base/clock.h"
 #include "llm/route/route_internal.h"
 
@@ -46,10 +48,35 @@ static int collect(fm_route *r, const fm__rcall *c, fm_worker **list)
     return n;
 }
 
-static double used_share(const fm_worker_feed *f)
+/* Pages that have to be evicted there for this request. */
+static int64_t pages_to_evict(const fm_worker *w, const fm__rcall *c, int32_t n_cached)
 {
-    const double used = (double)(f->pages.n_held + f->pages.n_expected);
-    return used < (double)f->n_page ? used / (double)f->n_page : 1;
+    const fm_worker_feed *f = &w->feed;
+    if (!f->page_size) return 0;
+    const int64_t added = (int64_t)c->prompt.n - n_cached + c->n_output + w->promised_tokens;
+    const int64_t room  = (int64_t)f->n_page - (int64_t)(f->pages.n_held + f->pages.n_expected);
+    const int64_t n     = (added + f->page_size - 1) / f->page_size - room;
+    return n > 0 ? n : 0;
+}
+
+/* Workers evict what was not used for the longest time, and what was used t seconds ago is asked
+ * for again about once in t seconds.  So a new prefix goes where it evicts the oldest pages, as it
+ * would in one cache as large as all of them.  Ages within a factor of two count as equal: there
+ * the queues decide. */
+static void expect_losses(fm_candidate *c, fm_worker *const *list, int n, const fm__rcall *call)
+{
+    int64_t      n_evict[MAX_CANDIDATES];
+    double       age[MAX_CANDIDATES], youngest = HUGE_VAL;
+    const double now = fm_now();
+    for (int i = 0; i < n; i++) {
+        n_evict[i] = pages_to_evict(list[i], call, c[i].n_cached);
+        age[i]     = n_evict[i] ? fm_cache_index_age(&list[i]->feed.pages, n_evict[i], now) : 0;
+        if (age[i] > 0 && age[i] < youngest) youngest = age[i];
+    }
+    for (int i = 0; i < n; i++)
+        if (age[i] > 0)
+            c[i].n_lost =
+                ldexp((double)n_evict[i] * list[i]->feed.page_size, -ilogb(age[i] / youngest));
 }
 
 /* Only ratios between workers matter.  What equal workers report differs by what each has computed
@@ -67,7 +94,6 @@ static fm_candidate candidate_of(const fm_worker *w, fm__rcall *c, double rate, 
     return (fm_candidate){.load           = w->n_active + (elsewhere > 0 ? elsewhere : 0),
                           .pending_tokens = w->pending_tokens,
                           .n_cached       = fm__prompt_cached(c, w),
-                          .used_share     = used_share(&w->feed),
                           .prefill_rate   = rate_of(w, rate),
                           .row_seconds    = w->feed.row_seconds > 0 ? w->feed.row_seconds : row};
 }
@@ -89,6 +115,7 @@ fm_worker *fm__choose_worker(fm_route *r, fm__rcall *c, int32_t *n_cached)
     if (!n) return NULL;
     const double rate = best_prefill_rate(list, n);
     for (int i = 0; i < n; i++) candidate[i] = candidate_of(list[i], c, rate, guessed_row);
+    expect_losses(candidate, list, n, c);
     const int i = fm_policy_choose(r->policy, candidate, n, &ask, &r->policy_state);
     *n_cached   = candidate[i].n_cached;
     return list[i];

@@ -31,9 +31,7 @@ static const double hold_up = 24;
 
 double fm_candidate_cost(const fm_candidate *c, const fm_candidate_ask *ask)
 {
-    const double uncached = ask->n_prompt - c->n_cached;
-    const double evicted  = uncached * c->used_share; /* expected; computed again some day */
-    const double work     = uncached + evicted;
+    const double work = ask->n_prompt - c->n_cached + c->n_lost; /* now, and again some day */
     return (work * (hold_up + c->load) + (double)c->pending_tokens) / c->prefill_rate +
            (double)c->load * c->row_seconds * (double)ask->n_output;
 }

@@ -35,7 +35,7 @@ typedef struct {
     int     load;           /* requests under way there */
     int64_t pending_tokens; /* uncached prompt tokens it has still to compute */
     int32_t n_cached;       /* of this prompt */
-    double  used_share;     /* of its cache: that part of what is added evicts something */
+    double  n_lost;         /* tokens it evicts there that will be asked for again, expected */
     double  prefill_rate;   /* tokens per second */
     double  row_seconds;    /* that one running request adds to a decode step */
 } fm_candidate;

@@ -179,6 +179,7 @@ void fm__prompt_expect(fm__rcall *c, fm_worker *w)
     c->expected = fm_now() + expected_seconds;
     for (int i = 0; i < c->n_page; i++)
         fm_cache_index_expect(&w->feed.pages, c->page[i], c->expected);
+    fm_cache_index_use(&w->feed.pages, c->page, c->n_page, fm_now());
 }
 
 void fm__prompt_unexpect(const fm__rcall *c, fm_worker *w)

@@ -72,6 +72,7 @@ struct fm_worker {
     int n_active;          /* requests under way */
     int64_t
         pending_tokens; /* prompt tokens sent that are not cached there, before the first byte */
+    int64_t            promised_tokens; /* that answers under way may have */
     fm_worker_counts   counts;
     fm_worker_feed     feed;
     fm_worker_progress progress;
