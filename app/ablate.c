@@ -235,7 +235,8 @@ static fm_status run_cells(fm_ablation *a)
     for (int n_off = 0; n_off <= a->n_feature; n_off++)
         for (int i = 0; i < a->n_cell; i++) {
             fm_cell *c = &a->cell[i];
-            if (*c->why || fm_cross_n_off(c->off) != n_off) continue; /* why: cannot run here */
+            if (*c->why || c->is_earlier || fm_cross_n_off(c->off) != n_off)
+                continue; /* why: cannot run here */
             FM_TRY(run_cell(a, c, &longest));
         }
     return FM_OK;
@@ -271,6 +272,7 @@ static fm_status run(fm_ablation *a)
     FM_TRY(fm_usable_gpus(&a->n_gpu, &a->given));
     a->has_mtp = model_has_mtp(a);
     FM_TRY(make_cells(a));
+    FM_TRY(fm_ablate_continue(a));
     fm_early_end_catch();
     FM_TRY(run_cells(a));
     compare_answers(a);
