@@ -3,6 +3,7 @@
 """fathom plan against measurement on this machine: jobs that calibration has not seen.
 
     tools/plan/check.py build/fathom cpu --calibrate                   twelve jobs of r1-mini
+    tools/plan/check.py build/fathom layouts --table calibrated.json   one job in six layouts of two ranks
     tools/plan/check.py build-gpu/fathom h200 --calibrate --repeat 1   ten jobs of V2-Lite and R1
 
 All jobs are predicted before the first is measured: with --table FILE, with --calibrate also by a
@@ -74,6 +75,13 @@ def cpu_jobs():
     ]
 
 
+def layout_jobs():
+    groups = ["--tp-size", 2, "--dp-size", 2, "--enable-dp-attention"]
+    layouts = {"tp2": ["--tp-size", 2], "pp2": ["--pp-size", 2], "dp2": ["--dp-size", 2],
+               "tp2-ep2": ["--tp-size", 2, "--ep-size", 2], "tp2-dpa2": groups, "tp2-ep2-dpa2": groups + ["--ep-size", 2]}
+    return [Job(name, MINI, random(48, 160, 32) + words) for name, words in layouts.items()]
+
+
 def h200_jobs():
     drafts = ["--speculative-algorithm", "NEXTN", "--speculative-num-steps", 1,
               "--speculative-simulate-accept-length", 1.7]
@@ -91,14 +99,14 @@ def h200_jobs():
     ]
 
 
-LISTS = {"cpu": (cpu_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
+LISTS = {"cpu": (cpu_jobs, [MINI]), "layouts": (layout_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
 
 
 class Check:
     def __init__(self, args):
         self.fathom = os.path.realpath(args.fathom)
         self.args = args
-        self.is_gpu = args.list != "cpu"
+        self.is_gpu = args.list == "h200"
         self.work = tempfile.mkdtemp(prefix="plan-check-")
         self.began = time.time()
 
@@ -198,12 +206,22 @@ def print_summary(rows, sources):
         summary[s] = {"median_error": statistics.median(e), "worst_error": max(e)}
         print("%s, %d jobs: median error %.1f %%, worst %.1f %%"
               % (s, len(e), 100 * summary[s]["median_error"], 100 * summary[s]["worst_error"]))
-    layouts = [r for r in rows if r["job"] in ("tp2", "pp2", "dp2")]
-    if len(layouts) > 1:
-        for s in sources:
-            orders = [sorted(layouts, key=key) for key in (lambda r: -r["predicted"][s], lambda r: -statistics.median(r["measured"]))]
-            print("order by %s: %s; measured: %s" % (s, *(" > ".join(r["job"] for r in o) for o in orders)))
+        print_order([r for r in rows if r["job"][:3] in ("tp2", "pp2", "dp2")], s)
     return summary
+
+
+def print_order(layouts, source):
+    """Layouts of one workload by what was predicted and measured, and the pairs that are in another order by more than
+    their own spread."""
+    if len(layouts) < 2:
+        return
+    predicted = sorted(layouts, key=lambda r: -r["predicted"][source])
+    measured = sorted(layouts, key=lambda r: -statistics.median(r["measured"]))
+    for text, order in (("predicted", predicted), ("measured", measured)):
+        print("%s: %s" % (text, " > ".join(r["job"] for r in order)))
+    pairs = [(a, b) for i, a in enumerate(predicted) for b in predicted[i + 1:]]
+    wrong = [(a["job"], b["job"]) for a, b in pairs if max(a["measured"]) < min(b["measured"])]
+    print("%d pairs, in another order in every measurement: %s" % (len(pairs), ", ".join("%s and %s" % w for w in wrong) or "none"))
 
 
 def read_predictions(path):
