@@ -54,6 +54,9 @@ grep -q "failed .*exit status 2" "$work/out" && grep -q "2 of 2 cells failed" "$
 run 1 "$fathom" ablate --layouts 1 --features radix --level singles --cell-time-limit 0.01 $flags
 grep -q "time limit of 0.01 s" "$work/out" || fail "a time limit"
 run 2 "$fathom" ablate --level sideways
-run 2 "$fathom" ablate --features wings
+run 2 "$fathom" ablate --features radix,wings
+grep -q 'features: there is no "wings" among graph, overlap' "$work/err" || fail "a feature that does not exist"
+run 2 "$fathom" ablate --layouts 1,tp9
+grep -q 'layouts: there is no "tp9" among 1, tp2' "$work/err" || fail "a layout that does not exist"
 
 if [ $# -gt 0 ]; then mkdir -p "$1" && cp a.html "$1/ablation.html"; fi
