@@ -72,6 +72,27 @@ static int is_listed(const char *list, const char *name)
     return 0;
 }
 
+static const char *feature_name(int i) { return fm_ablate_features[i].name; }
+static const char *layout_name(int i) { return fm_ablate_layouts[i].name; }
+
+/* Every word of a list is the name of something. */
+static fm_status check_list(const char *flag, const char *list, const char *(*name)(int), int n)
+{
+    fm_status rc = FM_OK;
+    for (const char *at = list; at && *at && rc == FM_OK;
+         at += strcspn(at, ","), at += *at == ',') {
+        const int len = (int)strcspn(at, ",");
+        fm_str    all = {0};
+        int       i   = 0;
+        while (i < n && ((int)strlen(name(i)) != len || strncmp(at, name(i), (size_t)len))) i++;
+        if (i < n) continue;
+        for (i = 0; i < n; i++) fm_str_printf(&all, "%s%s", i ? ", " : "", name(i));
+        rc = fm_fail(FM_E_ARG, "--%s: there is no \"%.*s\" among %s", flag, len, at, all.text);
+        fm_str_fini(&all);
+    }
+    return rc;
+}
+
 /* Of the model that the flags name. */
 static int model_has_mtp(const fm_ablation *a)
 {
@@ -176,8 +197,12 @@ static fm_status make_cells(fm_ablation *a)
     int             n_layout = 0, most = 0;
     for (int l = 0; l < fm_n_ablate_layout; l++)
         n_layout += is_listed(a->options.layouts, fm_ablate_layouts[l].name);
+    FM_TRY(check_list("layouts", a->options.layouts, layout_name, fm_n_ablate_layout));
+    FM_TRY(check_list("features", a->options.features, feature_name, fm_n_ablate_feature));
     choose_features(a);
-    if (!n_layout || !a->n_feature) return fm_fail(FM_E_ARG, "no feature or no layout is left");
+    if (!n_layout || !a->n_feature)
+        return fm_fail(FM_E_ARG,
+                       "this machine or the model has none of the features of --features");
     FM_TRY(most_off(a, n_layout, &most));
     const int n = fm_cross(off, a->n_feature, most);
     for (int l = 0; l < fm_n_ablate_layout; l++)
@@ -235,7 +260,8 @@ static fm_status run_cells(fm_ablation *a)
     for (int n_off = 0; n_off <= a->n_feature; n_off++)
         for (int i = 0; i < a->n_cell; i++) {
             fm_cell *c = &a->cell[i];
-            if (*c->why || fm_cross_n_off(c->off) != n_off) continue; /* why: cannot run here */
+            if (*c->why || c->is_earlier || fm_cross_n_off(c->off) != n_off)
+                continue; /* why: cannot run here */
             FM_TRY(run_cell(a, c, &longest));
         }
     return FM_OK;
@@ -271,6 +297,7 @@ static fm_status run(fm_ablation *a)
     FM_TRY(fm_usable_gpus(&a->n_gpu, &a->given));
     a->has_mtp = model_has_mtp(a);
     FM_TRY(make_cells(a));
+    FM_TRY(fm_ablate_continue(a));
     fm_early_end_catch();
     FM_TRY(run_cells(a));
     compare_answers(a);

@@ -14,6 +14,7 @@
 typedef struct {
     char   *level, *layouts, *features;
     char   *markdown, *html, *json;
+    char   *continues; /* the --json of an earlier run */
     int64_t repeat;
     double  wall_time, cell_time_limit;
 } fm_ablate_options;
@@ -52,6 +53,7 @@ typedef struct {
     double        memory;              /* bytes */
     uint64_t      hash;                /* of all answers */
     int           group;               /* cells whose answers must agree */
+    int           is_earlier;          /* measured by an earlier run */
     char          why[200];            /* FAILED, SKIPPED */
 } fm_cell;
 
@@ -74,6 +76,10 @@ typedef struct {
 const char *fm_ablate_lacks(const fm_ablation *a, const fm_ablate_feature *f);
 
 int fm_ablate_is_on(const fm_ablation *a, const fm_cell *c, int feature);
+
+/* Takes cells with the same command that succeeded in an earlier run.  FM_E_IO, FM_E_FORMAT: its
+ * file. */
+fm_status fm_ablate_continue(fm_ablation *a);
 
 /* A table on stdout; files as asked for. */
 fm_status fm_ablate_report(const fm_ablation *a);

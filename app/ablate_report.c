@@ -10,7 +10,6 @@
 #include "ablate_cell.h"
 #include "output_file.h"
 #include "tune/page.h"
-#include "tune/words.h"
 
 /* The cell of the same layout with everything on. */
 static const fm_cell *base_of(const fm_ablation *a, const fm_cell *c)
@@ -19,14 +18,6 @@ static const fm_cell *base_of(const fm_ablation *a, const fm_cell *c)
         if (a->cell[i].layout == c->layout && !a->cell[i].off && a->cell[i].state == FM_CELL_OK)
             return &a->cell[i];
     return NULL;
-}
-
-static void add_command(fm_str *out, const fm_ablation *a, const fm_cell *c)
-{
-    fm_word_list words = {0};
-    fm_cell_words(&words, a, c, "fathom");
-    fm_words_quote(out, words.word);
-    fm_word_list_fini(&words);
 }
 
 static void add_verdict(fm_str *out, const fm_ablation *a)
@@ -133,7 +124,7 @@ static void add_html(fm_str *out, const fm_ablation *a)
     fm_page_text(out, text.text);
     fm_str_puts(out, "</p>\n<h2>All on</h2><pre>");
     fm_str_clear(&text);
-    add_command(&text, a, &a->cell[0]);
+    fm_cell_command(&text, a, &a->cell[0]);
     fm_page_text(out, text.text);
     fm_str_puts(out, "</pre>\n<div class=\"scroll\"><table><thead><tr><th>layout</th>");
     for (int i = 0; i < a->n_feature; i++)
@@ -170,7 +161,7 @@ static json_t *cell_json(const fm_ablation *a, const fm_cell *c)
         json_object_set_new(o, "why", json_string(c->why));
     }
     fm_str_clear(&text);
-    add_command(&text, a, c);
+    fm_cell_command(&text, a, c);
     json_object_set_new(o, "command", json_string(text.text));
     fm_str_fini(&text);
     return o;

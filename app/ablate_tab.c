@@ -11,6 +11,7 @@ const fm_knob fm_ablate_knobs[] = {
     K(INT, repeat, "repeat", "1", 1, 99, "N", "runs of each cell; the median counts"),
     K(REAL, wall_time, "wall-time", "0", 0, 1e9, "S", "seconds for everything; cells that do not fit are left out and named; 0: no limit"),
     K(REAL, cell_time_limit, "cell-time-limit", "600", 0, 1e9, "S", "seconds after which a cell is ended and counts as failed"),
+    K(WORD, continues, "continue", NULL, 0, 0, "FILE", "take the cells that an earlier run of this command measured from its --json FILE"),
     K(WORD, markdown, "markdown", NULL, 0, 0, "FILE", "write the table as Markdown"),
     K(WORD, html, "html", NULL, 0, 0, "FILE", "write it as one HTML page"),
     K(WORD, json, "json", NULL, 0, 0, "FILE", "write it as JSON"),

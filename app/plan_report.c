@@ -63,11 +63,10 @@ static void print_row(const fm_plan_command *c, int place, const fm_forecast *f)
     fm_str name = {0}, bound = {0};
     fm_forecast_name(&name, &f->size);
     fm_plan_bound_words(&bound, f);
-    printf("%3d  %-30s %5d %10.1f +-%3.0f%%", place, name.text, f->n_rank, f->throughput,
-           100 * f->error);
+    printf("%3d%s %-30s %5d %10.1f +-%3.0f%%", place, f->meets ? " " : "!", name.text, f->n_rank,
+           f->throughput, 100 * f->error);
     print_latencies(c, &f->sim);
-    printf(" %9.1f %11lld%s  %s\n", f->memory_left / 0x1p30, (long long)f->max_tokens,
-           f->meets ? " " : "!", bound.text);
+    printf(" %9.1f %11lld   %s\n", f->memory_left / 0x1p30, (long long)f->max_tokens, bound.text);
     fm_str_fini(&name);
     fm_str_fini(&bound);
 }
@@ -89,6 +88,14 @@ static int n_fit(const fm_plan_command *c)
     return n;
 }
 
+static void print_unfit(const fm_forecast *f)
+{
+    fm_str name = {0};
+    fm_forecast_name(&name, &f->size);
+    printf("does not fit, for one: %s: %s\n", name.text, f->why);
+    fm_str_fini(&name);
+}
+
 static void print_table(const fm_plan_command *c)
 {
     const int n = n_fit(c), shown = n < c->options.rows ? n : (int)c->options.rows;
@@ -96,15 +103,16 @@ static void print_table(const fm_plan_command *c)
     print_titles(c);
     for (int i = 0; i < shown; i++) print_row(c, i + 1, &c->list[i]);
     for (int i = 0; i < n; i++) unmet += !c->list[i].meets;
-    printf("\n%d layouts fit%s, %d do not; planned in %.1f s\n", n,
-           shown < n ? ", not all are shown" : "", c->n - n, c->seconds);
+    printf("\n%d %s%s, %d %s; planned in %.1f s\n", n, n == 1 ? "layout fits" : "layouts fit",
+           shown < n ? " (--rows N shows more)" : "", c->n - n,
+           c->n - n == 1 ? "does not" : "do not", c->seconds);
     if (unmet && unmet < n)
         printf("!: beyond --slo-ttft or --slo-tpot (99th percentile): %d layouts\n", unmet);
     if (unmet == n)
         printf("no layout of this cluster meets --slo-ttft %g and --slo-tpot %g (99th percentiles, "
                "0: any): each is beyond, the fastest first\n",
                c->options.slo_ttft, c->options.slo_tpot);
-    if (n < c->n) printf("the first that does not fit: %s\n", c->list[n].why);
+    if (n < c->n) print_unfit(&c->list[n]);
 }
 
 /* Where prompt tokens of the first layout come from. */

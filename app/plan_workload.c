@@ -8,12 +8,12 @@
 #include "llm/load/config_read.h"
 #include "plan.h"
 
-/* --dataset is a file if there is one of that name. */
+/* --dataset is a file if there is one of that name, or if it is written as one. */
 static fm_status name_dataset(fm_plan_command *c)
 {
     const char *what = c->options.dataset;
     if (!what || !*what) return FM_OK;
-    const int      is_file = access(what, R_OK) == 0;
+    const int      is_file = access(what, R_OK) == 0 || strpbrk(what, "./");
     const fm_knob *k =
         fm_knob_find(fm_bench_knobs, fm_n_bench_knob, is_file ? "dataset-path" : "dataset-name");
     return fm_knob_set(k, &c->bench, what);

@@ -31,12 +31,32 @@ if [ "$(nproc)" -ge 2 ]; then grep -q "^4 cells ran, 0 failed; all answers" "$wo
 run 0 taskset -c "$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$fathom" ablate --layouts 1,tp2 --features radix --level singles $flags --json-model-override-args "$small_shape"
 grep -q "^| tp2 | - .*2 ranks need 2 CPUs, there is 1 |$" "$work/out" || fail "one CPU"
 
+# What an earlier run measured is not measured again; a cell that it had no time for, and one with another flag, is.
+run 0 "$fathom" ablate --layouts 1 --features radix --wall-time 0.01 $flags --json-model-override-args "$small_shape" --json c.json
+grep -q '"state": "skipped"' c.json || fail "no time for any cell"
+python3 - a.json c.json <<'END' || fail "an earlier run's file"
+import json, sys
+a, c = (json.load(open(p)) for p in sys.argv[1:])
+first = dict(a["results"][0], command=c["results"][0]["command"], total_throughput=12345.5, radix=True)
+json.dump({"results": [first, dict(first, command="fathom bench --other")]}, open("earlier.json", "w"))
+END
+run 0 "$fathom" ablate --layouts 1 --features radix --continue earlier.json $flags --json-model-override-args "$small_shape"
+grep -q "^| 1 | on | 12345.5 |" "$work/out" && grep -q "^| 1 | off | .* \`[0-9a-f]*\` |" "$work/out" || fail "--continue"
+[ "$(grep -c tok/s "$work/err")" -eq 1 ] || fail "--continue ran more than the missing cell"
+run 2 "$fathom" ablate --layouts 1 --features radix --continue none.json
+echo '{"results": 1}' >odd.json
+run 2 "$fathom" ablate --layouts 1 --features radix --continue odd.json
+grep -q "odd.json is not a file of fathom ablate --json" "$work/err" || fail "another file"
+
 # A cell that fails is a cell, and the command's verdict.
 run 1 "$fathom" ablate --layouts 1 --features radix --model-path "$work/none"
 grep -q "failed .*exit status 2" "$work/out" && grep -q "2 of 2 cells failed" "$work/err" || fail "failing cells"
 run 1 "$fathom" ablate --layouts 1 --features radix --level singles --cell-time-limit 0.01 $flags
 grep -q "time limit of 0.01 s" "$work/out" || fail "a time limit"
 run 2 "$fathom" ablate --level sideways
-run 2 "$fathom" ablate --features wings
+run 2 "$fathom" ablate --features radix,wings
+grep -q 'features: there is no "wings" among graph, overlap' "$work/err" || fail "a feature that does not exist"
+run 2 "$fathom" ablate --layouts 1,tp9
+grep -q 'layouts: there is no "tp9" among 1, tp2' "$work/err" || fail "a layout that does not exist"
 
 if [ $# -gt 0 ]; then mkdir -p "$1" && cp a.html "$1/ablation.html"; fi

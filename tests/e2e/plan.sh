@@ -30,7 +30,7 @@ grep -q "TTFT ms *P99 *TPOT ms *P99" out || fail "no 99th percentiles"
 grep -q "^fathom serve --model-path r1-mini\$" out || fail "no server"
 grep -q "^fathom bench --base-url http://127.0.0.1:30000 --dataset-name random --num-prompts 12 .* --request-rate 2\$" out || fail "no client"
 run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
-grep -q "^no layout of this cluster meets .*--slo-tpot 0.001" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
+grep -q "^  1! tp" out && grep -q "^no layout of this cluster meets .*--slo-tpot 0.001" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
 run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001 --json
 [ "$(field "['meets_slo']")" = False ] || fail "a bound that nothing meets, in JSON"
 for words in "--request-rate 2" "--max-concurrency 4"; do
@@ -91,7 +91,8 @@ refuse "no table of measured costs for \"H999\"" --cluster 2x8xH999
 refuse "cannot open\|No such file" --cluster none.json
 refuse "needs --slo-ttft or --slo-tpot" $small --users 4
 refuse "Leave out --request-rate" $small --users 4 --slo-tpot 9 --request-rate 2
-refuse "none of the layouts" $small --tp-size 7
+refuse "none of the layouts .* tp x pp x dp .* must be" $small --tp-size 7
+refuse "none.json: No such file" $small --dataset none.json
 refuse "leave out --cluster" --calibrate --cluster 8xH200
 refuse "not a positive number" $small --request-rate fast
 echo '{"fathom_tuned": 1, "name": "x", "kind": "cpu"}' >broken.json

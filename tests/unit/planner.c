@@ -387,6 +387,63 @@ static void a_step_is_the_sum_of_its_ops(void **state)
     near_to(out.stage[0], 24e-3);
 }
 
+/* 16 prompts of 64 rows behind 960 cached tokens: a GPU rebuilds 16 x 1024 keys in one product at
+ * the share of a large one, and a tile of 64 rows takes as long as one of 128. */
+static void short_prompts_share_a_product_on_a_gpu(void **state)
+{
+    (void)state;
+    enum { N = 16 };
+    fm_tuned t = {.is_gpu = 1, .read = 1e18, .peak_bf16 = 1e12, .n_thread = 1};
+    fm_table_put(&t.share[FM_WORK_LINEAR], 64, 1, 0.1);
+    fm_table_put(&t.share[FM_WORK_LINEAR], 16384, 1, 0.8);
+    fm_table_put(&t.share[FM_WORK_PROMPT], 128, 1, 0.5);
+    const fm_stage_work w = {.n_layer = 1, .heads = 2, .up = 1e3, .head = 100};
+    fm_step_model       m = {.tuned   = &t,
+                             .cluster = &two_by_eight,
+                             .size    = {1, 1, 1, 1, 0},
+                             .n_group = 1,
+                             .stage   = &w,
+                             .slow    = 1};
+    fm_span             s[N];
+    for (int i = 0; i < N; i++)
+        s[i] = (fm_span){.row0 = 64 * i, .n_row = 64, .pos0 = 960, .form = FM_FORM_PROMPT};
+    const fm_batch b = {.n_row = 64 * N, .n_span = N, .span = s}, *one = &b;
+    fm_sim_times   out = {0};
+    fm_step_seconds(&m, &one, &out);
+    const double expand = 2 * 1024 * N * 1e3 / 1e12 / 0.8;
+    const double tiles  = N * 2 * 2 * 128 * (960 + 32.5) * 100 / 1e12 / 0.5;
+    near_to(out.stage[0], expand + tiles);
+}
+
+/* A link of a chain of drafts reads a layer with its experts, and the whole head. */
+static void a_draft_costs_a_layer_and_the_head(void **state)
+{
+    (void)state;
+    const fm_tuned      t = {.is_gpu = 1, .read = 1e9, .peak_bf16 = 1e15, .n_thread = 1};
+    const fm_stage_work w = {
+        .product   = {{FM_WORK_LINEAR, FM_BF16, 1e6, 1, 10}, {FM_WORK_HEAD, FM_BF16, 5e6, 1, 1}},
+        .n_product = 2,
+        .n_layer   = 10,
+        .n_moe     = 5,
+        .expert    = {FM_WORK_EXPERTS, FM_BF16, 4e6, 1, 8},
+        .n_expert  = 8,
+        .top_k     = 8,
+        .n_draft_layer = 1};
+    fm_step_model  m = {.tuned   = &t,
+                        .cluster = &two_by_eight,
+                        .size    = {1, 1, 1, 1, 0},
+                        .n_group = 1,
+                        .stage   = &w,
+                        .slow    = 1};
+    fm_span        s = {.n_row = 1, .pos0 = 9, .form = FM_FORM_GENERATED};
+    const fm_batch b = {.n_row = 1, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
+    fm_sim_times   without = {0}, with = {0};
+    fm_step_seconds(&m, &one, &without);
+    m.n_draft = 2;
+    fm_step_seconds(&m, &one, &with);
+    near_to(with.stage[0] - without.stage[0], 2 * (1e-3 + 8 * 4e-3 + 5e-3));
+}
+
 /* Each of two ranks takes 10 ms give or take 1: they meet after the longer one. */
 static void ranks_wait_for_the_slowest(void **state)
 {
@@ -435,6 +492,8 @@ int main(void)
         cmocka_unit_test(scales_gpus),
         cmocka_unit_test(scales_cpus),
         cmocka_unit_test(a_step_is_the_sum_of_its_ops),
+        cmocka_unit_test(short_prompts_share_a_product_on_a_gpu),
+        cmocka_unit_test(a_draft_costs_a_layer_and_the_head),
         cmocka_unit_test(ranks_wait_for_the_slowest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

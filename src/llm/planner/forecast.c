@@ -369,7 +369,8 @@ fm_status fm_forecast_all(fm_forecast *list, int *n, const fm_forecast_ask *ask)
     if (!c.n)
         return fm_fail(FM_E_ARG,
                        "none of the layouts of %d x %d devices suits the model and the "
-                       "sizes that were given",
+                       "sizes that were given: tp x pp x dp (with DP attention, tp x pp) must be "
+                       "the devices of whole nodes, or all, a half, a quarter ... of one node's",
                        ask->cluster->n_node, ask->cluster->per_node);
     run_crew(&c, ask->n_thread > 0 ? ask->n_thread : 1);
     qsort(list, (size_t)c.n, sizeof *list, better);

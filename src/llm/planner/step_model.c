@@ -23,6 +23,7 @@ typedef struct {
     double          rows, outs;
     double          generated, texts; /* rows in the absorbed form, and sequences that have some */
     double          keys, tokens;     /* that these see, and that are cached for them */
+    double          prompt_keys;      /* of prompts that have rows, cached ones included */
     const fm_batch *batch;
 } group_rows;
 
@@ -36,6 +37,7 @@ static group_rows count_rows(const fm_batch *b)
     g.outs = b->n_out;
     for (int i = 0; i < b->n_span; i++) {
         const fm_span *s = &b->span[i];
+        if (s->form == FM_FORM_PROMPT) g.prompt_keys += s->pos0 + s->n_row;
         if (s->form != FM_FORM_GENERATED) continue;
         g.generated += s->n_row;
         g.texts++;
@@ -115,16 +117,42 @@ static double generated_seconds(const fm_step_model *m, const fm_stage_work *s, 
     return t / fm_table_at(&m->tuned->share[FM_WORK_GENERATED], g->generated, g->tokens / g->texts);
 }
 
+/* A GPU rebuilds keys and values of all prompts in one product, and attends in tiles of rows, the
+ * last of a prompt being as long as the others. */
+enum { TILE_ROWS = 128 };
+
+static double expand_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
+{
+    const double flops = 2 * g->prompt_keys * s->up;
+    const double t =
+        fmax(g->prompt_keys * s->cached_bytes / m->tuned->read, flops / attend_factor(m));
+    return g->prompt_keys > 0 ? t / fm_table_at(&m->tuned->share[FM_WORK_LINEAR], g->prompt_keys, 1)
+                              : 0;
+}
+
+static double tiles_seconds(const fm_step_model *m, const fm_stage_work *s, const fm_span *p)
+{
+    const double rows  = ceil((double)p->n_row / TILE_ROWS) * TILE_ROWS;
+    const double flops = 2 * s->heads * rows * (p->pos0 + (p->n_row + 1) / 2.0) * s->head;
+    return flops / attend_factor(m) / fm_table_at(&m->tuned->share[FM_WORK_PROMPT], rows, 1);
+}
+
+/* A CPU does both prompt by prompt, and its share is of both. */
+static double span_seconds(const fm_step_model *m, const fm_stage_work *s, const fm_span *p)
+{
+    const double tokens = p->pos0 + p->n_row;
+    const double flops  = 2 * tokens * s->up + 2 * s->heads * keys_seen(p) * s->head;
+    const double t      = fmax(tokens * s->cached_bytes / m->tuned->read, flops / attend_factor(m));
+    return t / fm_table_at(&m->tuned->share[FM_WORK_PROMPT], p->n_row, tokens);
+}
+
 static double prompt_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
 {
-    double sum = 0;
+    double sum = m->tuned->is_gpu ? expand_seconds(m, s, g) : 0;
     for (int i = 0; g->batch && i < g->batch->n_span; i++) {
         const fm_span *p = &g->batch->span[i];
         if (p->form != FM_FORM_PROMPT) continue;
-        const double tokens = p->pos0 + p->n_row;
-        const double flops  = 2 * tokens * s->up + 2 * s->heads * keys_seen(p) * s->head;
-        const double t = fmax(tokens * s->cached_bytes / m->tuned->read, flops / attend_factor(m));
-        sum += t / fm_table_at(&m->tuned->share[FM_WORK_PROMPT], p->n_row, tokens);
+        sum += m->tuned->is_gpu ? tiles_seconds(m, s, p) : span_seconds(m, s, p);
     }
     return sum;
 }
@@ -189,12 +217,13 @@ static void add_products(spent *to, const fm_step_model *m, const fm_stage_work 
 /* A link of a chain of drafts: one more layer over the newest token of each text, and the head. */
 static void add_drafts(spent *to, const fm_step_model *m, const fm_stage_work *s, double texts)
 {
-    if (!m->n_draft || !s->n_draft_layer || texts <= 0) return;
-    spent one = {0};
-    add_products(&one, m, s, texts, texts);
-    add_experts(&one, m, s, texts * m->n_group, s->n_moe);
-    const double layer = sum_of(&one) / (s->n_layer > 0 ? s->n_layer : 1);
-    to->by[FM_BOUND_MEMORY] += m->n_draft * layer;
+    if (!m->n_draft || !s->n_draft_layer || !s->n_layer || texts <= 0) return;
+    spent layers = {0}, head = {0}, experts = {0};
+    add_products(&layers, m, s, texts, 0);
+    add_products(&head, m, s, 0, texts);
+    if (s->n_moe) add_experts(&experts, m, s, texts * m->n_group, 1);
+    to->by[FM_BOUND_MEMORY] +=
+        m->n_draft * (sum_of(&layers) / s->n_layer + sum_of(&experts) + sum_of(&head));
 }
 
 /* The attention group with the most to do in attention and products; experts serve all groups. */

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""fathom plan against measurement on this machine: jobs that calibration has not seen.
+
+    tools/plan/check.py build/fathom cpu --calibrate                   twelve jobs of r1-mini
+    tools/plan/check.py build/fathom layouts --table calibrated.json   one job in six layouts of two ranks
+    tools/plan/check.py build-gpu/fathom h200 --calibrate --repeat 1   ten jobs of V2-Lite and R1
+
+All jobs are predicted before the first is measured: with --table FILE, with --calibrate also by a
+table of costs that is measured first, starting from FILE.  --predictions FILE adds what was
+predicted earlier (--predict-only --json FILE).  Offline jobs are compared by total token throughput, online ones
+(a server, requests that arrive one by one) by the mean time per token.  The error is counted against the
+median of --repeat measurements; the spread is the machine's own.  Have the machine to yourself.
+"""
+import argparse
+import json
+import os
+import random as chance
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+LITE = ["--model-path", "v2-lite"]
+MINI = ["--model-path", "r1-mini"]
+
+
+def r1(layers):
+    """R1's first layers in FP8; 13 of them fit one card."""
+    return ["--model-path", "r1", "--json-model-override-args", '{"num_hidden_layers":%d}' % layers]
+
+
+def random(prompts, tokens_in, tokens_out, ratio=1):
+    return ["--dataset-name", "random", "--num-prompts", prompts, "--random-input-len", tokens_in,
+            "--random-output-len", tokens_out, "--random-range-ratio", ratio]
+
+
+def shared(groups, prompts, common, own, tokens_out):
+    return ["--dataset-name", "generated-shared-prefix", "--gsp-num-groups", groups, "--gsp-prompts-per-group", prompts,
+            "--gsp-system-prompt-len", common, "--gsp-question-len", own, "--gsp-output-len", tokens_out]
+
+
+def chat(prompts):
+    return ["--dataset-name", "synthetic", "--num-prompts", prompts]
+
+
+class Job:
+    def __init__(self, name, model, flags, online=(), load=None):
+        self.name, self.model = name, model
+        self.flags = [str(f) for f in flags]    # of the engine and of the workload
+        self.online = [str(f) for f in online]  # of the arrivals; empty: all at once
+        self.load = load                        # (share of the capacity, tokens of a request): sets the rate
+        self.is_online = bool(online or load)
+
+    def words(self):
+        return self.model + self.flags + self.online
+
+
+def cpu_jobs():
+    return [
+        Job("offline-48", MINI, random(48, 128, 32)),
+        Job("offline-96", MINI, random(96, 64, 48, 0.5)),
+        Job("sharegpt-like", MINI, chat(12)),
+        Job("long-1000", MINI, random(8, 1000, 48)),
+        Job("long-3000", MINI, random(4, 3000, 16)),
+        Job("prefix-4x8", MINI, shared(4, 8, 512, 64, 32)),
+        Job("prefix-2x24", MINI, shared(2, 24, 256, 32, 24)),
+        Job("online-light", MINI, random(20, 128, 24), load=(0.35, 152)),
+        Job("online-busy", MINI, random(40, 64, 24), ["--max-concurrency", 16], load=(0.6, 88)),
+        Job("tp2", MINI, random(64, 96, 24) + ["--tp-size", 2]),
+        Job("pp2", MINI, random(64, 96, 24) + ["--pp-size", 2]),
+        Job("dp2", MINI, random(64, 96, 24) + ["--dp-size", 2]),
+    ]
+
+
+def layout_jobs():
+    groups = ["--tp-size", 2, "--dp-size", 2, "--enable-dp-attention"]
+    layouts = {"tp2": ["--tp-size", 2], "pp2": ["--pp-size", 2], "dp2": ["--dp-size", 2],
+               "tp2-ep2": ["--tp-size", 2, "--ep-size", 2], "tp2-dpa2": groups, "tp2-ep2-dpa2": groups + ["--ep-size", 2]}
+    return [Job(name, MINI, random(48, 160, 32) + words) for name, words in layouts.items()]
+
+
+def h200_jobs():
+    drafts = ["--speculative-algorithm", "NEXTN", "--speculative-num-steps", 1,
+              "--speculative-simulate-accept-length", 1.7]
+    return [
+        Job("lite-chat", LITE, chat(450)),
+        Job("lite-batch", LITE, random(96, 600, 400)),
+        Job("lite-fixed", LITE, random(700, 400, 60)),
+        Job("lite-long", LITE, random(32, 9000, 100)),
+        Job("lite-few", LITE, random(200, 300, 90, 0.4) + ["--max-running-requests", 24]),
+        Job("lite-prefix", LITE, shared(40, 30, 1500, 100, 80)),
+        Job("lite-online", LITE, random(450, 220, 60), ["--request-rate", 75]),
+        Job("r1-batch", r1(13), random(48, 350, 160)),
+        Job("r1-drafts", r1(13), random(96, 200, 200) + drafts),
+        Job("r1-prefix", r1(13), shared(16, 16, 1400, 120, 60)),
+    ]
+
+
+LISTS = {"cpu": (cpu_jobs, [MINI]), "layouts": (layout_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
+
+
+class Check:
+    def __init__(self, args):
+        self.fathom = os.path.realpath(args.fathom)
+        self.args = args
+        self.is_gpu = args.list == "h200"
+        self.work = tempfile.mkdtemp(prefix="plan-check-")
+        self.began = time.time()
+
+    def run(self, *words):
+        """Standard output of fathom; its standard error when it fails."""
+        done = subprocess.run([self.fathom, *map(str, words)], cwd=self.work, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit("fathom %s: status %d\n%s" % (" ".join(map(str, words)), done.returncode, done.stderr or done.stdout))
+        return done.stdout
+
+    def calibrate(self, models, table):
+        made = os.path.realpath(self.args.calibrated)
+        for model in models:
+            begin = ["--machine", table] if table and self.is_gpu else []
+            words = ["plan", "--calibrate", "--quiet", *begin, *model, "--write-table", made]
+            print(self.run(*words, "--calibrate-seconds", self.args.calibrate_seconds), end="", flush=True)
+            table = made
+        return made
+
+    def predict(self, job, table):
+        given = job.words()
+        sizes = [w for s in ("--tp-size", "--pp-size", "--dp-size", "--ep-size") if s not in given for w in (s, 1)]
+        cluster = ["--cluster", self.args.cluster] if self.args.cluster else []
+        out = json.loads(self.run("plan", "--json", "--machine", table, *cluster, *given, *sizes))
+        return out["mean_tpot_ms" if job.is_online else "total_token_throughput"]
+
+    def set_rates(self, jobs, table):
+        """Online jobs load any machine alike: near saturation latencies are those of queues."""
+        wanting = [j for j in jobs if j.load]
+        if wanting:
+            capacity = self.predict(Job("capacity", MINI, random(48, 128, 32)), table)
+        for j in wanting:
+            j.online += ["--request-rate", str(round(j.load[0] * capacity / j.load[1], 2))]
+
+    def bench(self, key, *words):
+        result = os.path.join(self.work, "result.json")
+        if os.path.exists(result):
+            os.remove(result)
+        self.run("bench", "--quiet", *words, "--result-filename", result)
+        with open(result) as f:
+            return json.loads(f.read().splitlines()[-1])[key]
+
+    def measure_offline(self, job, repeat):
+        # A GPU's first steps load kernels; a CPU's are like the others.
+        warm = [] if self.is_gpu else ["--skip-warmup"]
+        return [self.bench("total_throughput", *warm, *job.words()) for _ in range(repeat)]
+
+    def measure_online(self, job, repeat):
+        port = chance.randrange(20000, 40000)
+        url = "http://127.0.0.1:%d" % port
+        server = subprocess.Popen([self.fathom, "serve", "--quiet", *job.model, "--port", str(port)], cwd=self.work,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            await_server(url, server)
+            return [self.bench("mean_tpot_ms", "--base-url", url, "--flush-cache", *job.flags, *job.online)
+                    for _ in range(repeat)]
+        finally:
+            server.terminate()
+            server.wait()
+
+    def measure(self, job, repeat):
+        return (self.measure_online if job.is_online else self.measure_offline)(job, repeat)
+
+    def seconds(self):
+        return time.time() - self.began
+
+
+def await_server(url, server):
+    for _ in range(300):
+        try:
+            if urllib.request.urlopen(url + "/health", timeout=2).status == 200:
+                return
+        except OSError:
+            time.sleep(0.2)
+        if server.poll() is not None:
+            break
+    sys.exit("the server on %s did not start" % url)
+
+
+def errors_of(row):
+    m = statistics.median(row["measured"])
+    return {source: p / m - 1 for source, p in row["predicted"].items()}
+
+
+def print_row(row, sources):
+    m = row["measured"]
+    middle = statistics.median(m)
+    errors = errors_of(row)
+    columns = "".join(" %12.1f %+7.1f %%" % (row["predicted"][s], 100 * errors[s]) for s in sources)
+    print("%-14s %12.1f %7.1f %%%s" % (row["job"], middle, 100 * (max(m) - min(m)) / middle, columns), flush=True)
+
+
+def print_summary(rows, sources):
+    summary = {}
+    for s in sources:
+        e = [abs(errors_of(r)[s]) for r in rows]
+        summary[s] = {"median_error": statistics.median(e), "worst_error": max(e)}
+        print("%s, %d jobs: median error %.1f %%, worst %.1f %%"
+              % (s, len(e), 100 * summary[s]["median_error"], 100 * summary[s]["worst_error"]))
+        print_order([r for r in rows if r["job"][:3] in ("tp2", "pp2", "dp2")], s)
+    return summary
+
+
+def print_order(layouts, source):
+    """Layouts of one workload by what was predicted and measured, and the pairs that are in another order by more than
+    their own spread."""
+    if len(layouts) < 2:
+        return
+    predicted = sorted(layouts, key=lambda r: -r["predicted"][source])
+    measured = sorted(layouts, key=lambda r: -statistics.median(r["measured"]))
+    for text, order in (("predicted", predicted), ("measured", measured)):
+        print("%s: %s" % (text, " > ".join(r["job"] for r in order)))
+    pairs = [(a, b) for i, a in enumerate(predicted) for b in predicted[i + 1:]]
+    wrong = [(a["job"], b["job"]) for a, b in pairs if max(a["measured"]) < min(b["measured"])]
+    print("%d pairs, in another order in every measurement: %s" % (len(pairs), ", ".join("%s and %s" % w for w in wrong) or "none"))
+
+
+def read_predictions(path):
+    with open(path) as f:
+        return {r["job"]: next(iter(r["predicted"].values())) for r in json.load(f)["jobs"]}
+
+
+def save(path, found):
+    if path:
+        with open(path, "w") as f:
+            json.dump(found, f, indent=1)
+            f.write("\n")
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("fathom", help="the program")
+    p.add_argument("list", choices=LISTS, help="which jobs")
+    p.add_argument("job", nargs="*", help="only these, by name")
+    p.add_argument("--table", help="table of costs to predict with; on a GPU also what calibration begins with")
+    p.add_argument("--calibrate", action="store_true", help="measure a table first and predict with it, too")
+    p.add_argument("--calibrate-seconds", type=int, default=120, help="time for each model's calibration (120)")
+    p.add_argument("--calibrated", default="calibrated.json", help="where that table goes (calibrated.json)")
+    p.add_argument("--cluster", help="predict for this cluster instead of this machine")
+    p.add_argument("--predictions", help="what was predicted earlier: a file of --predict-only --json")
+    p.add_argument("--predict-only", action="store_true", help="measure nothing")
+    p.add_argument("--repeat", type=int, default=3, help="measurements of each job (3)")
+    p.add_argument("--again", type=int, default=0, help="measure so many of the shortest jobs once more (0)")
+    p.add_argument("--json", help="write predictions and measurements here")
+    return p.parse_args()
+
+
+def main():
+    args = arguments()
+    make, models = LISTS[args.list]
+    jobs = [j for j in make() if not args.job or j.name in args.job]
+    check = Check(args)
+    tables = {"table": os.path.realpath(args.table)} if args.table else {}
+    if args.calibrate:
+        tables["calibrated"] = check.calibrate(models, tables.get("table"))
+    if not tables:
+        sys.exit("no table of costs: give --table or --calibrate")
+    check.set_rates(jobs, list(tables.values())[-1])
+    rows = [{"job": j.name, "command": " ".join(j.words()), "unit": "ms a token" if j.is_online else "tok/s",
+             "predicted": {s: check.predict(j, t) for s, t in tables.items()}} for j in jobs]
+    earlier = read_predictions(args.predictions) if args.predictions else {}
+    for r in rows:
+        if earlier:
+            r["predicted"] = {"earlier": earlier[r["job"]], **r["predicted"]}
+    sources = list(rows[0]["predicted"])
+    found = {"version": check.run("--version").splitlines()[0], "date": time.strftime("%F %R", time.gmtime()), "jobs": rows}
+    save(args.json, found)
+    print("predicted after %.0f s" % check.seconds())
+    if args.predict_only:
+        for r in rows:
+            print("%-14s" % r["job"], *("%s %.1f" % p for p in r["predicted"].items()), r["unit"])
+        return
+    print("%-14s %12s %9s%s" % ("job", "measured", "spread", "".join(" %12s %9s" % (s, "error") for s in sources)), flush=True)
+    for j, r in zip(jobs, rows):
+        began = time.time()
+        r["measured"] = check.measure(j, args.repeat)
+        r["seconds"] = round((time.time() - began) / args.repeat, 1)
+        print_row(r, sources)
+        save(args.json, found)
+    for j, r in sorted(zip(jobs, rows), key=lambda x: x[1]["seconds"])[: args.again]:
+        r["measured"] += check.measure(j, 1)
+        print_row(r, sources)
+    found["summary"] = print_summary(rows, sources)
+    save(args.json, found)
+    print("%.0f s in all" % check.seconds())
+
+
+if __name__ == "__main__":
+    main()
