@@ -40,8 +40,9 @@ static void start(fm_sched *s, fm_request *r)
 
 int32_t fm_sched_promised(const fm_sched *s)
 {
-    int32_t n = 0, n_idle;
-    for (const fm_request *r = s->waiting.head; s->awaits_lookups && r; r = r->next) {
+    const fm_request *r = s->awaits_lookups ? s->waiting.head : NULL;
+    int32_t           n = 0, n_idle;
+    for (int i = 0; r && i < FM_SCHED_LOOKUPS; i++, r = r->next) {
         if (!r->n_brought) continue;
         (void)fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
         n += n_idle < r->n_brought ? n_idle : r->n_brought;

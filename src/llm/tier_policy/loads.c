@@ -288,6 +288,8 @@ static void advance(fm_tier_policy *s, fm__load *l)
     }
 }
 
+static fm_request *first(const fm_tier_policy *s) { return fm_sched_first_waiting(s->opt.sched); }
+
 /* Is the request's next page among those of the load? */
 static int brings(const fm_tier_policy *s, const fm__load *l, const fm_request *r, int32_t page)
 {
@@ -296,13 +298,14 @@ static int brings(const fm_tier_policy *s, const fm__load *l, const fm_request *
     return l->r == r || !memcmp(l->r->token, r->token, bytes);
 }
 
-/* Where in the queue the first request is that waits for each load. */
+/* Where in the queue the first request is that waits for each load.  One that others of a higher
+ * priority have pushed back beyond those that are looked up is not seen. */
 static void find_places(fm_tier_policy *s)
 {
     int place     = 0;
     s->last_place = INT_MAX;
     for (int i = 0; i < FM__LOADS; i++) s->load[i].place = s->load[i].is_seen = 0;
-    for (fm_request *r = fm_sched_first_waiting(s->opt.sched); r; r = r->next) {
+    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = r->next) {
         place++;
         if (r->is_looked_up && !r->is_loading && place < s->last_place) s->last_place = place;
         for (int i = 0; r->is_loading && i < FM__LOADS; i++) {
@@ -451,8 +454,9 @@ void fm__loads_start(fm_tier_policy *s)
 {
     const int is_on = s->host.n || fm__tier_policy_has_files(s);
     int       place = 0;
-    for (fm_request *r = fm_sched_first_waiting(s->opt.sched); r && place < FM__LOOK_AHEAD; r = r->next) {
+    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = r->next) {
         if (is_to_wait(s, r, ++place)) continue;
+        if (r->is_loading) r->is_looked_up = 0; /* its load was abandoned while it was further back */
         r->is_loading = 0;
         if (!is_on) r->is_looked_up = 1;
         if (!r->is_looked_up || (is_on && r->looks_again)) look_up(s, r, place);
