@@ -67,8 +67,13 @@ struct fm__call {
     size_t             last_write; /* bytes handed over the last time */
     int               *news; /* [n_news] answers with something to say */
     int                n_news, dirty;
-    fm__call          *next_dirty, *prev, *next, *next_in_bucket;
+    struct fm__call_list *list; /* that it is in */
+    fm__call             *next_dirty, *prev, *next, *next_in_bucket;
 };
+
+typedef struct fm__call_list {
+    fm__call *first, *last; /* oldest first */
+} fm__call_list;
 
 typedef struct {
     int64_t prompt, output, cached, thought;
