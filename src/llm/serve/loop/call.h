@@ -82,6 +82,12 @@ typedef struct {
 fm__usage fm__call_usage(const fm__call *c);
 void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": …} */
 
+/* Replies with "choices", of chat and of completions, which differ in the name of their object.  Open
+ * up to the first choice; the end of a choice (reason NULL: it goes on); the end of a stream. */
+void fm__open_choices(fm_str *out, const fm__call *c, const char *object);
+void fm__end_choice(fm_str *out, const fm__answer *a, const char *reason);
+void fm__end_choices(fm_str *out, const fm__call *c, const char *object);
+
 /* The end of a whole reply with "choices":[ open: one by `put` for each answer, then usage. */
 void fm__put_choices(fm_str *out, fm__call *c,
                      void (*put)(fm_str *out, const fm__call *c, fm__answer *a));
