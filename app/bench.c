@@ -205,7 +205,7 @@ static fm_status abandon(fm_engine *e)
     return FM_OK;
 }
 
-/* What was measured is told before the rest is taken back. */
+/* Reports what was measured before requests that still run are cancelled. */
 static fm_status finish(command *c, fm_engine *e, const fm_bench_result *r)
 {
     c->is_partial = r->batch->ended_by != NULL;

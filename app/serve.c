@@ -42,8 +42,8 @@ static fm_status read_command_line(command *c, int argc, char **argv)
     c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 3};
     FM_TRY(fm_args_parse(&c->args, argc, argv));
     if (c->engine->speculative_simulate_accept_length > 0)
-        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: nobody "
-                                 "is served answers whose drafts were not verified");
+        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: a "
+                                 "server does not send tokens of drafts that were not verified");
     return FM_OK;
 }
 

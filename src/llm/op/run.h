@@ -141,8 +141,8 @@ struct fm_run {
     int                    n_row, n_out; /* what ops take: the batch's, or more where begin pads */
     int                    is_replayed;  /* the pass is under way as a whole; ops do nothing */
     int                    layer;        /* the pass is in, of the model; or FM_NO_LAYER */
-    fm_op_hook            *hook;         /* told of every op; NULL: none */
-    fm_op_call             call;         /* what hooks are told */
+    fm_op_hook            *hook;         /* called around every op; NULL: none */
+    fm_op_call             call;         /* what hooks see of it */
     fm_acts                act;
     fm_ranks               ranks;
     fm_status              fault;

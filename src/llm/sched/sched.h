@@ -101,7 +101,7 @@ enum { FM_SCHED_LOOKUPS = 256 };
 void fm_sched_await_lookups(fm_sched *s);
 
 /* Evictable pages that were loaded from a lower tier for the first FM_SCHED_LOOKUPS waiting requests
- * (n_brought): they are not evicted to admit another request. */
+ * (n_loaded): they are not evicted to admit another request. */
 int32_t fm_sched_promised(const fm_sched *s);
 
 /* Pages of the kv that loads hold until the step after the next: while there are any, a plan may be

@@ -194,7 +194,7 @@ static void stop(fm_tier_policy *s, fm__load *l)
 
 static void count(fm_tier_policy *s, fm_request *r, int is_host)
 {
-    r->n_brought++;
+    r->n_loaded++;
     *(is_host ? &r->n_from_host : &r->n_from_disk) += s->page_size;
     *(is_host ? &s->stats.host_tokens : &s->stats.disk_tokens) += s->page_size;
 }
@@ -395,7 +395,7 @@ static void start(fm_tier_policy *s, fm__load *l, fm_request *r, int32_t from, i
 {
     r->is_looked_up = 1;
     r->looks_again  = 0;
-    r->n_brought    = 0;
+    r->n_loaded     = 0;
     l->r            = r;
     l->arrival      = r->arrival;
     l->from = l->next_in = l->next_read = from;

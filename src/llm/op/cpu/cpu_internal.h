@@ -186,8 +186,8 @@ static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const
 }
 
 /* Panels a thread takes at a time, of n_unit, where few rows wait for weights from memory:
- * half a megabyte, since what is fetched ahead at the end of a stretch is fetched in
- * vain, as long as everybody gets several stretches. */
+ * half a megabyte, since a prefetch beyond the end of a stretch is wasted, but few enough
+ * that every thread gets several stretches. */
 static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_unit)
 {
     const size_t bytes = fm_panel_bytes(w->dtype, w->k), stretch = (size_t)1 << 19;

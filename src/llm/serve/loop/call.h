@@ -65,8 +65,8 @@ struct fm__call {
     fm__relay          relay;
     fm_str             out; /* stream bytes not yet handed to HTTP */
     size_t             last_write; /* bytes handed over the last time */
-    int               *news; /* [n_news] answers with something to say */
-    int                n_news, dirty;
+    int               *unsent; /* [n_unsent] answers with text or an end that the stream lacks */
+    int                n_unsent, dirty;
     struct fm__call_list *list; /* that it is in */
     fm__call             *next_dirty, *prev, *next, *next_in_bucket;
 };

@@ -78,7 +78,7 @@ static void free_call(fm_serve *s, fm__call *c)
     if (!c->with_engine) s->metrics.n_waiting--;
     for (int i = 0; i < c->n_answer; i++) fm__answer_fini(&c->answer[i]);
     free(c->answer);
-    free(c->news);
+    free(c->unsent);
     fm__ask_release(c->ask);
     fm__relay_fini(&c->relay);
     free(c->feed);
@@ -201,8 +201,8 @@ static void submit(fm_serve *s, fm__call *c)
 {
     c->n_answer = c->ask->n_prompt * c->ask->n;
     c->answer   = calloc((size_t)c->n_answer, sizeof *c->answer);
-    c->news     = calloc((size_t)c->n_answer, sizeof *c->news);
-    FM_BUG_UNLESS(c->answer && c->news);
+    c->unsent     = calloc((size_t)c->n_answer, sizeof *c->unsent);
+    FM_BUG_UNLESS(c->answer && c->unsent);
     for (int i = 0; i < c->n_answer; i++)
         fm__answer_init(&c->answer[i], c->ask, i,
                         c->relay.is_on ? c->relay.stream.key : s->key ^ c->id << 20);
