@@ -326,7 +326,6 @@ static fm_status read_command_line(fm_ablation *a, int argc, char **argv)
                                      .n_table = 1};
     char           *name = own.word[0];
     const fm_status rc   = fm_args_parse(&a->args, own.n, own.word);
-    a->args.table        = NULL;
     own.word[0]          = name;
     fm_word_list_fini(&own);
     if (!a->given.n)
@@ -345,7 +344,7 @@ int fm_cmd_ablate(int argc, char **argv)
                        : fm_early_end_why() ? FM_EXIT_PARTIAL
                                             : FM_EXIT_OK;
     fm_word_list_fini(&a->given);
-    fm_str_fini(&a->args.notes);
+    fm_args_fini(&a->args);
     fm_knobs_fini(fm_ablate_knobs, fm_n_ablate_knob, &a->options);
     free(a);
     return status;

@@ -154,10 +154,19 @@ static int follows_list(const char *after)
 
 static fm_status take_word(parse *p, const char *word)
 {
-    const fm_args *a = p->args;
+    fm_args *a = p->args;
     if (follows_list(p->after)) return FM_OK;
     if (a->word) return a->word(a->ctx, p->after, word);
-    return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+    if (!a->n_word) return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+    if (a->n_given == a->n_word) return fm_fail(FM_E_ARG, "\"%s\" stands behind %s", word, a->usage);
+    a->given[a->n_given++] = word;
+    return FM_OK;
+}
+
+static fm_status check_words(const fm_args *a)
+{
+    const int is_short = a->n_word == FM_SOME_WORDS ? !a->n_given : a->n_given < a->n_word;
+    return is_short ? fm_fail(FM_E_ARG, "give %s", a->usage) : FM_OK;
 }
 
 static error_t on_key(int key, char *value, struct argp_state *state)
@@ -194,7 +203,7 @@ enum { MOST_TYPED = 2 };
 static fm_word_list all_typed[MOST_TYPED];
 static int          n_typed;
 
-fm_status fm_args_parse(fm_args *a, int argc, char **argv)
+static fm_status parse_words(fm_args *a, int argc, char **argv)
 {
     parse p = {.args = a};
     char  name[64];
@@ -214,9 +223,24 @@ fm_status fm_args_parse(fm_args *a, int argc, char **argv)
         free(options);
         return read;
     }
+    a->given = calloc((size_t)typed->n, sizeof *a->given);
+    FM_BUG_UNLESS(a->given != NULL);
     const struct argp parser = {options, on_key, a->usage, a->about, NULL, NULL, NULL};
     const error_t     e      = argp_parse(&parser, typed->n, typed->word, ARGP_IN_ORDER, NULL, &p);
     free(options);
     if (p.rc != FM_OK) return p.rc;
-    return e ? fm_fail(FM_E_ARG, "command line: %s", strerror(e)) : FM_OK;
+    return e ? fm_fail(FM_E_ARG, "command line: %s", strerror(e)) : check_words(a);
+}
+
+fm_status fm_args_parse(fm_args *a, int argc, char **argv)
+{
+    const fm_status rc = parse_words(a, argc, argv);
+    a->table           = NULL;
+    return rc;
+}
+
+void fm_args_fini(fm_args *a)
+{
+    free(a->given);
+    fm_str_fini(&a->notes);
 }

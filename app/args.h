@@ -18,25 +18,32 @@ typedef struct {
 typedef struct {
     const char         *command; /* "bench" */
     const char         *usage;   /* what follows the options in --help, or NULL */
+    int                 n_word;  /* words that must follow, as `usage` names them, or FM_SOME_WORDS */
     const char         *about;   /* the rest of --help */
-    const fm_arg_table *table;   /* [n_table] */
+    const fm_arg_table *table;   /* [n_table] read while the command line is parsed, then NULL */
     int                 n_table;
 
     /* After an option of a table was stored; NULL is fine. */
     fm_status (*stored)(void *ctx, const fm_knob *k, const char *value);
     /* A word that is no option; `after` is the option it follows, or NULL.
-     * Without this function such a word is refused. */
+     * Without this function such words are counted by n_word and kept in `given`. */
     fm_status (*word)(void *ctx, const char *after, const char *word);
     void *ctx;
 
-    fm_str notes;  /* out: a line per flag that was explained; the caller frees it */
-    int    n_node; /* out: --nnodes */
-    int    node;   /* out: --node-rank */
+    /* Out; fm_args_fini() frees them. */
+    const char **given; /* [n_given] words, borrowed from the command line */
+    int          n_given;
+    fm_str       notes;  /* a line per flag that was explained */
+    int          n_node; /* --nnodes */
+    int          node;   /* --node-rank */
 } fm_args;
+
+enum { FM_SOME_WORDS = -1 }; /* one or more */
 
 /* FM_E_ARG names the option.  Unknown options, --help and --version end the
  * process here, as argp does; so does --print-options, which completions of
  * shells ask for. */
 fm_status fm_args_parse(fm_args *a, int argc, char **argv);
+void      fm_args_fini(fm_args *a);
 
 #endif

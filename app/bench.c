@@ -97,9 +97,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
                                    .n_table = 4,
                                    .word    = take_word,
                                    .ctx     = c};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    FM_TRY(rc);
+    FM_TRY(fm_args_parse(&c->args, argc, argv));
     FM_TRY(fm_online_wanted(&c->is_online, &c->online));
     FM_TRY(check_arrivals(c));
     FM_TRY(check_time_limit(c));
@@ -207,7 +205,7 @@ static fm_status abandon(fm_engine *e)
     return FM_OK;
 }
 
-/* What was measured is told before the rest is taken back. */
+/* Reports what was measured before requests that still run are cancelled. */
 static fm_status finish(command *c, fm_engine *e, const fm_bench_result *r)
 {
     c->is_partial = r->batch->ended_by != NULL;
@@ -316,7 +314,7 @@ int fm_cmd_bench(int argc, char **argv)
     if (rc == FM_OK && c.bench.do_not_exit && !c.is_partial) pause();
     fm_engine_close(e);
     fm_bench_ask_fini(&c.ask);
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_knobs_fini(fm_bench_knobs, fm_n_bench_knob, &c.bench);
     fm_knobs_fini(fm_online_knobs, fm_n_online_knob, &c.online);
     fm_options_destroy(c.engine);

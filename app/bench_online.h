@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `fathom bench --base-url` share: requests go to a running
- * server at given times, and the clock is read at every event that comes back.
+/* `fathom bench --base-url`: sends requests to a running server at given times,
+ * and reads the clock at every event that comes back.
  *
  *     rows ──wire──> bodies ──arrivals──> answers ──metrics──> table, JSON line
  */
@@ -50,7 +50,7 @@ typedef struct {
 
 void fm_online_answer_fini(fm_online_answer *a);
 
-/* An event brought `n_new` more tokens (-1: not said, one if there is text). */
+/* An event with `n_new` more tokens arrived (-1: not said, one if there is text). */
 void fm_online_arrived(fm_online_answer *a, double now, int has_text, int n_new);
 
 /* ---- wire formats ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events of /generate that need no tree.  Each repeats all that was said
- * before it, so of all but the last only the count of tokens is news; building
+ * before it, so of all but the last only the count of tokens is read; building
  * a tree of every one would cost the measured machine more than the server
  * does.
  *

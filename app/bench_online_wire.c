@@ -218,7 +218,7 @@ fm_status fm_wire_body(fm_str *out, const fm_wire *w, const fm_wire_options *o,
     return FM_OK;
 }
 
-/* 1: only its count was news, the rest is kept until the stream ends. */
+/* 1: only the count of tokens was read; the event is kept, and parsed if it is the last. */
 static int skim(const fm_wire *w, fm_online_answer *a, const char *json, size_t len, double now)
 {
     int       has_text = 0;

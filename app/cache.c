@@ -34,6 +34,7 @@ static const fm_knob knobs[] = {
     K(REAL, prune_days, "prune-days", "0", 0, 1e6, "D",
       "remove pages that were not used for so many days"),
 };
+enum { N_KNOB = sizeof knobs / sizeof knobs[0] };
 
 static const char about[] =
     "Lists the prefixes that --hicache-storage-backend file has stored in DIR: for each model its "
@@ -180,32 +181,17 @@ static fm_status prune(const cache_options *o)
     return FM_OK;
 }
 
-static fm_status take_word(void *ctx, const char *after, const char *word)
-{
-    cache_options *o = ctx;
-    (void)after;
-    if (o->dir) return fm_fail(FM_E_ARG, "\"%s\" stands behind DIR", word);
-    o->dir = word;
-    return FM_OK;
-}
-
 static fm_status read_command_line(cache_options *o, int argc, char **argv)
 {
-    const int          n       = sizeof knobs / sizeof knobs[0];
-    const fm_arg_table table[] = {{"What to do:", knobs, n, o}};
-    fm_args            a       = {.command = "cache",
-                                  .usage   = "DIR",
-                                  .about   = about,
-                                  .table   = table,
-                                  .n_table = 1,
-                                  .word    = take_word,
-                                  .ctx     = o};
-    FM_TRY(fm_knobs_init(knobs, n, o));
+    const fm_arg_table table = {"What to do:", knobs, N_KNOB, o};
+    fm_args            a     = {.command = "cache", .usage = "DIR", .n_word = 1, .about = about,
+                                .table = &table, .n_table = 1};
+    FM_TRY(fm_knobs_init(knobs, N_KNOB, o));
     const fm_status rc = fm_args_parse(&a, argc, argv);
-    fm_str_fini(&a.notes);
-    FM_TRY(rc);
+    if (rc == FM_OK) o->dir = a.given[0];
     o->check |= o->remove_bad;
-    return o->dir ? FM_OK : fm_fail(FM_E_ARG, "which directory? give DIR");
+    fm_args_fini(&a);
+    return rc;
 }
 
 int fm_cmd_cache(int argc, char **argv)
@@ -215,7 +201,7 @@ int fm_cmd_cache(int argc, char **argv)
     fm_status     rc    = read_command_line(&o, argc, argv);
     if (rc == FM_OK) rc = prune(&o);
     if (rc == FM_OK) rc = list(&o, &n_bad);
-    fm_knobs_fini(knobs, sizeof knobs / sizeof knobs[0], &o);
+    fm_knobs_fini(knobs, N_KNOB, &o);
     if (rc != FM_OK) return fm_complain("cache", rc);
     return n_bad ? FM_EXIT_FAILED : FM_EXIT_OK;
 }

@@ -25,6 +25,7 @@ static const fm_knob knobs[] = {
     K(FLAG, experts_only, "experts-only", NULL, 0, 0, NULL, "quantise routed experts alone"),
     K(FLAG, quiet, "quiet", NULL, 0, 0, NULL, "no progress bar"),
 };
+enum { N_KNOB = sizeof knobs / sizeof knobs[0] };
 
 static const char about[] =
     "Writes MODEL, BF16 or FP8, to the folder OUT with its linear layers in 4 or 8 bits.  MODEL is "
@@ -38,35 +39,16 @@ static const char about[] =
     "two scales.  A conversion that was cut off goes on when the command is given again; OUT is a "
     "model only when it is complete.";
 
-static fm_status take_word(void *ctx, const char *after, const char *word)
-{
-    convert_options *o = ctx;
-    (void)after;
-    if (!o->model)
-        o->model = word;
-    else if (!o->out)
-        o->out = word;
-    else
-        return fm_fail(FM_E_ARG, "\"%s\" stands behind MODEL and OUT", word);
-    return FM_OK;
-}
-
 static fm_status read_command_line(convert_options *o, int argc, char **argv)
 {
-    const int          n       = sizeof knobs / sizeof knobs[0];
-    const fm_arg_table table[] = {{"What to make:", knobs, n, o}};
-    fm_args            a       = {.command = "convert",
-                                  .usage   = "MODEL OUT",
-                                  .about   = about,
-                                  .table   = table,
-                                  .n_table = 1,
-                                  .word    = take_word,
-                                  .ctx     = o};
-    FM_TRY(fm_knobs_init(knobs, n, o));
+    const fm_arg_table table = {"What to make:", knobs, N_KNOB, o};
+    fm_args            a     = {.command = "convert", .usage = "MODEL OUT", .n_word = 2, .about = about,
+                                .table = &table, .n_table = 1};
+    FM_TRY(fm_knobs_init(knobs, N_KNOB, o));
     const fm_status rc = fm_args_parse(&a, argc, argv);
-    fm_str_fini(&a.notes);
+    if (rc == FM_OK) o->model = a.given[0], o->out = a.given[1];
+    fm_args_fini(&a);
     FM_TRY(rc);
-    if (!o->model || !o->out) return fm_fail(FM_E_ARG, "from where to where? give MODEL and OUT");
     if (!o->quantize) return fm_fail(FM_E_ARG, "to what? give --quantize int4 or fp8");
     if (strcmp(o->quantize, "int4") != 0 && strcmp(o->quantize, "fp8") != 0)
         return fm_fail(FM_E_ARG, "--quantize %s is neither int4 nor fp8", o->quantize);
@@ -107,13 +89,13 @@ int fm_cmd_convert(int argc, char **argv)
     fm_status         rc = read_command_line(&o, argc, argv);
     if (rc == FM_OK) rc = convert(&o, &report);
     if (rc != FM_OK) {
-        fm_knobs_fini(knobs, sizeof knobs / sizeof knobs[0], &o);
+        fm_knobs_fini(knobs, N_KNOB, &o);
         return fm_complain("convert", rc);
     }
     printf("%lld layers in %s, %.3f GB from %.3f GB", report.n_quantised, o.quantize,
            (double)report.bytes * 1e-9, (double)report.bytes_in * 1e-9);
     if (report.n_resumed) printf("; %d files were there already", report.n_resumed);
     printf("\n");
-    fm_knobs_fini(knobs, sizeof knobs / sizeof knobs[0], &o);
+    fm_knobs_fini(knobs, N_KNOB, &o);
     return FM_EXIT_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model in the box. */
+/* Finds fathom-tiny, the model that comes with the program. */
 #ifndef FM_APP_DEFAULT_MODEL_H
 #define FM_APP_DEFAULT_MODEL_H
 

@@ -88,9 +88,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The model:", fm_engine_knobs, fm_n_engine_knob, &c->engine},
     };
     c->args = (fm_args){.command = "doctor", .about = about, .table = tables, .n_table = 3};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    return rc;
+    return fm_args_parse(&c->args, argc, argv);
 }
 
 static fm_status open_world(command *c)
@@ -222,7 +220,7 @@ static void close_all(command *c)
     fm_checkup_fini(&c->checkup);
     fm_threads_destroy(c->threads);
     fm_world_close(c->world);
-    fm_str_fini(&c->args.notes);
+    fm_args_fini(&c->args);
     fm_knobs_fini(knobs, N_KNOB, &c->opt);
     fm_knobs_fini(fm_engine_knobs, fm_n_engine_knob, &c->engine);
     fm_knobs_fini(fm_world_knobs, fm_n_world_knob, &c->engine.world);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of fathom doctor that know about models. */
+/* The part of `fathom doctor` that is about a model: would it load here, and how long would it take? */
 #ifndef FM_APP_DOCTOR_H
 #define FM_APP_DOCTOR_H
 

@@ -63,9 +63,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
     c->args = (fm_args){.command = "eval", .about = about, .table = tables, .n_table = 3};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    FM_TRY(rc);
+    FM_TRY(fm_args_parse(&c->args, argc, argv));
     if (!c->opt.set) return fm_fail(FM_E_ARG, "which questions? give --set");
     return fm_output_check("answers", c->opt.answers);
 }
@@ -269,7 +267,7 @@ int fm_cmd_eval(int argc, char **argv)
                                    : FM_EXIT_FAILED;
 
     fm_eval_fini(&c.set);
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_knobs_fini(knobs, N_KNOB, &c.opt);
     fm_options_destroy(c.engine);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `fathom eval` share: a set of questions, their answers and
- * the marks given.  A line of the set is one JSON object:
+/* `fathom eval`: reads a set of questions, has them answered and marks the
+ * answers.  A line of the set is one JSON object:
  *
  *     {"task": "add2", "messages": [...], "tools": [...],
  *      "check": {"kind": "number", "value": 132}}

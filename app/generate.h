@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many prompts in, all answers out. */
+/* Runs a batch of prompts through an engine and collects all answers. */
 #ifndef FM_APP_GENERATE_H
 #define FM_APP_GENERATE_H
 

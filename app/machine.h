@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trials and cells of this machine may use. */
+/* CPUs and GPUs that trials of `fathom tune` and cells of `fathom ablate` may use. */
 #ifndef FM_APP_MACHINE_H
 #define FM_APP_MACHINE_H
 

@@ -54,9 +54,7 @@ static fm_status parse(fm_plan_command *c, int argc, char **argv)
                                    .n_table = 5,
                                    .stored  = note_size,
                                    .ctx     = c};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    return rc;
+    return fm_args_parse(&c->args, argc, argv);
 }
 
 static fm_status read_command_line(fm_plan_command *c, int argc, char **argv)
@@ -93,7 +91,7 @@ void fm_plan_close(fm_plan_command *c)
     free(c->repeated);
     fm_dataset_fini(&c->rows);
     fm_str_fini(&c->table);
-    fm_str_fini(&c->args.notes);
+    fm_args_fini(&c->args);
     fm_word_list_fini(&c->given);
     fm_knobs_fini(fm_plan_knobs, fm_n_plan_knob, &c->options);
     fm_knobs_fini(fm_bench_knobs, fm_n_bench_knob, &c->bench);

@@ -76,9 +76,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
                                             .stored  = stored,
                                             .word    = take_word,
                                             .ctx     = &c->route};
-    const fm_status rc          = fm_args_parse(&c->args, argc, argv);
-    c->args.table               = NULL;
-    return rc;
+    return fm_args_parse(&c->args, argc, argv);
 }
 
 static fm_status run(command *c, fm_route **r)
@@ -106,7 +104,7 @@ int fm_cmd_route(int argc, char **argv)
     if (rc == FM_E_CANCELLED) _exit(EXIT_TOLD_TWICE);
     const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("route", rc);
     fm_route_destroy(r);
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_str_fini(&c.route.keys);
     fm_str_fini(&c.route.urls);
     fm_knobs_fini(fm_route_knobs, fm_n_route_knob, &c.route);

@@ -68,9 +68,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
                                    .stored  = take_option,
                                    .word    = take_word,
                                    .ctx     = c};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    FM_TRY(rc);
+    FM_TRY(fm_args_parse(&c->args, argc, argv));
     if (c->engine->speculative_simulate_accept_length > 0)
         return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: drafts "
                                  "that were not verified would change the answer");
@@ -146,7 +144,7 @@ int fm_cmd_run(int argc, char **argv)
     for (int i = 0; i < c.n_stop; i++) free(c.stop[i]);
     free(c.stop);
     fm_str_fini(&c.prompt);
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_knobs_fini(fm_talk_knobs, fm_n_talk_knob, &c.talk);
     fm_options_destroy(c.engine);
     return status;

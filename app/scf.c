@@ -47,7 +47,7 @@ typedef struct {
     fm_scf_command_options opt;
     fm_world_options       world_options;
     fm_args                args;
-    char                  *path; /* of the deck */
+    const char            *path; /* of the deck; borrowed from the command line */
     fm_world              *world;
     fm_comm               *comm;
     fm_threads            *threads;
@@ -64,15 +64,6 @@ static int reports(const command *c) { return c->comm->rank == 0 && !c->opt.json
 
 /* --- command line ---------------------------------------------------------- */
 
-static fm_status take_word(void *ctx, const char *after, const char *word)
-{
-    command *c = ctx;
-    (void)after;
-    if (c->path) return fm_fail(FM_E_ARG, "one deck at a time: \"%s\" and \"%s\"", c->path, word);
-    c->path = strdup(word);
-    return c->path ? FM_OK : fm_fail(FM_E_OOM, "command line");
-}
-
 static fm_status read_command_line(command *c, int argc, char **argv)
 {
     FM_TRY(fm_knobs_init(knobs, N_KNOB, &c->opt));
@@ -81,17 +72,11 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The calculation:", knobs, N_KNOB, &c->opt},
         {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->world_options},
     };
-    c->args            = (fm_args){.command = "scf",
-                                   .usage   = "DECK",
-                                   .about   = about,
-                                   .table   = tables,
-                                   .n_table = 2,
-                                   .word    = take_word,
-                                   .ctx     = c};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    FM_TRY(rc);
-    return c->path ? FM_OK : fm_fail(FM_E_ARG, "which deck? fathom scf DECK");
+    c->args = (fm_args){.command = "scf", .usage = "DECK", .n_word = 1, .about = about,
+                        .table = tables, .n_table = 2};
+    FM_TRY(fm_args_parse(&c->args, argc, argv));
+    c->path = c->args.given[0];
+    return FM_OK;
 }
 
 /* Where all ranks are on one host, Open MPI starts sooner if it does not look for networks:
@@ -304,10 +289,9 @@ static void close_all(command *c)
     fm_deck_fini(&c->deck);
     fm_threads_destroy(c->threads);
     fm_world_close(c->world);
-    fm_str_fini(&c->args.notes);
+    fm_args_fini(&c->args);
     fm_knobs_fini(knobs, N_KNOB, &c->opt);
     fm_knobs_fini(fm_world_knobs, fm_n_world_knob, &c->world_options);
-    free(c->path);
 }
 
 int fm_cmd_scf(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `fathom scf` share: the options, and the result as JSON. */
+/* `fathom scf`: its options, and the result of a job as JSON. */
 #ifndef FM_APP_SCF_H
 #define FM_APP_SCF_H
 

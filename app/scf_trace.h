@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fathom scf --trace: the parts of every iteration and the calls between ranks, recorded on each
- * rank. Parts are told as sums at the end of an iteration; in the trace they lie one behind the
- * other. */
+ * rank. The times of parts are known as sums at the end of an iteration; the trace shows them one after
+ * the other. */
 #ifndef FM_APP_SCF_TRACE_H
 #define FM_APP_SCF_TRACE_H
 

@@ -40,12 +40,10 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
     c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 3};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    FM_TRY(rc);
+    FM_TRY(fm_args_parse(&c->args, argc, argv));
     if (c->engine->speculative_simulate_accept_length > 0)
-        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: nobody "
-                                 "is served answers whose drafts were not verified");
+        return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: a "
+                                 "server does not send tokens of drafts that were not verified");
     return FM_OK;
 }
 
@@ -89,7 +87,7 @@ int fm_cmd_serve(int argc, char **argv)
     const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("serve", rc);
     fm_serve_destroy(s);
     fm_engine_close(e);
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_knobs_fini(fm_serve_knobs, fm_n_serve_knob, &c.serve);
     fm_options_destroy(c.engine);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `fathom run` share: the options, one streamed answer, and
- * a conversation that grows. */
+/* `fathom run`: its options, one streamed answer, and a conversation: a chat
+ * whose earlier turns are part of every prompt. */
 #ifndef FM_APP_TALK_H
 #define FM_APP_TALK_H
 

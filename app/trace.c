@@ -46,35 +46,15 @@ static const char about[] =
 typedef struct {
     trace_options opt;
     fm_args       args;
-    const char  **path; /* [n_path] borrowed from the command line */
-    int           n_path;
 } command;
-
-static fm_status take_word(void *ctx, const char *after, const char *word)
-{
-    command *c = ctx;
-    (void)after;
-    c->path[c->n_path++] = word;
-    return FM_OK;
-}
 
 static fm_status read_command_line(command *c, int argc, char **argv)
 {
     FM_TRY(fm_knobs_init(knobs, N_KNOB, &c->opt));
-    if (!(c->path = calloc((size_t)argc + 1, sizeof *c->path)))
-        return fm_fail(FM_E_OOM, "command line");
     const fm_arg_table table = {"The report:", knobs, N_KNOB, &c->opt};
-    c->args                  = (fm_args){.command = "trace",
-                                         .usage   = "FILE...",
-                                         .about   = about,
-                                         .table   = &table,
-                                         .n_table = 1,
-                                         .word    = take_word,
-                                         .ctx     = c};
-    const fm_status rc       = fm_args_parse(&c->args, argc, argv);
-    c->args.table            = NULL;
-    FM_TRY(rc);
-    return c->n_path ? FM_OK : fm_fail(FM_E_ARG, "which trace? fathom trace FILE");
+    c->args = (fm_args){.command = "trace", .usage = "FILE...", .n_word = FM_SOME_WORDS, .about = about,
+                        .table = &table, .n_table = 1};
+    return fm_args_parse(&c->args, argc, argv);
 }
 
 typedef struct {
@@ -143,7 +123,7 @@ static fm_status report(const command *c)
     judged    x    = {0};
     fm_str    text = {0};
     fm_status rc   = FM_OK;
-    FM_GO(judge(&x, c->path, c->n_path, c->opt.rates));
+    FM_GO(judge(&x, c->args.given, c->args.n_given, c->opt.rates));
     FM_GO(write_html(c, &x.analysis));
     FM_GO(write_perfetto(c, &x.job));
     if (c->opt.json)
@@ -165,11 +145,11 @@ static fm_status compare(const command *c)
     if (is_given(c->opt.html) || is_given(c->opt.perfetto))
         return fm_fail(FM_E_ARG, "--compare prints a table or --json; --%s shows one trace alone",
                        is_given(c->opt.html) ? "html" : "perfetto");
-    if (c->n_path != 2)
+    if (c->args.n_given != 2)
         return fm_fail(FM_E_ARG, "--compare takes two traces, before and after; %d given",
-                       c->n_path);
-    FM_GO(judge(&before, c->path, 1, c->opt.rates));
-    FM_GO(judge(&after, c->path + 1, 1, c->opt.rates));
+                       c->args.n_given);
+    FM_GO(judge(&before, c->args.given, 1, c->opt.rates));
+    FM_GO(judge(&after, c->args.given + 1, 1, c->opt.rates));
     FM_GO(fm_trace_compare(&changes, &before.analysis, &after.analysis));
     (c->opt.json ? fm_trace_compare_json : fm_trace_compare_text)(&text, &changes);
     print(&text);
@@ -186,8 +166,7 @@ int fm_cmd_trace(int argc, char **argv)
     fm_status rc = read_command_line(&c, argc, argv);
     if (rc == FM_OK) rc = (c.opt.compare ? compare : report)(&c);
     const int status = rc == FM_OK ? FM_EXIT_OK : fm_complain("trace", rc);
-    free(c.path);
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_knobs_fini(knobs, N_KNOB, &c.opt);
     return status;
 }

@@ -93,7 +93,6 @@ static fm_status read_command_line(fm_tune_command *c, int argc, char **argv)
     fm_status rc                = divide_words(c, &own, argc, argv);
     char     *name              = own.word[0]; /* the parser puts its own there */
     if (rc == FM_OK) rc = fm_args_parse(&c->args, own.n, own.word);
-    c->args.table = NULL;
     own.word[0]   = name;
     fm_word_list_fini(&own);
     return rc;
@@ -255,7 +254,7 @@ static void finish(fm_tune_command *c)
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) fm_word_list_fini(lists[i]);
     for (int i = 0; i < c->n_limit; i++) fm_limit_fini(&c->limit[i]);
     fm_space_fini(&c->space);
-    fm_str_fini(&c->args.notes);
+    fm_args_fini(&c->args);
     fm_knobs_fini(fm_tune_knobs, fm_n_tune_knob, &c->options);
 }
 

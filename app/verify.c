@@ -53,9 +53,7 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
     c->args = (fm_args){.command = "verify", .about = about, .table = tables, .n_table = 3};
-    const fm_status rc = fm_args_parse(&c->args, argc, argv);
-    c->args.table      = NULL;
-    FM_TRY(rc);
+    FM_TRY(fm_args_parse(&c->args, argc, argv));
     FM_TRY(fm_named_model(c->engine));
     if (!c->opt.golden && !c->opt.tokenizer_golden)
         return fm_fail(FM_E_ARG, "compare with what? give --golden or --tokenizer-golden");
@@ -191,7 +189,7 @@ int fm_cmd_verify(int argc, char **argv)
                        : passed    ? FM_EXIT_OK
                                    : FM_EXIT_FAILED;
 
-    fm_str_fini(&c.args.notes);
+    fm_args_fini(&c.args);
     fm_knobs_fini(knobs, N_KNOB, &c.opt);
     fm_options_destroy(c.engine);
     return status;

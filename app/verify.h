@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `fathom verify` share. */
+/* `fathom verify`: compares logits, routes and tokens with golden data, case by case, and gives each
+ * case a verdict. */
 #ifndef FM_APP_VERIFY_H
 #define FM_APP_VERIFY_H
 

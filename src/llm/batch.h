@@ -44,7 +44,7 @@ typedef struct {
      * this pass, this one included; a group may have none.  NULL: one group. */
     const int32_t *group_rows, *group_outs; /* [n_group] */
     int            is_decode; /* no group has prompt rows; with one group it need not be said */
-    int            has_choices; /* some group has an FM_CHOICE; likewise */
+    int            has_choices; /* some group has an FM_CHOICE; with one group it need not be said */
     int            link; /* 0: a forward pass; n: the n-th link of a chain of drafts, where
                           * FM_CHOICE(i) is what the link before drafted for row i */
 } fm_batch;

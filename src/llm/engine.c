@@ -293,7 +293,7 @@ int fm__engine_busy_own(const fm_engine *e)
 {
     for (int i = 0; i < e->n_micro; i++)
         if (e->micro[i].n_in_flight || fm__micro_batch_busy(e, &e->micro[i])) return 1;
-    return e->tiers.news.is_asking;
+    return e->tiers.reports.is_asking;
 }
 
 fm_status fm_engine_save(fm_engine *e, int *more)

@@ -39,7 +39,7 @@ refuse "not empty" --quantize int4 "$data/v3" "$work/int4"
 refuse "INT4 already" --quantize int4 "$data/v3-int4" "$work/again"
 refuse "FP8 already" --quantize fp8 "$data/v3wide-fp8" "$work/again"
 refuse "neither int4 nor fp8" --quantize int3 "$data/v3" "$work/again"
-refuse "give MODEL and OUT" --quantize int4 "$data/v3"
+refuse "give MODEL OUT" --quantize int4 "$data/v3"
 refuse "no model .*/nothing: not a directory" --quantize int4 "$work/nothing" "$work/again"
 [ ! -e "$work/again" ] || fail "a refused conversion left a folder"
 

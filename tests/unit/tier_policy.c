@@ -274,6 +274,37 @@ static void a_small_host_tier_forgets_and_stays_right(void **state)
     close_model(&m);
 }
 
+static fm_request *submit_one(model *m, const int32_t *text, int32_t n, int priority)
+{
+    fm_request *r = &m->request[m->n_request++];
+    *r = (fm_request){.token = m->text[r - m->request], .n_prompt = n, .priority = priority,
+                      .sampling = {.max_new_tokens = 1, .ignore_eos = 1}};
+    memcpy(r->token, text, (size_t)n * sizeof *text);
+    assert_int_equal(fm_sched_submit(m->sched, r), FM_OK);
+    return r;
+}
+
+/* Only the head of the queue is looked up.  A request whose pages are on their way when others push
+ * it further back is looked up again when its turn comes: its prefix is loaded, not computed. */
+static void a_request_pushed_back_is_loaded_later(void **state)
+{
+    static model m;
+    workload     w = crowded;
+    (void)state;
+    w.per_group = 1;
+    (void)run_all(&m, &w);
+    const fm_request *r = submit_one(&m, m.text[0], w.prefix + w.question, 0);
+    step(&m);
+    assert_true(r->is_loading);
+    for (int i = 0; i < FM_SCHED_LOOKUPS + 50; i++) {
+        const int32_t text[PS] = {2000000 + i};
+        submit_one(&m, text, PS, 1);
+    }
+    while (step(&m)) assert_true(m.n_step < 200000);
+    assert_true(r->n_from_host >= w.prefix - PS);
+    close_model(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +312,7 @@ int main(void)
         cmocka_unit_test(loads_keep_the_pool_busy_and_the_order),
         cmocka_unit_test(an_altered_page_is_a_miss),
         cmocka_unit_test(a_small_host_tier_forgets_and_stays_right),
+        cmocka_unit_test(a_request_pushed_back_is_loaded_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,9 +161,9 @@ void          fm__open_close_tiers(fm_engine *e); /* open_tiers.c */
 fm_status     fm__tiers_meet(fm_engine *e); /* every rank, when it opens */
 void          fm__tiers_part(fm_engine *e);
 fm_status     fm__tiers_follow(fm_engine *e, const fm_read_plan *p);
-fm_status     fm__tiers_tell(fm_engine *e, const fm_micro_batch *m, int has_pass); /* moves to all */
-fm_status     fm__tiers_hear(fm_engine *e);     /* takes the replies that have arrived */
-fm_status     fm__tiers_hear_out(fm_engine *e); /* waits for all replies, before closing */
+fm_status     fm__tiers_send(fm_engine *e, const fm_micro_batch *m, int has_pass); /* moves to all */
+fm_status     fm__tiers_take_reports(fm_engine *e);  /* takes the replies that have arrived */
+fm_status     fm__tiers_await_reports(fm_engine *e); /* waits for all replies, before closing */
 fm_slot_state fm__tiers_view(void *engine, int slot);
 
 /* info.c: a step that began then has ended, with so many seconds in forward passes */

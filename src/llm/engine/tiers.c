@@ -51,13 +51,19 @@ static void sum_arrived(fm_tiers *t)
     }
 }
 
+static fm_store_page page_of(const fm_page_move *m)
+{
+    return (fm_store_page){.key = m->key, .token = m->token, .depth = m->depth};
+}
+
 static void start_held_reads(fm_tiers *t)
 {
     int n = 0;
     for (int i = 0; i < t->n_held; i++) {
-        const fm_page_move *m = &t->held[i];
+        const fm_page_move *m    = &t->held[i];
+        const fm_store_page page = page_of(m);
         if (is_made(t, m->slot))
-            fm_store_read(t->store, m->slot, &(fm_store_page){m->key, m->token, m->depth, NULL});
+            fm_store_read(t->store, m->slot, &page);
         else
             t->held[n++] = *m;
     }
@@ -113,12 +119,13 @@ static char *buffer_for(fm_tiers *t)
 /* Where the CPU copies: at once. */
 static fm_status write_page(fm_engine *e, const fm_page_move *m)
 {
-    fm_tiers   *t     = &e->tiers;
-    char *const image = buffer_for(t);
+    fm_tiers           *t     = &e->tiers;
+    char *const         image = buffer_for(t);
+    const fm_store_page page  = page_of(m);
     if (!image) return FM_OK;
     t->copy[t->n_copy++] = (fm_page_copy){.page = m->page, .image = image, .is_out = 1};
     FM_TRY(make_copies(e));
-    fm_store_write(t->store, image, &(fm_store_page){m->key, m->token, m->depth, NULL});
+    fm_store_write(t->store, image, &page);
     return FM_OK;
 }
 

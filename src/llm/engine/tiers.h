@@ -19,7 +19,7 @@ typedef struct {
     fm_comm_job *job;      /* [n_rank] */
     int          is_asking, n_started, n_heard;
     uint32_t     round; /* status requests sent so far */
-} fm_slot_news;
+} fm_slot_reports;
 
 typedef struct {
     fm_store *store;  /* NULL: no files */
@@ -45,7 +45,7 @@ typedef struct {
     double        learned; /* fm_now() of the last step whose cost was learned */
     int           most_prompt_rows; /* of a step so far */
     int           lane0;   /* the courier's lanes for moves begin here */
-    fm_slot_news  news;
+    fm_slot_reports reports;
     int           writes;  /* this rank writes the pages of its attention group */
     int           demotes; /* for tests: everything leaves the pool after every step */
 } fm_tiers;

@@ -44,7 +44,7 @@ fm_status fm__tiers_add_partition(fm_engine *e, fm_partition *p, int index, int 
 
 fm_status fm__tiers_prepare(fm_engine *e, const fm_micro_batch *m)
 {
-    FM_TRY(fm__tiers_hear(e));
+    FM_TRY(fm__tiers_take_reports(e));
     for (int g = 0; e->tiers.memory && g < e->n_group; g++)
         fm_tier_policy_prepare(m->partition[g].tier_policy, fm_now());
     return FM_OK;
@@ -62,7 +62,7 @@ fm_status fm__tiers_move(fm_engine *e, const fm_micro_batch *m, int has_pass)
     if (!e->tiers.memory) return FM_OK;
     for (int g = 0; g < e->n_group; g++)
         number_pages(fm_tier_policy_moves(m->partition[g].tier_policy), m->page0);
-    if (e->courier) FM_TRY(fm__tiers_tell(e, m, has_pass));
+    if (e->courier) FM_TRY(fm__tiers_send(e, m, has_pass));
     const fm_moves *own =
         fm_tier_policy_moves(m->partition[e->layout.shard.group.index].tier_policy);
     const fm_status rc = fm__tiers_carry_out(e, own->move, own->n, has_pass);
@@ -72,7 +72,7 @@ fm_status fm__tiers_move(fm_engine *e, const fm_micro_batch *m, int has_pass)
 
 fm_status fm__tiers_wait(fm_engine *e)
 {
-    FM_TRY(fm__tiers_hear(e));
+    FM_TRY(fm__tiers_take_reports(e));
     for (int i = 0; e->tiers.memory && i < fm__n_partition(e); i++) {
         if (!fm_tier_policy_is_loading(fm__partition(e, i)->tier_policy)) continue;
         if (e->tiers.sums) fm_host_sums_wait(e->tiers.sums, nap);
@@ -170,5 +170,5 @@ fm_status fm__tiers_finish(fm_engine *e)
                 fm_kv_want_all(e->micro[i].partition[g].kv);
         FM_TRY(save_all(e, &e->micro[i]));
     }
-    return fm__tiers_hear_out(e);
+    return fm__tiers_await_reports(e);
 }

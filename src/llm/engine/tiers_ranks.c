@@ -36,7 +36,7 @@ static int group_of_rank(const fm_engine *e, int rank)
 
 fm_status fm__tiers_meet(fm_engine *e)
 {
-    fm_slot_news *w = &e->tiers.news;
+    fm_slot_reports *w = &e->tiers.reports;
     w->comm         = e->groups.tiers;
     if (w->comm->n_rank == 1) return FM_OK;
     const size_t n = (size_t)n_state(e), n_rank = (size_t)w->comm->n_rank;
@@ -50,7 +50,7 @@ fm_status fm__tiers_meet(fm_engine *e)
 
 void fm__tiers_part(fm_engine *e)
 {
-    fm_slot_news *w = &e->tiers.news;
+    fm_slot_reports *w = &e->tiers.reports;
     if (!e->layout.is_leader && w->n_started) fm_comm_wait(&w->job[0]); /* the last reply */
     free(w->others);
     free(w->asked_in);
@@ -62,7 +62,7 @@ void fm__tiers_part(fm_engine *e)
 
 fm_status fm__tiers_follow(fm_engine *e, const fm_read_plan *p)
 {
-    fm_slot_news *w = &e->tiers.news;
+    fm_slot_reports *w = &e->tiers.reports;
     FM_TRY(fm__tiers_carry_out(e, p->move, p->n_move, p->has_pass));
     if (!p->asks) return FM_OK;
     if (w->n_started) FM_TRY(fm_comm_wait(&w->job[0])); /* the last reply; the leader has it */
@@ -79,14 +79,14 @@ fm_slot_state fm__tiers_view(void *engine, int slot)
     const int           mine = group_of_slot(e, slot) == e->layout.shard.group.index;
     const fm_slot_state here = mine ? state_here(e, slot) : FM_SLOT_READY;
     if (!e->courier || (here != FM_SLOT_READY && here != FM_SLOT_FAILED)) return here;
-    const fm_slot_state there = (fm_slot_state)e->tiers.news.others[slot];
+    const fm_slot_state there = (fm_slot_state)e->tiers.reports.others[slot];
     return there == FM_SLOT_READY ? here : there;
 }
 
 /* What all ranks that hold a part of the slot's page said. */
 static fm_slot_state combine(const fm_engine *e, int slot)
 {
-    const fm_slot_news *w  = &e->tiers.news;
+    const fm_slot_reports *w  = &e->tiers.reports;
     fm_slot_state       is = FM_SLOT_READY;
     for (int r = 1; r < w->comm->n_rank; r++) {
         if (group_of_rank(e, r) != group_of_slot(e, slot)) continue;
@@ -99,7 +99,7 @@ static fm_slot_state combine(const fm_engine *e, int slot)
 
 static void take_replies(fm_engine *e)
 {
-    fm_slot_news *w = &e->tiers.news;
+    fm_slot_reports *w = &e->tiers.reports;
     for (int i = 0; i < n_state(e); i++)
         if (w->others[i] == FM_SLOT_BUSY && (int32_t)(w->round - w->asked_in[i]) >= 0)
             w->others[i] = (int8_t)combine(e, i);
@@ -109,7 +109,7 @@ static void take_replies(fm_engine *e)
 /* As many receives in flight as the group allows. */
 static fm_status start_receives(fm_engine *e)
 {
-    fm_slot_news *w = &e->tiers.news;
+    fm_slot_reports *w = &e->tiers.reports;
     for (; w->n_started < w->comm->n_rank; w->n_started++) {
         int8_t *const   to = w->reply + (size_t)w->n_started * (size_t)n_state(e);
         const fm_status rc = fm_comm_start(w->comm, &w->job[w->n_started],
@@ -120,9 +120,9 @@ static fm_status start_receives(fm_engine *e)
     return FM_OK;
 }
 
-fm_status fm__tiers_hear(fm_engine *e)
+fm_status fm__tiers_take_reports(fm_engine *e)
 {
-    fm_slot_news *w    = &e->tiers.news;
+    fm_slot_reports *w    = &e->tiers.reports;
     int           done = 1;
     if (!w->is_asking) return FM_OK;
     while (done && w->n_heard < w->n_started) {
@@ -134,9 +134,9 @@ fm_status fm__tiers_hear(fm_engine *e)
     return FM_OK;
 }
 
-fm_status fm__tiers_hear_out(fm_engine *e)
+fm_status fm__tiers_await_reports(fm_engine *e)
 {
-    fm_slot_news *w = &e->tiers.news;
+    fm_slot_reports *w = &e->tiers.reports;
     while (w->is_asking) {
         if (w->n_heard < w->n_started) FM_TRY(fm_comm_wait(&w->job[w->n_heard++]));
         FM_TRY(start_receives(e));
@@ -147,7 +147,7 @@ fm_status fm__tiers_hear_out(fm_engine *e)
 
 /* Reads and checks that begin with this message are covered by the next status request at the
  * earliest. */
-static void note(fm_slot_news *w, const fm_moves *list, int n_slot)
+static void note(fm_slot_reports *w, const fm_moves *list, int n_slot)
 {
     for (int i = 0; i < list->n; i++) {
         const fm_page_move *m        = &list->move[i];
@@ -162,13 +162,13 @@ static void note(fm_slot_news *w, const fm_moves *list, int n_slot)
 static int is_anything_open(const fm_engine *e)
 {
     for (int i = 0; i < n_state(e); i++)
-        if (e->tiers.news.others[i] == FM_SLOT_BUSY) return 1;
+        if (e->tiers.reports.others[i] == FM_SLOT_BUSY) return 1;
     return 0;
 }
 
-fm_status fm__tiers_tell(fm_engine *e, const fm_micro_batch *m, int has_pass)
+fm_status fm__tiers_send(fm_engine *e, const fm_micro_batch *m, int has_pass)
 {
-    fm_slot_news   *w = &e->tiers.news;
+    fm_slot_reports   *w = &e->tiers.reports;
     const fm_moves *list[e->n_group];
     int             n = 0;
     for (int g = 0; g < e->n_group; g++) {

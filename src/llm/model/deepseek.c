@@ -99,34 +99,10 @@ static void draft(fm_run *r)
     fm_best       (r, a->logits, a->hl);                    /* the drafts; hl is the next state */
 }
 
-/* The first row whose latents for drafts are wanted: sequences that decode come first, and one of
- * which no state is kept fills no cache for drafts, either (sched/sched.h).  Where passes are
- * recorded, all do the same. */
-static int first_drafted(const fm_run *r)
-{
-    const fm_batch *b = r->batch;
-    int             k = 0;
-    while (k < b->n_span && !b->span[k].n_keep && b->span[k].form == FM_FORM_GENERATED) k++;
-    if (r->ops->sample || (k < b->n_span && !r->ops->tail)) return 0;
-    return k < b->n_span ? b->span[k].row0 : b->n_row;
-}
-
-static fm_f32s rows_from(fm_f32s x, int row)
-{
-    return (fm_f32s){x.data + (size_t)row * (size_t)x.width, x.width};
-}
-
-static void go_on_from(fm_run *r, int row)
-{
-    if (r->ops->tail) r->ops->tail(r, row);
-}
-
 static void forward(fm_run *r)
 {
     const fm_weights *m = r->weights;
     const fm_acts    *a = &r->act;
-    const int         drafted = m->n_mtp ? first_drafted(r) : 0;
-    const int         drafts  = m->n_mtp && (drafted < r->batch->n_row || !r->batch->n_span);
 
     if (fm_shard_is_first(&m->shard)) fm_embed  (r, a->x, m->embed);
     else                              fm_receive(r, a->x);
@@ -138,11 +114,8 @@ static void forward(fm_run *r)
         else               dense(r, &w->ffn);
     }
     fm_at_layer(r, FM_NO_LAYER);
-    if (drafts) {
-        if (drafted) go_on_from(r, drafted);
-        fm_hidden(r, a->h, rows_from(a->x, drafted), m->norm, m->mtp[0].hnorm); /* of the row before; kept */
-        if (drafted) go_on_from(r, 0);
-    }
+    const int drafts = m->n_mtp && fm_draft_rows(r);
+    if (drafts) fm_hidden(r, a->h, a->x, m->norm, m->mtp[0].hnorm); /* h' = RMSNorm(h) of the row before; kept */
     if (m->norm) {
         fm_gather_norm(r, a->hl, a->x, m->norm);            /* only rows whose logits are wanted */
         fm_linear_out (r, a->logits, a->hl, &m->head);
@@ -150,7 +123,6 @@ static void forward(fm_run *r)
     } else {
         fm_pass_on    (r, a->x);
     }
-    if (drafts && drafted) go_on_from(r, drafted);
     if (drafts) cache_for_drafts(r, &m->mtp[0]);
 }
 

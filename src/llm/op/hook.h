@@ -6,7 +6,7 @@
  *     fm_op_hook h = {.end = end};
  *     fm_run_add_hook(r, &h);        until fm_run_remove_hook(r, &h)
  *
- * Without a hook an op costs one more test of a pointer.  A hook is told of ops that are issued:
+ * Without a hook an op costs one more test of a pointer.  A hook sees ops when they are issued:
  * not after a fault, nor in a pass that is replayed as recorded.  What `end` may conclude about
  * the data is said at the deferred ops in run.h. */
 #ifndef FM_LLM_OP_HOOK_H

@@ -115,8 +115,10 @@ typedef struct {
     void (*embed_product)(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
                           const fm_matrix *w); /* x = w RMSNorm(Emb(t)), with h as room.  NULL: the
                                  three ops one by one */
-    void (*tail)(fm_run *r, int row); /* the pass goes on as if its batch began with this row, which
-                                 begins a span; 0: with the whole batch again.  NULL: it cannot */
+    int (*draft_rows)(fm_run *r); /* the rest of the pass has only the rows that fill the cache for
+                                 drafts, from the first that is not a decode whose state is not kept
+                                 (sched/sched.h); out rows and hidden's x remain.  0: there are no such
+                                 rows.  NULL: all fill it, as recorded passes must */
     fm_status (*drafted)(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 
     fm_status (*logits)(fm_run *r, const fm_batch *b, const float **all);
@@ -139,8 +141,8 @@ struct fm_run {
     int                    n_row, n_out; /* what ops take: the batch's, or more where begin pads */
     int                    is_replayed;  /* the pass is under way as a whole; ops do nothing */
     int                    layer;        /* the pass is in, of the model; or FM_NO_LAYER */
-    fm_op_hook            *hook;         /* told of every op; NULL: none */
-    fm_op_call             call;         /* what hooks are told */
+    fm_op_hook            *hook;         /* called around every op; NULL: none */
+    fm_op_call             call;         /* what hooks see of it */
     fm_acts                act;
     fm_ranks               ranks;
     fm_status              fault;
@@ -251,6 +253,7 @@ static inline void fm_gather_add(fm_run *r, fm_f32s x, fm_f32s y) { FM_OP(r, GAT
 static inline void fm_dispatch(fm_run *r, fm_act h_all, fm_routing rt_all, fm_act h, fm_routing rt) { FM_OP(r, DISPATCH, r->n_row, h_all.data, NULL, dispatch(r, h_all, rt_all, h, rt)); }
 static inline void fm_pass_on(fm_run *r, fm_f32s x) { FM_OP(r, PASS_ON, r->n_row, NULL, NULL, pass_on(r, x)); }
 static inline void fm_receive(fm_run *r, fm_f32s x) { FM_OP(r, RECEIVE, r->n_row, x.data, NULL, receive(r, x)); }
+static inline int  fm_draft_rows(fm_run *r) { return !r->ops->draft_rows || r->ops->draft_rows(r); }
 static inline void fm_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w) { FM_OP(r, HIDDEN, r->n_row, h.data, w, hidden(r, h, x, norm, w)); }
 static inline void fm_hidden_kept(fm_run *r, fm_act h, const float *w) { FM_OP(r, HIDDEN, r->n_row, h.data, w, hidden(r, h, (fm_f32s){0}, NULL, w)); }
 static inline void fm_best(fm_run *r, fm_f32s logits, fm_act state) { FM_OP(r, BEST, r->n_out, NULL, NULL, best(r, logits, state)); }

@@ -194,14 +194,14 @@ fm_status fm__agree_checkpoint(fm_world *w, const fm_model_path *path, uint64_t 
     return fm_world_agree(w, "the checkpoint", *print, text);
 }
 
-/* --- how it goes ----------------------------------------------------------- */
+/* --- did all succeed? ------------------------------------------------------ */
 
 typedef struct {
     int32_t status;
     char    why[WHY_BYTES];
-} news;
+} outcome;
 
-/* However long another rank takes for what it is doing. */
+/* Waits without a time limit: another rank may take long for what it is doing. */
 static fm_status gather(fm_world *w, void *all, const void *mine, size_t bytes)
 {
     fm_comm *c = fm_world_comm(w);
@@ -212,7 +212,7 @@ static fm_status gather(fm_world *w, void *all, const void *mine, size_t bytes)
     return fm_comm_wait_idle(&job);
 }
 
-static fm_status tell(fm_world *w, const news *all)
+static fm_status first_failure(fm_world *w, const outcome *all)
 {
     const int n = fm_world_comm(w)->n_rank, me = fm_world_comm(w)->rank;
     int       bad = 0;
@@ -228,11 +228,11 @@ fm_status fm__agree_all_well(fm_world *w, fm_status mine)
 {
     const int n = fm_world_comm(w)->n_rank;
     if (n == 1) return mine;
-    news said = {.status = mine}, *all = calloc((size_t)n, sizeof *all);
+    outcome own = {.status = mine}, *all = calloc((size_t)n, sizeof *all);
     if (!all) fm_world_abort(w, "out of memory at start");
-    if (mine != FM_OK) snprintf(said.why, sizeof said.why, "%s", fm_why());
-    fm_status rc = gather(w, all, &said, sizeof said);
-    if (rc == FM_OK) rc = tell(w, all);
+    if (mine != FM_OK) snprintf(own.why, sizeof own.why, "%s", fm_why());
+    fm_status rc = gather(w, all, &own, sizeof own);
+    if (rc == FM_OK) rc = first_failure(w, all);
     free(all);
     return rc;
 }

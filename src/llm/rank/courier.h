@@ -39,7 +39,7 @@ fm_status fm_courier_send_moves(fm_courier *c, const fm_moves_plan *p);
  * its plans. */
 fm_status fm_courier_settle(fm_courier *c);
 
-/* The leader, at the end: the others are told to quit, and have been told. */
+/* The leader, at the end: sends the others the order to quit, and returns when they have it. */
 fm_status fm_courier_quit(fm_courier *c);
 
 /* The others: the next plan, however long it takes; valid until the next call. */

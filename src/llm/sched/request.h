@@ -41,11 +41,11 @@ typedef struct fm_request {
     int32_t      n_published;  /* leading tokens offered to the tree */
     int32_t      n_cached;     /* prompt tokens that came from the tree, first admission */
     int32_t      n_from_host, n_from_disk; /* of n_cached: loaded from a tier below */
-    int32_t      n_brought;    /* pages brought back for it since it waits */
-    int          is_loading;   /* waits for pages from below: it is not admitted before they came */
+    int32_t      n_loaded;     /* pages loaded from a tier below for it while it waits */
+    int          is_loading;   /* pages are being loaded from a tier below: not admitted until they are there */
     int          is_looked_up; /* what the tiers below have of it was asked for already */
     int          looks_again;  /* it is looked up again while it waits: what is stored changes, and
-                                * pages brought back may have made room */
+                                * pages that were loaded may have been evicted */
     int32_t      below_from;   /* pages of it that the pool had then */
     int32_t      n_scored;     /* of n_score, how many are done */
     double       admitted;     /* when it first joined, by the scheduler's clock */

@@ -176,7 +176,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->n_token      = r->n_prompt;
     r->n_computed = r->n_published = r->n_cached = r->n_preempted = r->has_lease = 0;
     r->n_scored = r->n_pending = r->n_overtaken = r->n_passed = r->n_draft = r->kept = 0;
-    r->n_from_host = r->n_from_disk = r->n_brought = r->is_loading = r->is_looked_up = r->looks_again = 0;
+    r->n_from_host = r->n_from_disk = r->n_loaded = r->is_loading = r->is_looked_up = r->looks_again = 0;
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);

@@ -95,11 +95,13 @@ void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
 fm_request *fm_sched_first_waiting(const fm_sched *s);
 
 /* From now on a request is not admitted before is_looked_up is set, nor any behind it: what tiers
- * below have of it is loaded rather than computed. */
+ * below have of it is loaded rather than computed.  Only the first FM_SCHED_LOOKUPS of the queue are
+ * looked up, so that a step costs the same however many wait. */
+enum { FM_SCHED_LOOKUPS = 256 };
 void fm_sched_await_lookups(fm_sched *s);
 
-/* Evictable pages that were loaded from a lower tier for waiting requests (n_brought): they are not
- * evicted to admit another request. */
+/* Evictable pages that were loaded from a lower tier for the first FM_SCHED_LOOKUPS waiting requests
+ * (n_loaded): they are not evicted to admit another request. */
 int32_t fm_sched_promised(const fm_sched *s);
 
 /* Pages of the kv that loads hold until the step after the next: while there are any, a plan may be

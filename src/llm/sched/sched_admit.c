@@ -21,7 +21,7 @@ static void start(fm_sched *s, fm_request *r)
 
     r->has_lease  = 1;
     r->kept       = 0; /* the state of a cached row is not kept */
-    r->n_brought  = 0;
+    r->n_loaded   = 0;
     r->state      = FM_REQ_RUNNING;
     r->n_computed = r->n_published = r->lease.n_cached;
     if (!r->n_preempted) {
@@ -40,11 +40,12 @@ static void start(fm_sched *s, fm_request *r)
 
 int32_t fm_sched_promised(const fm_sched *s)
 {
-    int32_t n = 0, n_idle;
-    for (const fm_request *r = s->waiting.head; s->awaits_lookups && r; r = r->next) {
-        if (!r->n_brought) continue;
+    const fm_request *r = s->awaits_lookups ? s->waiting.head : NULL;
+    int32_t           n = 0, n_idle;
+    for (int i = 0; r && i < FM_SCHED_LOOKUPS; i++, r = r->next) {
+        if (!r->n_loaded) continue;
         (void)fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
-        n += n_idle < r->n_brought ? n_idle : r->n_brought;
+        n += n_idle < r->n_loaded ? n_idle : r->n_loaded;
     }
     return n;
 }
@@ -62,7 +63,7 @@ static int try_start(fm_sched *s, fm_request *r)
     int32_t       n_idle;
     const int32_t n_cached = fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
     const int32_t share    = fm__prefill_share(s, r, n_cached);
-    const int32_t own      = n_idle < r->n_brought ? n_idle : r->n_brought;
+    const int32_t own      = n_idle < r->n_loaded ? n_idle : r->n_loaded;
     const int32_t kept     = n_idle + promised(s) - own; /* not to be evicted for r */
     if (!share || (s->n_running && !fm__fits(s, r, n_cached, n_idle, kept))) return 0;
 

@@ -25,7 +25,7 @@ int fm_sched_n_kept(const fm_sched_options *o)
 void fm_sched_keep_states(fm_sched *s, int keep) { s->rests_states = !keep; }
 
 /* Prompt rows are never left out: their pages are published, and later requests that reuse them
- * would be drafted for from latents nobody wrote. */
+ * would be drafted for from latents that were never written. */
 int fm__keeps_states(const fm_sched *s, const fm_request *r)
 {
     return s->opt.keeps_states && (!s->rests_states || !fm__is_decoding(r));

@@ -149,9 +149,9 @@ static fm_status start(fm_serve *s)
 static void stop(fm_serve *s)
 {
     fm__workers_stop(s->workers);
-    while (s->calls) {
-        s->calls->x->user = NULL;
-        fm__call_drop(s, s->calls);
+    for (fm__call *c; (c = s->calls.first ? s->calls.first : s->asides.first);) {
+        c->x->user = NULL;
+        fm__call_drop(s, c);
     }
     fm__engine_stop(s->engine_thread);
     s->workers       = NULL;

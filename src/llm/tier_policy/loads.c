@@ -194,7 +194,7 @@ static void stop(fm_tier_policy *s, fm__load *l)
 
 static void count(fm_tier_policy *s, fm_request *r, int is_host)
 {
-    r->n_brought++;
+    r->n_loaded++;
     *(is_host ? &r->n_from_host : &r->n_from_disk) += s->page_size;
     *(is_host ? &s->stats.host_tokens : &s->stats.disk_tokens) += s->page_size;
 }
@@ -288,6 +288,8 @@ static void advance(fm_tier_policy *s, fm__load *l)
     }
 }
 
+static fm_request *first(const fm_tier_policy *s) { return fm_sched_first_waiting(s->opt.sched); }
+
 /* Is the request's next page among those of the load? */
 static int brings(const fm_tier_policy *s, const fm__load *l, const fm_request *r, int32_t page)
 {
@@ -296,13 +298,14 @@ static int brings(const fm_tier_policy *s, const fm__load *l, const fm_request *
     return l->r == r || !memcmp(l->r->token, r->token, bytes);
 }
 
-/* Where in the queue the first request is that waits for each load. */
+/* Where in the queue the first request is that waits for each load.  One that others of a higher
+ * priority have pushed back beyond those that are looked up is not seen. */
 static void find_places(fm_tier_policy *s)
 {
     int place     = 0;
     s->last_place = INT_MAX;
     for (int i = 0; i < FM__LOADS; i++) s->load[i].place = s->load[i].is_seen = 0;
-    for (fm_request *r = fm_sched_first_waiting(s->opt.sched); r; r = r->next) {
+    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = r->next) {
         place++;
         if (r->is_looked_up && !r->is_loading && place < s->last_place) s->last_place = place;
         for (int i = 0; r->is_loading && i < FM__LOADS; i++) {
@@ -392,7 +395,7 @@ static void start(fm_tier_policy *s, fm__load *l, fm_request *r, int32_t from, i
 {
     r->is_looked_up = 1;
     r->looks_again  = 0;
-    r->n_brought    = 0;
+    r->n_loaded     = 0;
     l->r            = r;
     l->arrival      = r->arrival;
     l->from = l->next_in = l->next_read = from;
@@ -451,8 +454,9 @@ void fm__loads_start(fm_tier_policy *s)
 {
     const int is_on = s->host.n || fm__tier_policy_has_files(s);
     int       place = 0;
-    for (fm_request *r = fm_sched_first_waiting(s->opt.sched); r && place < FM__LOOK_AHEAD; r = r->next) {
+    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = r->next) {
         if (is_to_wait(s, r, ++place)) continue;
+        if (r->is_loading) r->is_looked_up = 0; /* its load was abandoned while it was further back */
         r->is_loading = 0;
         if (!is_on) r->is_looked_up = 1;
         if (!r->is_looked_up || (is_on && r->looks_again)) look_up(s, r, place);

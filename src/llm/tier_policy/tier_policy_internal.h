@@ -8,7 +8,6 @@
 
 enum {
     FM__LOADS      = FM_TIER_POLICY_LOADS,
-    FM__LOOK_AHEAD = 256, /* waiting requests that are looked up; those behind are not admitted */
     FM__KEPT       = 512, /* pages in host memory that wait to become files */
     FM__STEPS_REST = 3,   /* after which copies of a step are made, also where one step is planned
                            * ahead */

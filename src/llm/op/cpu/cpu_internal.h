@@ -106,9 +106,9 @@ typedef struct {
     size_t       *best_bytes; /* [n_attn] */
     float        *embedded;   /* [vocab, D] by token (embedded.c), or NULL; */
     char         *is_embedded; /* [vocab] rows of it that are known */
-    const fm_batch *whole;    /* the batch of a pass that goes on with its tail: */
-    fm_batch      tail;
-    fm_span      *tail_span;  /* [2 * max_out] */
+    fm_batch      filling;      /* the rows of a pass that fill the cache for drafts, */
+    fm_span      *filling_span; /* [2 * max_out] */
+    int           filling_row;  /* and the first of them */
 
     fm_cpu_exchange exchange;
 
@@ -186,8 +186,8 @@ static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const
 }
 
 /* Panels a thread takes at a time, of n_unit, where few rows wait for weights from memory:
- * half a megabyte, since what is fetched ahead at the end of a stretch is fetched in
- * vain, as long as everybody gets several stretches. */
+ * half a megabyte, since a prefetch beyond the end of a stretch is wasted, but few enough
+ * that every thread gets several stretches. */
 static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_unit)
 {
     const size_t bytes = fm_panel_bytes(w->dtype, w->k), stretch = (size_t)1 << 19;
@@ -352,7 +352,7 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
 const int32_t *fm__words(fm_run *r); /* the batch's tokens, those drafted by the link before known */
 void      fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
 void      fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state);
-void      fm__cpu_tail(fm_run *r, int row);
+int       fm__cpu_draft_rows(fm_run *r);
 fm_status fm__cpu_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 /* embedded.c */
 void fm__carve_embedded(fm_cpu *b, const fm_model_config *c, const fm_shard *shard, fm_slab *s);

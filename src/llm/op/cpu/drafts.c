@@ -17,7 +17,7 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     b->drafted    = fm_slab_take(s, (size_t)lim->max_draft * out * sizeof *b->drafted);
     b->best       = fm_slab_take(s, (size_t)shard->attn.n * out * sizeof *b->best);
     b->best_bytes = fm_slab_take(s, (size_t)shard->attn.n * sizeof *b->best_bytes);
-    b->tail_span  = fm_slab_take(s, 2 * out * sizeof *b->tail_span);
+    b->filling_span = fm_slab_take(s, 2 * out * sizeof *b->filling_span);
     fm__carve_embedded(b, c, shard, s);
 }
 
@@ -82,10 +82,11 @@ static void keep_states(const states *a)
 
 void fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w)
 {
-    fm_cpu      *b = fm__cpu(r);
+    fm_cpu   *b = fm__cpu(r);
+    const int n = r->batch->n_row;
+    if (x.data) x.data += (size_t)b->filling_row * (size_t)x.width;
+    else fm__note_spans(r); /* the first thing in a link */
     const states a = {r, b, h, x, norm, w};
-    const int    n = r->batch->n_row;
-    if (!x.data) fm__note_spans(r); /* the first thing in a link */
 #pragma omp parallel for schedule(static)                                                          \
     num_threads(b->n_thread) if ((long)n * r->config->hidden > 32768)
     for (int i = 0; i < n; i++) norm_state(&a, i, b->scratch[omp_get_thread_num()].row);
@@ -101,28 +102,34 @@ static fm_span moved(fm_span s, int rows)
     return s;
 }
 
-static void make_tail(fm_cpu *b, int row)
+/* Decodes come first in a batch. */
+static int first_filling(const fm_batch *b)
 {
-    const fm_batch *w = b->whole;
-    b->tail           = *w;
-    b->tail.token += row;
-    b->tail.pos += row;
-    b->tail.n_row -= row;
-    b->tail.span   = b->tail_span;
-    b->tail.n_span = 0;
-    for (int k = 0; k < w->n_span; k++)
-        if (w->span[k].row0 >= row) b->tail.span[b->tail.n_span++] = moved(w->span[k], row);
+    int k = 0;
+    while (k < b->n_span && !b->span[k].n_keep && b->span[k].form == FM_FORM_GENERATED) k++;
+    return k;
 }
 
-/* Buffers of rows begin with the tail's first; batch->out still counts the whole batch's rows. */
-void fm__cpu_tail(fm_run *r, int row)
+/* Buffers of rows begin with the first that is left; batch->out still counts those of the whole pass. */
+int fm__cpu_draft_rows(fm_run *r)
 {
-    fm_cpu *b = fm__cpu(r);
-    if (r->batch != &b->tail) b->whole = r->batch;
-    if (row) make_tail(b, row);
-    r->batch = row ? &b->tail : b->whole;
-    r->n_row = r->batch->n_row;
+    fm_cpu         *b     = fm__cpu(r);
+    const fm_batch *whole = r->batch;
+    const int       k0    = first_filling(whole);
+    const int       row   = k0 < whole->n_span ? whole->span[k0].row0 : whole->n_row;
+    b->filling_row        = row;
+    if (!row) return 1;
+    b->filling       = *whole;
+    b->filling.span  = b->filling_span;
+    b->filling.n_span -= k0;
+    b->filling.n_row -= row;
+    b->filling.token += row;
+    b->filling.pos += row;
+    for (int k = k0; k < whole->n_span; k++) b->filling_span[k - k0] = moved(whole->span[k], row);
+    r->batch = &b->filling;
+    r->n_row = b->filling.n_row;
     fm__note_spans(r);
+    return r->n_row > 0;
 }
 
 /* --- the largest ----------------------------------------------------------- */

@@ -56,7 +56,7 @@ typedef struct {
 fm_status fm__cuda_meet(fm_run *r, const fm_run_cuda_options *o); /* opens the groups */
 void      fm__cuda_part(fm_run *r);                               /* closes them */
 fm_status fm__cuda_wait(fm_run *r);             /* for the stream; a lost rank ends it */
-fm_status fm__cuda_reach(fm_run *r, fm_mark m); /* likewise, for what is before the mark */
+fm_status fm__cuda_reach(fm_run *r, fm_mark m); /* for what is before the mark; a lost rank ends it */
 fm_cuda_pieces fm__cuda_pieces(fm_columns col, size_t element, void *room, int part, size_t rows);
 void fm__cuda_gather(fm_run *r, const fm_cuda_pieces *p, fm_device_comm *c, void *rows, int n_row,
                      int add);

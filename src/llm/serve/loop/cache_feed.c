@@ -56,7 +56,7 @@ void fm__feed_check(fm_serve *s, fm__call *c, double now)
 void fm__call_begin_feed(fm_serve *s, fm_exchange *x)
 {
     const uint64_t wait = query_number(x->query, "wait", 10);
-    fm__call      *c    = fm__call_begin_aside(s, x);
+    fm__call      *c    = fm__call_begin_aside(s, x, NULL);
     c->feed             = calloc(1, sizeof *c->feed);
     FM_BUG_UNLESS(c->feed != NULL);
     c->feed->epoch = query_number(x->query, "epoch", 16);

@@ -65,10 +65,15 @@ struct fm__call {
     fm__relay          relay;
     fm_str             out; /* stream bytes not yet handed to HTTP */
     size_t             last_write; /* bytes handed over the last time */
-    int               *news; /* [n_news] answers with something to say */
-    int                n_news, dirty;
-    fm__call          *next_dirty, *prev, *next, *next_in_bucket;
+    int               *unsent; /* [n_unsent] answers with text or an end that the stream lacks */
+    int                n_unsent, dirty;
+    struct fm__call_list *list; /* that it is in */
+    fm__call             *next_dirty, *prev, *next, *next_in_bucket;
 };
+
+typedef struct fm__call_list {
+    fm__call *first, *last; /* oldest first */
+} fm__call_list;
 
 typedef struct {
     int64_t prompt, output, cached, thought;
@@ -76,6 +81,12 @@ typedef struct {
 
 fm__usage fm__call_usage(const fm__call *c);
 void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": …} */
+
+/* Replies with "choices", of chat and of completions, which differ in the name of their object.  Open
+ * up to the first choice; the end of a choice (reason NULL: it goes on); the end of a stream. */
+void fm__open_choices(fm_str *out, const fm__call *c, const char *object);
+void fm__end_choice(fm_str *out, const fm__answer *a, const char *reason);
+void fm__end_choices(fm_str *out, const fm__call *c, const char *object);
 
 /* The end of a whole reply with "choices":[ open: one by `put` for each answer, then usage. */
 void fm__put_choices(fm_str *out, fm__call *c,

@@ -38,10 +38,10 @@ static void measure(fm_serve *s, const fm__call *c, fm__answer *a, const fm_even
     m->n_request++;
 }
 
-static void note_news(fm_serve *s, fm__call *c, fm__answer *a)
+static void note_unsent(fm_serve *s, fm__call *c, fm__answer *a)
 {
-    if (!a->news) c->news[c->n_news++] = a->slot;
-    a->news = 1;
+    if (!a->unsent) c->unsent[c->n_unsent++] = a->slot;
+    a->unsent = 1;
     if (c->dirty) return;
     c->dirty      = 1;
     c->next_dirty = s->dirty;
@@ -91,7 +91,7 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev)
     fm__answer_add(a, ev);
     c->n_ended += ev->finish != FM_FINISH_NONE;
     if (fm__relay_replays(c, a, ev)) {
-        if (c->n_ended == c->n_answer) note_news(s, c, a); /* nothing but the stream's end */
+        if (c->n_ended == c->n_answer) note_unsent(s, c, a); /* nothing but the stream's end */
         return;
     }
     measure(s, c, a, ev);
@@ -101,7 +101,7 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev)
         return;
     }
     if (c->ask->stream) {
-        if (ev->prompt_at < 0) note_news(s, c, a); /* the prompt's logprobs come with the answer */
+        if (ev->prompt_at < 0) note_unsent(s, c, a); /* the prompt's logprobs come with the answer */
     } else if (c->n_ended == c->n_answer) {
         if (c->probe)
             fm__probes_end(s, NULL);
@@ -109,14 +109,14 @@ void fm__call_take_event(fm_serve *s, fm__call *c, const fm_event *ev)
     }
 }
 
-static void say_news(fm__call *c)
+static void say_unsent(fm__call *c)
 {
-    for (int i = 0; i < c->n_news; i++) {
-        fm__answer *a = &c->answer[c->news[i]];
-        a->news       = 0;
+    for (int i = 0; i < c->n_unsent; i++) {
+        fm__answer *a = &c->answer[c->unsent[i]];
+        a->unsent       = 0;
         c->dialect->say(c, a, &c->out);
     }
-    c->n_news = 0;
+    c->n_unsent = 0;
 }
 
 /* Events that repeat what was said can be so large that no client keeps up
@@ -128,7 +128,7 @@ static int must_wait(const fm__call *c)
 
 static void flush_call(fm_serve *s, fm__call *c)
 {
-    say_news(c);
+    say_unsent(c);
     if (!c->streaming && !c->out.len && c->n_ended < c->n_answer) return;
     if (!c->streaming)
         fm_exchange_begin(c->x, 200,

@@ -21,7 +21,21 @@ static fm__call *find_call(const fm_serve *s, uint64_t id)
 
 static void run_next_probe(fm_serve *s);
 
-static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
+static void link_call(fm__call_list *list, fm__call *c)
+{
+    c->list = list;
+    c->prev = list->last;
+    *(list->last ? &list->last->next : &list->first) = c;
+    list->last = c;
+}
+
+static void unlink_call(fm__call *c)
+{
+    *(c->prev ? &c->prev->next : &c->list->first) = c->next;
+    *(c->next ? &c->next->prev : &c->list->last)  = c->prev;
+}
+
+static fm__call *new_call(fm_serve *s, fm__call_list *list, fm_exchange *x, const fm__dialect *d)
 {
     fm__call *c = calloc(1, sizeof *c);
     FM_BUG_UNLESS(c != NULL);
@@ -39,13 +53,10 @@ static fm__call *new_call(fm_serve *s, fm_exchange *x, const fm__dialect *d)
         snprintf(c->name, sizeof c->name, "%s%08x%08x%08x%08x", d->id_prefix,
                  fm_rng_u32(s->key, c->id * 4), fm_rng_u32(s->key, c->id * 4 + 1),
                  fm_rng_u32(s->key, c->id * 4 + 2), fm_rng_u32(s->key, c->id * 4 + 3));
-    c->next = s->calls;
-    if (s->calls) s->calls->prev = c;
-    s->calls          = c;
+    link_call(list, c);
     fm__call **at     = &s->bucket[c->id % FM__N_BUCKET];
     c->next_in_bucket = *at;
     *at               = c;
-    s->n_call++;
     s->load++;
     s->metrics.n_waiting++;
     return c;
@@ -56,23 +67,18 @@ static void free_call(fm_serve *s, fm__call *c)
     fm__call **at = &s->bucket[c->id % FM__N_BUCKET];
     while (*at != c) at = &(*at)->next_in_bucket;
     *at = c->next_in_bucket;
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        s->calls = c->next;
-    if (c->next) c->next->prev = c->prev;
+    unlink_call(c);
     if (c->dirty)
         for (fm__call **d = &s->dirty; *d; d = &(*d)->next_dirty)
             if (*d == c) {
                 *d = c->next_dirty;
                 break;
             }
-    s->n_call--;
     s->load -= c->load;
     if (!c->with_engine) s->metrics.n_waiting--;
     for (int i = 0; i < c->n_answer; i++) fm__answer_fini(&c->answer[i]);
     free(c->answer);
-    free(c->news);
+    free(c->unsent);
     fm__ask_release(c->ask);
     fm__relay_fini(&c->relay);
     free(c->feed);
@@ -162,13 +168,13 @@ static void give_task(fm_serve *s, fm__call *c, fm__read_fn *read, fm__text_fn *
 void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d)
 {
     if (refuse_now(s, x)) return;
-    give_task(s, new_call(s, x, d), d->read, NULL);
+    give_task(s, new_call(s, &s->calls, x, d), d->read, NULL);
 }
 
 void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text)
 {
     if (refuse_now(s, x)) return;
-    give_task(s, new_call(s, x, NULL), NULL, text);
+    give_task(s, new_call(s, &s->calls, x, NULL), NULL, text);
 }
 
 static void to_engine(fm_serve *s, fm__call *c)
@@ -179,14 +185,14 @@ static void to_engine(fm_serve *s, fm__call *c)
 
 void fm__call_begin_flush(fm_serve *s, fm_exchange *x)
 {
-    fm__call *c = new_call(s, x, NULL);
+    fm__call *c = new_call(s, &s->calls, x, NULL);
     to_engine(s, c);
     fm__engine_flush(s->engine_thread, c->id);
 }
 
 void fm__call_begin_profile(fm_serve *s, fm_exchange *x, const char *file, int64_t n_step)
 {
-    fm__call *c = new_call(s, x, NULL);
+    fm__call *c = new_call(s, &s->calls, x, NULL);
     to_engine(s, c);
     fm__engine_profile(s->engine_thread, c->id, file, n_step);
 }
@@ -195,8 +201,8 @@ static void submit(fm_serve *s, fm__call *c)
 {
     c->n_answer = c->ask->n_prompt * c->ask->n;
     c->answer   = calloc((size_t)c->n_answer, sizeof *c->answer);
-    c->news     = calloc((size_t)c->n_answer, sizeof *c->news);
-    FM_BUG_UNLESS(c->answer && c->news);
+    c->unsent     = calloc((size_t)c->n_answer, sizeof *c->unsent);
+    FM_BUG_UNLESS(c->answer && c->unsent);
     for (int i = 0; i < c->n_answer; i++)
         fm__answer_init(&c->answer[i], c->ask, i,
                         c->relay.is_on ? c->relay.stream.key : s->key ^ c->id << 20);
@@ -224,9 +230,9 @@ static void run_probe(fm_serve *s, fm__call *c)
     submit(s, c);
 }
 
-fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x)
+fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x, const fm__dialect *d)
 {
-    fm__call *c = new_call(s, x, NULL);
+    fm__call *c = new_call(s, &s->asides, x, d);
     set_load(s, c, 0);
     to_engine(s, c);
     return c;
@@ -235,7 +241,7 @@ fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x)
 /* The running health probe was dropped (its client left, or its time was up): start the next. */
 static void run_next_probe(fm_serve *s)
 {
-    fm__call *c = s->calls;
+    fm__call *c = s->asides.first;
     while (c && !c->probe) c = c->next;
     s->probe = NULL;
     if (c) run_probe(s, c);
@@ -243,17 +249,15 @@ static void run_next_probe(fm_serve *s)
 
 void fm__call_begin_probe(fm_serve *s, fm_exchange *x)
 {
-    fm__call *c = new_call(s, x, &fm__dialect_generate);
+    fm__call *c = fm__call_begin_aside(s, x, &fm__dialect_generate);
     c->probe    = 1;
-    set_load(s, c, 0);
-    to_engine(s, c);
     if (!s->probe) run_probe(s, c);
 }
 
 void fm__probes_end(fm_serve *s, const char *why)
 {
     s->probe = NULL;
-    for (fm__call *c = s->calls, *next; c; c = next) {
+    for (fm__call *c = s->asides.first, *next; c; c = next) {
         next = c->next;
         if (!c->probe) continue;
         if (why)
@@ -352,8 +356,8 @@ void fm__calls_bell(void *ctx)
 
 void fm__calls_abort(fm_serve *s, const char *rid)
 {
-    for (fm__call *c = s->calls; c; c = c->next) {
-        if (!c->dialect || c->probe) continue;
+    for (fm__call *c = s->calls.first; c; c = c->next) {
+        if (!c->dialect) continue;
         if (c->with_engine)
             abort_call(s, c, rid);
         else
@@ -361,17 +365,22 @@ void fm__calls_abort(fm_serve *s, const char *rid)
     }
 }
 
+/* Is it over the limit (0: there is none)?  If so it ends here. */
+static int end_if_late(fm_serve *s, fm__call *c, double now, double limit)
+{
+    if (!c || limit <= 0 || now - c->began <= limit) return 0;
+    fm__call_fail(s, c, 503, "the request took longer than this server allows");
+    return 1;
+}
+
+/* The oldest comes first: however many wait, one that is in time ends the search. */
 void fm__calls_check_time(fm_serve *s)
 {
     const double now = fm_now();
-    for (fm__call *c = s->calls, *next; c; c = next) {
+    while (end_if_late(s, s->calls.first, now, s->opt->request_timeout)) continue;
+    for (fm__call *c = s->asides.first, *next; c; c = next) {
         next = c->next;
-        if (c->feed) {
-            fm__feed_check(s, c, now);
-            continue;
-        }
-        const double limit = c->probe ? probe_seconds : s->opt->request_timeout;
-        if (limit > 0 && now - c->began > limit)
-            fm__call_fail(s, c, 503, "the request took longer than this server allows");
+        if (c->feed) fm__feed_check(s, c, now);
+        else end_if_late(s, c, now, probe_seconds);
     }
 }

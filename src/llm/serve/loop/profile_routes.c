@@ -29,7 +29,7 @@ static fm_status check_dir(const wish *w, const char *dir)
     return fm_fail(FM_E_ARG, "output_dir: traces are written to %s, as --profile-dir says", dir);
 }
 
-/* The second, the process and a counter: servers that share a directory are told to start in the
+/* The second, the process and a counter: servers that share a directory may be asked to start in the
  * same second by a router. */
 static void name_file(char *out, size_t size, const char *dir)
 {

@@ -29,12 +29,14 @@ struct fm_serve {
     fm__cors                cors;
     struct fm__responses   *responses;
 
-    fm__call  *calls; /* all of them */
-    fm__call  *bucket[FM__N_BUCKET];
+    fm__call_list calls;  /* all but these: */
+    fm__call_list asides; /* health checks and readers of the cache feed, which have times of their
+                           * own and count as no load */
+    fm__call  *bucket[FM__N_BUCKET]; /* of all, by id */
     fm__call  *dirty;
     fm__call  *probe; /* the one that the engine works on for all health checks, or NULL */
     fm__outbox from_engine; /* what is being handed out */
-    int        n_call, load;
+    int        load;
     uint64_t   next_id, key;
     uint64_t   n_named; /* requests that got a name of ours */
 
@@ -56,7 +58,7 @@ void fm__serve_refusal(void *ctx, const fm_exchange *x, int status, const char *
 /* calls.c */
 void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d);
 void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text);
-fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x); /* counts as no load */
+fm__call *fm__call_begin_aside(fm_serve *s, fm_exchange *x, const fm__dialect *d);
 void fm__call_begin_flush(fm_serve *s, fm_exchange *x);
 void fm__call_begin_profile(fm_serve *s, fm_exchange *x, const char *file, int64_t n_step);
 void fm__call_begin_probe(fm_serve *s, fm_exchange *x); /* one token, to see that all works */

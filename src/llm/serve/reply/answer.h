@@ -47,7 +47,7 @@ typedef struct {
     size_t    said_chars; /* of the tokens reported so far, for text_offset */
     double    first_token, last_token; /* when */
     double    queue_seconds;
-    int       news;           /* has unsent output: queued in the call's list */
+    int       unsent;         /* has output that was not sent: listed in the call's unsent */
     int       begun, ended;   /* its first and last event were sent */
     int       block;          /* /v1/messages: the open block's kind; see there */
     int       n_block;

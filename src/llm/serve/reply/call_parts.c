@@ -27,6 +27,38 @@ void fm__put_usage(fm_str *out, const fm__call *c)
                   (long long)u.thought, (long long)u.cached, (long long)u.thought);
 }
 
+void fm__open_choices(fm_str *out, const fm__call *c, const char *object)
+{
+    fm_str_puts(out, "{\"id\":");
+    fm__put_word(out, c->name);
+    fm_str_printf(out, ",\"object\":\"%s\",\"created\":%lld,\"model\":", object,
+                  (long long)c->created);
+    fm__put_word(out, c->ask->model);
+    fm_str_puts(out, ",\"choices\":[");
+}
+
+void fm__end_choice(fm_str *out, const fm__answer *a, const char *reason)
+{
+    fm_str_puts(out, ",\"finish_reason\":");
+    fm__put_word(out, reason);
+    fm_str_puts(out, ",\"matched_stop\":");
+    if (reason) fm__put_matched(out, a);
+    else fm_str_puts(out, "null");
+    fm_str_puts(out, "}");
+}
+
+void fm__end_choices(fm_str *out, const fm__call *c, const char *object)
+{
+    if (c->ask->include_usage) {
+        fm_str_puts(out, "data: ");
+        fm__open_choices(out, c, object);
+        fm_str_puts(out, "],\"usage\":");
+        fm__put_usage(out, c);
+        fm_str_puts(out, "}\n\n");
+    }
+    fm_str_puts(out, "data: [DONE]\n\n");
+}
+
 void fm__put_choices(fm_str *out, fm__call *c,
                      void (*put)(fm_str *out, const fm__call *c, fm__answer *a))
 {

@@ -26,14 +26,12 @@ static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
     fm__answer_clear_logprobs(a);
 }
 
+static const char chunk[] = "chat.completion.chunk";
+
 static void open_chunk(fm_str *out, const fm__call *c)
 {
-    fm_str_puts(out, "data: {\"id\":");
-    fm__put_word(out, c->name);
-    fm_str_printf(out, ",\"object\":\"chat.completion.chunk\",\"created\":%lld,\"model\":",
-                  (long long)c->created);
-    fm__put_word(out, c->ask->model);
-    fm_str_puts(out, ",\"choices\":[");
+    fm_str_puts(out, "data: ");
+    fm__open_choices(out, c, chunk);
 }
 
 static void close_chunk(fm_str *out, const fm__call *c)
@@ -59,12 +57,7 @@ static void end_delta(fm_str *out, const fm__call *c, fm__answer *a, int last)
 {
     fm_str_puts(out, "},\"logprobs\":");
     put_logprobs(out, c, a);
-    fm_str_puts(out, ",\"finish_reason\":");
-    fm__put_word(out, last ? fm__answer_finish_name(a) : NULL);
-    fm_str_puts(out, ",\"matched_stop\":");
-    if (last) fm__put_matched(out, a);
-    else fm_str_puts(out, "null");
-    fm_str_puts(out, "}");
+    fm__end_choice(out, a, last ? fm__answer_finish_name(a) : NULL);
     close_chunk(out, c);
 }
 
@@ -157,13 +150,7 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
 
 static void finish(fm__call *c, fm_str *out)
 {
-    if (c->ask->include_usage) {
-        open_chunk(out, c);
-        fm_str_puts(out, "],\"usage\":");
-        fm__put_usage(out, c);
-        fm_str_puts(out, "}\n\n");
-    }
-    fm_str_puts(out, "data: [DONE]\n\n");
+    fm__end_choices(out, c, chunk);
 }
 
 static void put_calls(fm_str *out, const fm__answer *a)
@@ -197,21 +184,12 @@ static void put_choice(fm_str *out, const fm__call *c, fm__answer *a)
     put_calls(out, a);
     fm_str_puts(out, "},\"logprobs\":");
     put_logprobs(out, c, a);
-    fm_str_puts(out, ",\"finish_reason\":");
-    fm__put_word(out, fm__answer_finish_name(a));
-    fm_str_puts(out, ",\"matched_stop\":");
-    fm__put_matched(out, a);
-    fm_str_puts(out, "}");
+    fm__end_choice(out, a, fm__answer_finish_name(a));
 }
 
 static void whole(fm__call *c, fm_str *out)
 {
-    fm_str_puts(out, "{\"id\":");
-    fm__put_word(out, c->name);
-    fm_str_printf(
-        out, ",\"object\":\"chat.completion\",\"created\":%lld,\"model\":", (long long)c->created);
-    fm__put_word(out, c->ask->model);
-    fm_str_puts(out, ",\"choices\":[");
+    fm__open_choices(out, c, "chat.completion");
     fm__put_choices(out, c, put_choice);
 }
 

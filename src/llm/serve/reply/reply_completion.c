@@ -83,15 +83,7 @@ static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
     fm__answer_clear_logprobs(a);
 }
 
-static void open_body(fm_str *out, const fm__call *c)
-{
-    fm_str_puts(out, "{\"id\":");
-    fm__put_word(out, c->name);
-    fm_str_printf(
-        out, ",\"object\":\"text_completion\",\"created\":%lld,\"model\":", (long long)c->created);
-    fm__put_word(out, c->ask->model);
-    fm_str_puts(out, ",\"choices\":[");
-}
+static const char object[] = "text_completion";
 
 static void put_choice(fm_str *out, const fm__call *c, fm__answer *a)
 {
@@ -100,12 +92,7 @@ static void put_choice(fm_str *out, const fm__call *c, fm__answer *a)
     fm__put_text(out, a->said.text ? a->said.text : "", a->said.len);
     fm_str_puts(out, ",\"logprobs\":");
     put_logprobs(out, c, a);
-    fm_str_puts(out, ",\"finish_reason\":");
-    fm__put_word(out, last ? fm_finish_name(a->finish) : NULL);
-    fm_str_puts(out, ",\"matched_stop\":");
-    if (last) fm__put_matched(out, a);
-    else fm_str_puts(out, "null");
-    fm_str_puts(out, "}");
+    fm__end_choice(out, a, last ? fm_finish_name(a->finish) : NULL);
 }
 
 /* Log-probabilities do not wait for text that is held back: what was sent follows from the tokens
@@ -115,7 +102,7 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
     const int last = a->finish != FM_FINISH_NONE;
     if (a->ended || (!a->said.len && !a->n_lp && !last)) return;
     fm_str_puts(out, "data: ");
-    open_body(out, c);
+    fm__open_choices(out, c, object);
     put_choice(out, c, a);
     fm_str_puts(out, "]");
     if (c->ask->continuous_usage) {
@@ -129,19 +116,12 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
 
 static void finish(fm__call *c, fm_str *out)
 {
-    if (c->ask->include_usage) {
-        fm_str_puts(out, "data: ");
-        open_body(out, c);
-        fm_str_puts(out, "],\"usage\":");
-        fm__put_usage(out, c);
-        fm_str_puts(out, "}\n\n");
-    }
-    fm_str_puts(out, "data: [DONE]\n\n");
+    fm__end_choices(out, c, object);
 }
 
 static void whole(fm__call *c, fm_str *out)
 {
-    open_body(out, c);
+    fm__open_choices(out, c, object);
     fm__put_choices(out, c, put_choice);
 }
 

@@ -56,7 +56,7 @@ static void take_logprobs(const fm__call *c, fm__answer *a)
     fm__answer_clear_logprobs(a);
 }
 
-static void take_news(const fm__call *c, fm__answer *a)
+static void take_new(const fm__call *c, fm__answer *a)
 {
     if (a->said.len) fm__put_escaped(&a->so_far[TEXT], a->said.text, a->said.len);
     fm_str_clear(&a->said);
@@ -140,7 +140,7 @@ static void put_drafts(fm_str *out, const fm__answer *a)
 
 static void put_answer(fm_str *out, const fm__call *c, fm__answer *a, int with_index)
 {
-    take_news(c, a);
+    take_new(c, a);
     fm_str_puts(out, "{");
     if (with_index) fm_str_printf(out, "\"index\":%d,", a->slot);
     put_so_far(out, "\"text\":\"", &a->so_far[TEXT], "\"");
