@@ -300,8 +300,10 @@ static std::vector<float> some_heads(const std::vector<float> &x, int head0, int
  * may meet either. */
 FM_TEST(absorbed_heads_alone_and_in_company)
 {
-    for (int e4m3 : {0, 1}) {
-        absorbed_scene many(48, 512, 64, 16, 192, {300}), few(16, 512, 64, 16, 192, {300});
+    const int length[][2] = {{192, 300}, {1024, 1600}}; /* of a part and the row */
+    for (int i = 0; i < 4; i++) {
+        const int      e4m3 = i % 2, part = length[i / 2][0], keys = length[i / 2][1];
+        absorbed_scene many(48, 512, 64, 16, part, {keys}), few(16, 512, 64, 16, part, {keys});
         many.e4m3 = few.e4m3 = e4m3;
         many.fill(), few.fill();
         few.page = many.page, few.latent = many.latent, few.bytes = many.bytes;
@@ -412,10 +414,11 @@ FM_TEST(absorbed_refuses_what_no_kernel_takes)
     good.rows.part = 256, good.cache.width = 576, good.cache.page_size = 16;
     good.n_head = 16, good.kv_lora = 512, good.scale = 1, good.n_sm = 1;
     FM_CHECK(fm_cuda_mla_absorbed(&good, NULL) == FM_OK); /* no rows: nothing to do */
-    fm_mla_absorbed_args bad[6] = {good, good, good, good, good, good};
+    fm_mla_absorbed_args bad[7] = {good, good, good, good, good, good, good};
     bad[0].kv_lora = 1024, bad[1].cache.width = 608, bad[2].cache.width = 570,
     bad[3].rows.part = 100;
-    bad[4].rows.part = 1024, bad[5].cache.page_size = 0;
+    bad[4].rows.part = 8192, bad[5].cache.page_size = 0;
+    bad[6].rows.part = 1024, bad[6].few = 1;
     for (const fm_mla_absorbed_args &a : bad)
         FM_CHECK(fm_cuda_mla_absorbed(&a, NULL) == FM_E_NOSUP);
     FM_CHECK(fm_cuda_mla_plan(&bad[3].rows, NULL) == FM_E_NOSUP);
