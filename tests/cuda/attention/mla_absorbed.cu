@@ -204,11 +204,12 @@ FM_TEST(absorbed_other_widths)
 /* Weights from nearly equal to a single one, and sums that must shrink often. */
 FM_TEST(absorbed_ranges_of_scores)
 {
-    for (float most : {1e-4f, 1.0f, 64.0f, 1e4f}) {
-        absorbed_scene s(16, 512, 64, 16, 64, {200, 3});
-        s.most_q = most;
-        CHECK_SCENE(s, "range");
-    }
+    for (float most : {1e-4f, 1.0f, 64.0f, 1e4f})
+        for (int heads : {16, 40}) {
+            absorbed_scene s(heads, 512, 64, 16, 256, {200, 3, 350});
+            s.most_q = most;
+            CHECK_SCENE(s, "range");
+        }
 }
 
 /* Every score rises from key to key by much: the last key has all the weight. */

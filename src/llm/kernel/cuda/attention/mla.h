@@ -33,17 +33,17 @@ extern "C" {
 #endif
 
 enum {
-    FM_MLA_LATENT_KEYS = 64,  /* keys of a block in the absorbed form; a part has whole blocks */
+    FM_MLA_LATENT_KEYS = 64,   /* keys of a block in the absorbed form; a part has whole blocks */
     FM_MLA_PART_MAX    = 4096, /* longest part */
     FM_MLA_FEW_PART    = 512,  /* longest part that is divided among thread blocks (few), */
     FM_MLA_LAST_MAX    = 768,  /* and the last one of a row with its tail */
-    FM_MLA_LATENT_MAX  = 512, /* widest kv_lora */
-    FM_MLA_SLICES      = 8,   /* of 64 columns in it */
-    FM_MLA_WIDTH_MAX   = 576, /* widest cached token */
-    FM_MLA_TILE_ROWS   = 128, /* rows of a tile in the expanded form */
-    FM_MLA_BLOCK_KEYS  = 64,  /* keys of a block there; a pass begins and ends between blocks */
-    FM_MLA_KEY_MAX     = 192, /* widest nope + rope */
-    FM_MLA_VALUE_MAX   = 128, /* widest v_dim */
+    FM_MLA_LATENT_MAX  = 512,  /* widest kv_lora */
+    FM_MLA_SLICES      = 8,    /* of 64 columns in it */
+    FM_MLA_WIDTH_MAX   = 576,  /* widest cached token */
+    FM_MLA_TILE_ROWS   = 128,  /* rows of a tile in the expanded form */
+    FM_MLA_BLOCK_KEYS  = 64,   /* keys of a block there; a pass begins and ends between blocks */
+    FM_MLA_KEY_MAX     = 192,  /* widest nope + rope */
+    FM_MLA_VALUE_MAX   = 128,  /* widest v_dim */
 };
 
 /* Once per process and device, before a launch: a captured stream must not. */
