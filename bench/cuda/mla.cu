@@ -254,6 +254,18 @@ static void time_parts(int H, int context)
         for (int part : {256, 128}) time_decode({B, context, H, part, 0, 0});
 }
 
+/* Many heads over long rows: parts written and read again cost as much as the keys, but a lone
+ * row has only its parts to divide. */
+static void time_long_parts(void)
+{
+    for (int part : {1024, 2048, 4096}) {
+        for (int B : {256, 8, 1}) time_decode({B, 4096, 128, part, 0, 0});
+        for (int B : {32, 1}) time_decode({B, 32768, 128, part, 0, 0});
+    }
+    time_decode({1, 32768, 128, 512, 0, 0});
+    time_decode({256, 4096, 128, 4096, 1, 0});
+}
+
 void section_attention(void)
 {
     stand_need(fm_cuda_mla_init());
@@ -271,4 +283,5 @@ void section_attention(void)
         time_decode({32, 16384, 128, 512, e4m3, 0});
     }
     time_parts(16, 500);
+    time_long_parts();
 }

@@ -204,11 +204,12 @@ FM_TEST(absorbed_other_widths)
 /* Weights from nearly equal to a single one, and sums that must shrink often. */
 FM_TEST(absorbed_ranges_of_scores)
 {
-    for (float most : {1e-4f, 1.0f, 64.0f, 1e4f}) {
-        absorbed_scene s(16, 512, 64, 16, 64, {200, 3});
-        s.most_q = most;
-        CHECK_SCENE(s, "range");
-    }
+    for (float most : {1e-4f, 1.0f, 64.0f, 1e4f})
+        for (int heads : {16, 40}) {
+            absorbed_scene s(heads, 512, 64, 16, 256, {200, 3, 350});
+            s.most_q = most;
+            CHECK_SCENE(s, "range");
+        }
 }
 
 /* Every score rises from key to key by much: the last key has all the weight. */
@@ -300,8 +301,10 @@ static std::vector<float> some_heads(const std::vector<float> &x, int head0, int
  * may meet either. */
 FM_TEST(absorbed_heads_alone_and_in_company)
 {
-    for (int e4m3 : {0, 1}) {
-        absorbed_scene many(48, 512, 64, 16, 192, {300}), few(16, 512, 64, 16, 192, {300});
+    const int length[][2] = {{192, 300}, {1024, 1600}}; /* of a part and the row */
+    for (int i = 0; i < 4; i++) {
+        const int      e4m3 = i % 2, part = length[i / 2][0], keys = length[i / 2][1];
+        absorbed_scene many(48, 512, 64, 16, part, {keys}), few(16, 512, 64, 16, part, {keys});
         many.e4m3 = few.e4m3 = e4m3;
         many.fill(), few.fill();
         few.page = many.page, few.latent = many.latent, few.bytes = many.bytes;
@@ -412,10 +415,11 @@ FM_TEST(absorbed_refuses_what_no_kernel_takes)
     good.rows.part = 256, good.cache.width = 576, good.cache.page_size = 16;
     good.n_head = 16, good.kv_lora = 512, good.scale = 1, good.n_sm = 1;
     FM_CHECK(fm_cuda_mla_absorbed(&good, NULL) == FM_OK); /* no rows: nothing to do */
-    fm_mla_absorbed_args bad[6] = {good, good, good, good, good, good};
+    fm_mla_absorbed_args bad[7] = {good, good, good, good, good, good, good};
     bad[0].kv_lora = 1024, bad[1].cache.width = 608, bad[2].cache.width = 570,
     bad[3].rows.part = 100;
-    bad[4].rows.part = 1024, bad[5].cache.page_size = 0;
+    bad[4].rows.part = 8192, bad[5].cache.page_size = 0;
+    bad[6].rows.part = 1024, bad[6].few = 1;
     for (const fm_mla_absorbed_args &a : bad)
         FM_CHECK(fm_cuda_mla_absorbed(&a, NULL) == FM_E_NOSUP);
     FM_CHECK(fm_cuda_mla_plan(&bad[3].rows, NULL) == FM_E_NOSUP);

@@ -137,6 +137,9 @@ static fm_status check(const fm_mla_absorbed_args *a)
                        width, FM_MLA_WIDTH_MAX);
     if (a->rows.part < 1 || a->rows.part > FM_MLA_PART_MAX || a->rows.part % FM_MLA_LATENT_KEYS)
         return fm_fail(FM_E_NOSUP, "attention: parts of %d keys", a->rows.part);
+    if (a->few && a->rows.part > FM_MLA_FEW_PART)
+        return fm_fail(FM_E_NOSUP, "attention: parts of %d keys are not divided; want at most %d",
+                       a->rows.part, FM_MLA_FEW_PART);
     if (a->cache.page_size < 1 || a->n_head < 1 || a->n_sm < 1 || !(a->scale > 0))
         return fm_fail(FM_E_NOSUP,
                        "attention: page size %d, %d heads, %d multiprocessors, scale %g",

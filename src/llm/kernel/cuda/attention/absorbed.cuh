@@ -5,7 +5,8 @@
  * A head's answer over one part is defined key block by key block, 64 keys each:
  *
  *     score     two chains of k16 products, even and odd steps, added
- *     maximum   over this block and those before; what was summed shrinks to it
+ *     maximum   over this block and those before, followed when it has risen by more
+ *               than MAX_RISE powers of two; what was summed then shrinks to it
  *     weights   powers of two, rounded to bf16; their sums stay apart by the
  *               key's number modulo 64 (in pairs), eights are added at the end
  *     z         one chain of k16 products over all keys of the part
@@ -26,6 +27,7 @@ enum {
     THREADS      = WARPS * 32,
     STEPS        = FM_MLA_WIDTH_MAX / 32, /* pairs of k16 steps */
     WEIGHT_BYTES = KEYS * 2,
+    MAX_RISE     = 8,
 };
 
 template <bool FIXED, bool E4M3> struct shape {
@@ -119,6 +121,14 @@ FM_DEVICE int find_slot(const fm_mla_absorbed_args &a, const place &u, const cur
     if (at.item < 0 || key >= at.n_key) return -1;
     const int32_t *table = a.cache.page + (int64_t)at.unit.table * a.cache.max_page;
     return fm__slot(table, a.cache.page_size, at.unit.part * a.rows.part + key);
+}
+
+/* What a head's scores are measured from, behind a block with the largest score `peak`.  It
+ * lags, so that weights may reach 2^MAX_RISE: sums shrink in few of the blocks.  scale: of
+ * scores to powers of two. */
+FM_DEVICE float raise_max(float max, float peak, float scale)
+{
+    return (peak - max) * scale > MAX_RISE ? peak : max;
 }
 
 FM_DEVICE float scale_of_slot(const fm_mla_cache &cache, int slot)

@@ -175,7 +175,7 @@ FM_DEVICE void weigh_head(const fm_mla_absorbed_args &a, const slice_layout<E4M3
     for (int b = 0; b < BLOCKS; b++) peak[b] = fm_warp_max(fmaxf(s[b].x, s[b].y));
 #pragma unroll
     for (int b = 0; b < BLOCKS; b++) {
-        const float most  = fmaxf(max, peak[b]);
+        const float most  = raise_max(max, peak[b], scale);
         const float alpha = fm_exp2_fast((max - most) * scale);
         float       x     = fm_exp2_fast(fmaf(s[b].x, scale, -most * scale));
         float       y     = fm_exp2_fast(fmaf(s[b].y, scale, -most * scale));

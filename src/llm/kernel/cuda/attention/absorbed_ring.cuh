@@ -68,7 +68,8 @@ FM_DEVICE void weigh(const float s[4], const float key_scale[2], sums &h, const 
         const float4 p = ((float4 *)m.peak)[head * 2], q = ((float4 *)m.peak)[head * 2 + 1];
         const float  here = fmaxf(fmaxf(fmaxf(p.x, p.y), fmaxf(p.z, p.w)),
                                   fmaxf(fmaxf(q.x, q.y), fmaxf(q.z, q.w)));
-        const float  max = fmaxf(h.max[r], here), alpha = fm_exp2_fast((h.max[r] - max) * scale);
+        const float  max = raise_max(h.max[r], here, scale);
+        const float  alpha = fm_exp2_fast((h.max[r] - max) * scale);
         if (u.warp == 0 && u.lane % 4 == 0) m.alpha[head] = alpha;
         const float x = fm_exp2_fast(fmaf(s[2 * r], scale, -max * scale));
         const float y = fm_exp2_fast(fmaf(s[2 * r + 1], scale, -max * scale));

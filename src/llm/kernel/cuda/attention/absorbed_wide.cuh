@@ -78,12 +78,12 @@ FM_DEVICE void find_peaks(const float (&s)[KEYS / 2], float peak[2])
     }
 }
 
-/* Maxima rise to `to`.  alpha: the factors for what was summed before. */
+/* Maxima rise to `to`, or lag.  alpha: the factors for what was summed before. */
 FM_DEVICE void raise_maxima(float max[2], const float to[2], float alpha[2], float scale)
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const float most = fmaxf(max[r], to[r]);
+        const float most = raise_max(max[r], to[r], scale);
         alpha[r]         = fm_exp2_fast((max[r] - most) * scale);
         max[r]           = most;
     }

@@ -14,40 +14,33 @@ struct wide_place {
 };
 
 /* Of two lanes the lower gets both x, the upper both y. */
-FM_DEVICE void transpose_pair(float &x, float &y, int lanes)
+template <class T> FM_DEVICE void transpose_pair(T &x, T &y, int lanes)
 {
-    const bool  upper = threadIdx.x & lanes;
-    const float got   = fm_shfl_xor(upper ? x : y, lanes);
+    const bool upper = threadIdx.x & lanes;
+    const T    got   = __shfl_xor_sync(FM_WARP, upper ? x : y, lanes);
     if (upper) x = got;
     else       y = got;
 }
 
-/* Of four lanes, lane t gets z[4t] of all. */
-FM_DEVICE float4 transpose_quad(const float *z)
+/* Two neighbouring columns of one head. */
+FM_DEVICE uint32_t answer_of(const float *z, float f)
 {
-    float4 x = make_float4(z[0], z[4], z[8], z[12]);
-    transpose_pair(x.x, x.y, 1);
-    transpose_pair(x.z, x.w, 1);
-    transpose_pair(x.x, x.z, 2);
-    transpose_pair(x.y, x.w, 2);
-    return x;
+    return fm_bf16x2_of_f32(z[0] * f, z[1] * f);
 }
 
-/* Eight neighbouring columns of one head, even and odd. */
-FM_DEVICE void store_eight(uint16_t *to, float4 x, float4 y, float f)
-{
-    *(uint4 *)to =
-        make_uint4(fm_bf16x2_of_f32(x.x * f, y.x * f), fm_bf16x2_of_f32(x.y * f, y.y * f),
-                   fm_bf16x2_of_f32(x.z * f, y.z * f), fm_bf16x2_of_f32(x.w * f, y.w * f));
-}
-
-/* A head's columns of this warpgroup as the answer: four lanes have 32 of them at a time. */
+/* A head's columns of this warpgroup as the answer.  Four lanes have 32 of them at a time, each
+ * two of every eight: they exchange them so that each lane stores eight that are neighbours. */
 FM_DEVICE void store_answer(uint16_t *to, const wide_place &w, const float *z, float f, bool there)
 {
 #pragma unroll
     for (int j = 0; j < WG_COLUMNS / 8; j += 4) {
-        const float4 even = transpose_quad(z + 4 * j), odd = transpose_quad(z + 4 * j + 1);
-        if (there) store_eight(to + 8 * j + w.lane % 4 * 8, even, odd, f);
+        uint4 x = make_uint4(answer_of(z + 4 * j, f), answer_of(z + 4 * j + 4, f),
+                             answer_of(z + 4 * j + 8, f), answer_of(z + 4 * j + 12, f));
+        transpose_pair(x.x, x.y, 1);
+        transpose_pair(x.z, x.w, 1);
+        transpose_pair(x.x, x.z, 2);
+        transpose_pair(x.y, x.w, 2);
+        if (there) *(uint4 *)(to + 8 * j + w.lane % 4 * 8) = x;
     }
 }
 

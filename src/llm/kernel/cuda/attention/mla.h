@@ -33,16 +33,17 @@ extern "C" {
 #endif
 
 enum {
-    FM_MLA_LATENT_KEYS = 64,  /* keys of a block in the absorbed form; a part has whole blocks */
-    FM_MLA_PART_MAX    = 512, /* longest part, */
-    FM_MLA_LAST_MAX    = 768, /* and the last one of a row with its tail */
-    FM_MLA_LATENT_MAX  = 512, /* widest kv_lora */
-    FM_MLA_SLICES      = 8,   /* of 64 columns in it */
-    FM_MLA_WIDTH_MAX   = 576, /* widest cached token */
-    FM_MLA_TILE_ROWS   = 128, /* rows of a tile in the expanded form */
-    FM_MLA_BLOCK_KEYS  = 64,  /* keys of a block there; a pass begins and ends between blocks */
-    FM_MLA_KEY_MAX     = 192, /* widest nope + rope */
-    FM_MLA_VALUE_MAX   = 128, /* widest v_dim */
+    FM_MLA_LATENT_KEYS = 64,   /* keys of a block in the absorbed form; a part has whole blocks */
+    FM_MLA_PART_MAX    = 4096, /* longest part */
+    FM_MLA_FEW_PART    = 512,  /* longest part that is divided among thread blocks (few), */
+    FM_MLA_LAST_MAX    = 768,  /* and the last one of a row with its tail */
+    FM_MLA_LATENT_MAX  = 512,  /* widest kv_lora */
+    FM_MLA_SLICES      = 8,    /* of 64 columns in it */
+    FM_MLA_WIDTH_MAX   = 576,  /* widest cached token */
+    FM_MLA_TILE_ROWS   = 128,  /* rows of a tile in the expanded form */
+    FM_MLA_BLOCK_KEYS  = 64,   /* keys of a block there; a pass begins and ends between blocks */
+    FM_MLA_KEY_MAX     = 192,  /* widest nope + rope */
+    FM_MLA_VALUE_MAX   = 128,  /* widest v_dim */
 };
 
 /* Once per process and device, before a launch: a captured stream must not. */
@@ -95,10 +96,11 @@ typedef struct {
  * The length of a part moves bits, so it is chosen once, not per step.  Short
  * ones divide a row among more blocks, but a row of several parts writes and
  * reads each of them in f32, with 16 heads as many bytes as 57 cached bf16
- * tokens. */
+ * tokens; with 128 heads, parts of 512 keys cost as much memory traffic as the
+ * keys themselves. */
 typedef struct {
     int            max_row, max_unit;
-    int            part;   /* keys of a part but the last: a multiple of 64, at most 512 */
+    int            part;   /* keys of a part but the last: a multiple of 64, at most 4096 */
     const int32_t *n_row;  /* [1] */
     const int32_t *n_key;  /* [max_row] keys the row sees, position + 1; 0: the row is not there */
     const int32_t *table;  /* [max_row] its page table */
@@ -119,7 +121,8 @@ typedef struct {
     const uint16_t *q;        /* [max_row, n_head, width] bf16, zeros behind rope */
     float          *part_z;   /* [max_unit, n_head, kv_lora] scratch */
     float          *part_sum; /* [max_unit, n_head, 2] scratch: max in powers of two, sum */
-    int             few;      /* few units: each is divided among thread blocks; changes no bit */
+    int             few;      /* few units: each is divided among thread blocks; changes no bit;
+                               * parts of at most 512 keys */
     float          *score;    /* few: [max_unit, n_head, fm_mla_last_max(part)] scratch */
     uint16_t       *z;        /* [max_row, n_head, kv_lora] bf16 out: mean of the latents */
     int             settled;  /* plan and cache may be read without waiting: their kernels had
