@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes of our dense kernels that are compiled, and the choice among them: as
- * many rows of x as there are, up to 32, or fewer where every thread block then has a
- * multiprocessor to itself, and as few rows of w as it takes to give
- * every multiprocessor two thread blocks, but no second round of them.  None of
- * this moves a sum. */
+/* The shapes of our dense kernels that are compiled, and the choice among them: as many rows of x
+ * as there are, up to 32, or fewer where every thread block then has a multiprocessor to itself;
+ * as few rows of w as it takes to give every multiprocessor two thread blocks, but (E4M3) no second
+ * round of them.  None of this moves a sum. */
 #include "llm/kernel/cuda/linear/chain.cuh"
 #include "llm/kernel/cuda/linear/e4m3.cuh"
 #include "llm/kernel/cuda/linear/mma.cuh"
