@@ -159,13 +159,7 @@ RECORD(combine, fm_cuda_combine)
 
 static void record_store(void *arg, fm_stream stream)
 {
-    stand_need(fm_cuda_store_kv(&((const step *)arg)->store, NULL, stream));
-}
-
-static void record_store_and_rotate(void *arg, fm_stream stream)
-{
-    const step *s = (const step *)arg;
-    stand_need(fm_cuda_store_kv(&s->store, &s->generated, stream));
+    stand_need(fm_cuda_store_kv(&((const step *)arg)->store, stream));
 }
 
 static void record_route_and_sort(void *arg, fm_stream stream)
@@ -208,7 +202,6 @@ static void time_ops(step *s, const model_shape *m, int T)
         {"rope", record_rope, H * ROPE * 4},
         {"rope, latent", record_generated, H * ROPE * 6},
         {"store kv", record_store, WIDTH * 6.0},
-        {"store kv, rope", record_store_and_rotate, WIDTH * 6.0 + H * ROPE * 6},
         {"route", record_route, m->E * 4 + k * 8},
         {"pairs", record_pairs, k * 12},
         {"combine", record_combine, (k + 2) * 4 * D},

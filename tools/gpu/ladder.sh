@@ -21,7 +21,6 @@ attend_few     v2-lite 1   500  decode  attend
 attend_two     r1      256 500  decode  attend
 attend_boxes   r1      256 500  decode  attend
 expanded_wide  v2-lite 1   4096 prefill attend
-linear_narrow  v2-lite 1   500  decode  linear
 linear_wide    v2-lite 1   500  decode  linear
 linear_tiles   v2-lite 16  500  decode  linear
 linear_128x256 r1-off  256 500  decode  linear
@@ -29,8 +28,6 @@ route_few      v2-lite 1   500  decode  route|experts
 sort_two       v2-lite 1   4096 prefill experts
 norm_sum       v2-lite 1   500  decode  rmsnorm|gather_add|experts
 norm_sum       v2-lite 256 500  decode  rmsnorm|gather_add|experts
-norm_at_once   v2-lite 32  500  decode  rmsnorm
-rope_store     v2-lite 1   500  decode  store_kv|rope
 fetch          v2-lite 1   500  decode  embed
 side           v2-lite 1   500  decode  mlp|experts
 experts_8      v2-lite 32  500  decode  experts

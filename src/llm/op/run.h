@@ -15,7 +15,6 @@
  * memory yet.  A back end may leave work to a later op of the pass, to save a
  * launch or to overlap a message:
  *
- *     rope_q      the rotation may happen in the store_kv that follows (CUDA)
  *     mlp         may go on beside the experts that follow (CUDA: a second stream;
  *                 CPU: its channels are being gathered)
  *     dispatch    may be under way until experts

@@ -25,7 +25,7 @@ static void check_values(const fm_linear_case &c, const std::vector<float> &y, i
             }
 }
 
-enum { FEW_SM = 1, MANY_SM = 1000 }; /* wide tiles, narrow tiles */
+enum { FEW_SM = 1, MANY_SM = 1000 }; /* wide tiles, tiles of few rows */
 
 /* All m of the case, by each tile shape: right, and each row as in company. */
 static void check_case(const fm_linear_case &c, const std::vector<int> &fewer)
@@ -33,8 +33,9 @@ static void check_case(const fm_linear_case &c, const std::vector<int> &fewer)
     const std::vector<float> all = fm_run_linear(c, c.m, MANY_SM, FM_BY_TILES);
     check_values(c, all, c.m);
     FM_CHECK_EQUAL(fm_run_linear(c, c.m, FEW_SM, FM_BY_TILES), all);
+    FM_CHECK_EQUAL(fm_run_linear(c, c.m, fm_some_sm(c), FM_BY_TILES), all);
     for (int m : fewer)
-        for (int n_sm : {(int)FEW_SM, (int)MANY_SM}) {
+        for (int n_sm : {(int)FEW_SM, fm_some_sm(c), (int)MANY_SM}) {
             const size_t n = fm_at(m) * fm_at(c.n_batch) * fm_at(c.ldy);
             FM_CHECK_EQUAL(fm_run_linear(c, m, n_sm, FM_BY_TILES),
                            std::vector<float>(all.begin(), all.begin() + (ptrdiff_t)n));

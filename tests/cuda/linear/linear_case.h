@@ -63,7 +63,11 @@ static inline fm_status fm_linear_by(fm_linear_way way, const fm_cuda_linear_arg
     }
 }
 
-/* y [m][n_batch][ldy] of the first m rows.  n_sm picks narrow or wide tiles. */
+/* Multiprocessors for which up to 32 rows of x stay in one thread block, and blocks of w are not
+ * the wide ones: as many as there are blocks of 32 rows of w. */
+static inline int fm_some_sm(const fm_linear_case &c) { return (c.n + 31) / 32 * c.n_batch; }
+
+/* y [m][n_batch][ldy] of the first m rows.  n_sm picks the tiles. */
 static inline std::vector<float> fm_run_linear(const fm_linear_case &c, int m, int n_sm,
                                                fm_linear_way way)
 {

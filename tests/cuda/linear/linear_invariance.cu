@@ -4,7 +4,7 @@
 #include "linear/linear_case.h"
 #include "llm/kernel/cuda/experts/experts.h"
 
-enum { MOST = 300, FEW_SM = 1, MANY_SM = 1000 }; /* wide tiles, narrow tiles */
+enum { MOST = 300, FEW_SM = 1, MANY_SM = 1000 }; /* wide tiles, tiles of few rows */
 
 static const int row_counts[] = {1,  2,  7,  8,  9,  16,  17,  24,  31,  32,  33,
                                  48, 63, 64, 65, 96, 127, 128, 129, 255, 256, MOST};
@@ -22,6 +22,7 @@ static void check_ways(const fm_linear_case &c, fm_linear_way other)
     const std::vector<float> all = fm_run_linear(c, MOST, FEW_SM, FM_BY_TILES);
     for (int m : row_counts) {
         check_rows(c, all, m, MANY_SM, FM_BY_TILES);
+        check_rows(c, all, m, fm_some_sm(c), FM_BY_TILES);
         check_rows(c, all, m, 3, FM_BY_CHOICE);
         check_rows(c, all, m, 3, other);
     }

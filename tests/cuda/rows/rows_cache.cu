@@ -183,7 +183,7 @@ static void check_store(const token_case &c)
     on_device           d(c);
     fm_device<uint16_t> cache((size_t)(SLOTS * c.width), 0xee);
     d.a.cache = cache.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
     const bf16s got = cache.host();
     bf16s       rest(got);
     int         wrong = 0;
@@ -212,27 +212,6 @@ FM_TEST(tokens_are_stored_in_their_slots)
     check_store(token_case(2, 2, 32, 0));
 }
 
-/* One launch for tokens and queries does what two do. */
-FM_TEST(queries_are_rotated_with_the_cache_write)
-{
-    for (const int interleaved : {0, 1}) {
-        const token_case c(512, 64, 576, interleaved);
-        on_device        d(c);
-        query_case       alone(128, 64, 512, 576, interleaved),
-            along(alone.nope, 64, 512, 576, interleaved);
-        fm_device<uint16_t> one((size_t)(SLOTS * c.width), 0xee),
-            two((size_t)(SLOTS * c.width), 0xee);
-        FM_CHECK(fm_cuda_rope(&alone.a, NULL) == FM_OK);
-        d.a.cache = one.data();
-        FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
-        d.a.cache = two.data();
-        FM_CHECK(fm_cuda_store_kv(&d.a, &along.a, NULL) == FM_OK);
-        FM_CHECK_EQUAL(two.host(), one.host());
-        FM_CHECK_EQUAL(along.q.host(), alone.q.host());
-        FM_CHECK_EQUAL(along.latent.host(), alone.latent.host());
-    }
-}
-
 static int wrong_bytes(const std::vector<uint8_t> &got, const floats &want, size_t at, float scale)
 {
     int wrong = 0;
@@ -251,9 +230,9 @@ FM_TEST(tokens_are_stored_in_8_bits)
     fm_device<uint8_t> fixed((size_t)(SLOTS * c.width), 0xee), own((size_t)(SLOTS * c.width), 0xee);
     fm_device<float>   scale(SLOTS);
     d.a.e4m3 = 1, d.a.scale = 0.5f, d.a.cache = fixed.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
     d.a.cache = own.data(), d.a.slot_scale = scale.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
     const std::vector<uint8_t> f = fixed.host(), o = own.host();
     const floats               s = scale.host();
     for (int i = 0; i < c.n(); i++) {
@@ -277,7 +256,7 @@ FM_TEST(a_token_of_zeros_has_a_scale)
     fm_device<uint8_t> cache((size_t)(SLOTS * c.width), 0xee);
     fm_device<float>   scale(SLOTS);
     d.a.e4m3 = 1, d.a.cache = cache.data(), d.a.slot_scale = scale.data();
-    FM_CHECK(fm_cuda_store_kv(&d.a, NULL, NULL) == FM_OK);
+    FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
     FM_CHECK(scale.host()[15] == 1.0f && cache.host()[15 * 64] == 0);
 }
 
@@ -285,5 +264,5 @@ FM_TEST(a_token_too_wide_is_refused)
 {
     fm_cuda_store_kv_args a = {};
     a.kv_lora = 2048, a.rope = 64, a.width = 2112, a.n_row = 1;
-    FM_CHECK(fm_cuda_store_kv(&a, NULL, NULL) == FM_E_NOSUP);
+    FM_CHECK(fm_cuda_store_kv(&a, NULL) == FM_E_NOSUP);
 }

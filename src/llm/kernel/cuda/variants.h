@@ -17,15 +17,12 @@ typedef enum {
     FM_VARIANT_ATTEND_TWO,       /* attention: a cluster of two shares the keys */
     FM_VARIANT_ATTEND_BOXES,     /* attention: keys loaded by TMA boxes */
     FM_VARIANT_EXPANDED_WIDE,    /* attention of prompts by wgmma */
-    FM_VARIANT_LINEAR_NARROW,    /* products: thread blocks of few rows of w */
     FM_VARIANT_LINEAR_WIDE,      /* products: thread blocks of many rows of w */
     FM_VARIANT_LINEAR_TILES,     /* products: tiles of ours where cuBLASLt could be used */
     FM_VARIANT_LINEAR_128X256,   /* E4M3 weights: two tiles of w per warpgroup */
     FM_VARIANT_ROUTE_FEW,        /* routing and sorting in one launch */
     FM_VARIANT_SORT_TWO,         /* pairs sorted by two kernels */
     FM_VARIANT_NORM_SUM,         /* sum over a row's experts inside the next norm */
-    FM_VARIANT_NORM_AT_ONCE,     /* there, all experts of a row requested at once */
-    FM_VARIANT_ROPE_STORE,       /* queries rotated by the cache write */
     FM_VARIANT_FETCH,            /* small uploads by a kernel */
     FM_VARIANT_SIDE,             /* shared expert in a second stream */
     FM_VARIANT_EXPERTS_8,        /* experts: blocks of 8 tokens */

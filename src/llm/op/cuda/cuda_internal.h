@@ -99,7 +99,6 @@ typedef struct {
     int n_word;     /* and all do */
     fm_cuda_combine_args experts; /* wait for the sum that follows; y NULL: none do */
     fm_cuda_add_args sum;      /* waits for the norm that follows; x NULL: none does */
-    uint16_t        *unrotated; /* queries that the next cache write rotates */
 } fm_cuda_pass;
 
 /* Rows of activations in E4M3, with a scale for every 128 columns (W8A8). */

@@ -135,22 +135,16 @@ static fm_cuda_rope_args queries(fm_run *r, uint16_t *q)
                                .width       = fm_kv_width(c)};
 }
 
-/* Deferred: the cache write rotates the queries in the same launch. */
 void fm__cuda_rope_q(fm_run *r, fm_act q)
 {
-    fm_cuda_run            *g = fm__gpu(r);
     const fm_cuda_rope_args a = queries(r, q.data);
-    if (!g->immediate && !fm_cuda_leaves_out(FM_VARIANT_ROPE_STORE))
-        g->pass.unrotated = q.data;
-    else if (a.n_row)
-        r->fault = fm_cuda_rope(&a, g->stream);
+    if (a.n_row) r->fault = fm_cuda_rope(&a, fm__gpu(r)->stream);
 }
 
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
 {
     fm_cuda_run                *g = fm__gpu(r);
     const fm_model_config      *c = r->config;
-    const fm_cuda_rope_args     q = queries(r, g->pass.unrotated);
     const fm_cuda_store_kv_args a = {.cache       = g->kv + (size_t)layer * g->kv_layer,
                                      .e4m3        = g->kv_scale != NULL,
                                      .slot_scale  = fm__cuda_kv_scale(r, layer),
@@ -168,9 +162,7 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
                                      .interleaved = c->rope_interleave};
     fm__cuda_side_join(r);
     if (r->fault == FM_OK) r->fault = fm__cuda_copies_layer(r, layer);
-    if (r->fault == FM_OK)
-        r->fault = fm_cuda_store_kv(&a, q.q && q.n_row ? &q : NULL, g->stream);
-    g->pass.unrotated              = NULL;
+    if (r->fault == FM_OK) r->fault = fm_cuda_store_kv(&a, g->stream);
 }
 
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shapes of our dense kernels that are compiled, and the choice among them: as
- * many rows of x as there are, up to 32, and as few rows of w as it takes to give
- * every multiprocessor two thread blocks, but no second round of them.  None of
- * this moves a sum. */
+/* The shapes of our dense kernels that are compiled, and the choice among them: as many rows of x
+ * as there are, up to 32, or fewer where every thread block then has a multiprocessor to itself;
+ * as few rows of w as it takes to give every multiprocessor two thread blocks, but (E4M3) no second
+ * round of them.  None of this moves a sum. */
 #include "llm/kernel/cuda/linear/chain.cuh"
 #include "llm/kernel/cuda/linear/e4m3.cuh"
 #include "llm/kernel/cuda/linear/mma.cuh"
@@ -42,23 +42,23 @@ template <class S> struct linear_kernel {
     }
 };
 
-/* narrow: 16 rows of w and most of k under way, two or three thread blocks for
- * each multiprocessor.  middle: 32, two of them.  wide: fewer readings of x. */
+/* middle: 32 rows of w (E4M3 and 32 tokens: 64), two thread blocks for each multiprocessor.
+ * narrow, E4M3: half of them.  wide: fewer readings of x. */
 template <weight_kind KIND, int NT> struct linear_choice;
 
 template <> struct linear_choice<W_BF16, 8> {
-    using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 8, 12>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 8, 10>>;
+    using narrow = middle;
     using wide   = linear_kernel<linear_shape<W_BF16_MMA, 4, 8, 4>>;
 };
 template <> struct linear_choice<W_BF16, 16> {
-    using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 16, 9>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 16, 8>>;
+    using narrow = middle;
     using wide   = linear_kernel<linear_shape<W_BF16_MMA, 4, 16, 5>>;
 };
 template <> struct linear_choice<W_BF16, 32> {
-    using narrow = linear_kernel<linear_shape<W_BF16, 1, 32, 6>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 32, 6>>;
+    using narrow = middle;
     using wide   = linear_kernel<linear_shape<W_BF16, 4, 32, 4>>;
 };
 template <> struct linear_choice<W_E4M3, 8> {
@@ -104,18 +104,25 @@ static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
     using choice = linear_choice<KIND, NT>;
     if (choice::wide::blocks(a) >= 2 * a.n_sm && !fm_cuda_leaves_out(FM_VARIANT_LINEAR_WIDE))
         choice::wide::launch(a, stream);
-    else if (choice::narrow::is_one_round(a) && !fm_cuda_leaves_out(FM_VARIANT_LINEAR_NARROW))
+    else if (choice::narrow::is_one_round(a))
         choice::narrow::launch(a, stream);
     else
         choice::middle::launch(a, stream);
     return fm_cuda_launched("linear");
 }
 
+/* Do blocks of NT rows of x find a multiprocessor each?  Then they are better than fewer that each
+ * read more rows.  E4M3 weights have prices of their own (linear.c). */
+template <weight_kind KIND, int NT> static bool has_room(const fm_cuda_linear_args &a)
+{
+    return KIND != W_E4M3 && linear_choice<KIND, NT>::middle::blocks(a) <= a.n_sm;
+}
+
 template <weight_kind KIND>
 static fm_status launch_kind(const fm_cuda_linear_args &a, fm_stream stream)
 {
-    if (a.m <= 8) return launch_pair<KIND, 8>(a, stream);
-    if (a.m <= 16) return launch_pair<KIND, 16>(a, stream);
+    if (a.m <= 8 || has_room<KIND, 8>(a)) return launch_pair<KIND, 8>(a, stream);
+    if (a.m <= 16 || has_room<KIND, 16>(a)) return launch_pair<KIND, 16>(a, stream);
     return launch_pair<KIND, 32>(a, stream);
 }
 

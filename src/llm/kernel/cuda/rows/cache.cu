@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One warp per token: latent normed, key rotated, both written to the cache.
- * A lane has the pairs of columns 2(l + 32i), in registers from first to last;
- * blocks behind those of the tokens rotate queries. */
-#include "llm/kernel/cuda/rows/rope.cuh"
+ * A lane has the pairs of columns 2(l + 32i), in registers from first to last. */
+#include "llm/kernel/cuda/rows/block.cuh"
+#include "llm/kernel/cuda/rows/rows.h"
 
 enum { NARROW = 9 }; /* pairs of a lane: 576 columns */
 
@@ -91,19 +91,12 @@ FM_DEVICE void store_token(const fm_cuda_store_kv_args &a, int row, const float2
         write_bf16<V>(a, v, (size_t)slot, lane);
 }
 
-template <int V, int PAIRS>
-FM_KERNEL(FM__ROW_THREADS)
-store_tokens(const fm_cuda_store_kv_args a, const fm_cuda_rope_args q, int n_block)
+template <int V> FM_KERNEL(FM__ROW_THREADS) store_tokens(const fm_cuda_store_kv_args a)
 {
+    const int lane = (int)threadIdx.x % 32,
+              row  = (int)blockIdx.x * FM__ROW_WARPS + (int)threadIdx.x / 32;
+    float2    norm[V];
     fm_grid_release();
-    const int block = (int)blockIdx.x, lane = (int)threadIdx.x % 32,
-              row = block * FM__ROW_WARPS + (int)threadIdx.x / 32;
-    if (block >= n_block) { /* of those for tokens */
-        fm_grid_wait();
-        fm__rope_query<PAIRS>(q, (block - n_block) * FM__ROW_THREADS + (int)threadIdx.x);
-        return;
-    }
-    float2 norm[V];
 #pragma unroll
     for (int i = 0; i < V; i++) {
         const int col = 2 * (lane + 32 * i);
@@ -114,31 +107,18 @@ store_tokens(const fm_cuda_store_kv_args a, const fm_cuda_rope_args q, int n_blo
     if (row < a.n_row) store_token<V>(a, row, norm, lane);
 }
 
-template <int V>
-static void launch(const fm_cuda_store_kv_args *a, const fm_cuda_rope_args *q, fm_stream stream)
+fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, fm_stream stream)
 {
-    const int      n_block = (a->n_row + FM__ROW_WARPS - 1) / FM__ROW_WARPS;
-    const unsigned grid    = (unsigned)n_block + (q->n_row ? fm__rope_blocks(q) : 0);
-    if (fm__rope_pairs(q) == 4)
-        FM_LAUNCH_EARLY((store_tokens<V, 4>), grid, FM__ROW_THREADS, 0, stream, *a, *q, n_block);
-    else
-        FM_LAUNCH_EARLY((store_tokens<V, 1>), grid, FM__ROW_THREADS, 0, stream, *a, *q, n_block);
-}
-
-fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, const fm_cuda_rope_args *queries,
-                           fm_stream stream)
-{
-    const fm_cuda_rope_args none = {};
+    const unsigned grid = (unsigned)((a->n_row + FM__ROW_WARPS - 1) / FM__ROW_WARPS);
     FM_BUG_UNLESS(a->kv_lora > 0 && a->kv_lora % 2 == 0 && a->rope % 2 == 0 && a->width % 2 == 0);
     FM_BUG_UNLESS(a->kv_lora + a->rope <= a->width);
-    FM_BUG_UNLESS(!queries || (queries->n_head > 0 && queries->rope > 0 && queries->rope % 2 == 0));
     if (a->width > FM_CUDA_KV_MAX)
         return fm_fail(FM_E_NOSUP, "a cached token of %d elements: the GPU takes at most %d",
                        a->width, FM_CUDA_KV_MAX);
-    if (a->n_row == 0) return queries ? fm_cuda_rope(queries, stream) : FM_OK;
+    if (a->n_row == 0) return FM_OK;
     if (a->width <= 64 * NARROW)
-        launch<NARROW>(a, queries ? queries : &none, stream);
+        FM_LAUNCH_EARLY(store_tokens<NARROW>, grid, FM__ROW_THREADS, 0, stream, *a);
     else
-        launch<FM_CUDA_KV_MAX / 64>(a, queries ? queries : &none, stream);
+        FM_LAUNCH_EARLY(store_tokens<FM_CUDA_KV_MAX / 64>, grid, FM__ROW_THREADS, 0, stream, *a);
     return fm_cuda_launched("store_tokens");
 }

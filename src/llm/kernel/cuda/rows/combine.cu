@@ -4,11 +4,13 @@
 
 FM_KERNEL(FM__ROW_THREADS) combine_rows(const fm_cuda_combine_args a)
 {
+    __shared__ fm__slots slots;
     fm__row_begin();
+    fm__slots_begin(slots, a, blockIdx.x);
     const int col = fm__column4();
     if (col >= a.width) return;
     float4 sum[1];
-    fm__combined<1>(sum, a, blockIdx.x, col, 0);
+    fm__combined<1>(sum, slots, a, blockIdx.x, col, 0);
     fm__store4(a.y + (size_t)blockIdx.x * (size_t)a.width + col, sum[0]);
 }
 

@@ -5,6 +5,7 @@
 
 #include "llm/kernel/cuda/rows/rows.h"
 #include "llm/kernel/cuda/rows/block.cuh"
+#include "llm/weights/config.h"
 
 enum { FM__AT_ONCE = 8 };
 
@@ -18,53 +19,62 @@ FM_DEVICE float4 fm__add_scaled(float4 sum, float w, float4 v)
     return make_float4(sum.x + w * v.x, sum.y + w * v.y, sum.z + w * v.z, sum.w + w * v.w);
 }
 
-/* Slots first .. first + FM__AT_ONCE of a row: all loads are issued before the first addition.
- * Column i is col + i * stride. */
-template <int V>
-FM_DEVICE void fm__add_slots(const fm_cuda_combine_args &a, float4 (&sum)[V], size_t row, int first,
-                             int col, int stride)
+/* Of a row, in shared memory: its slots, filled up with pairs of -1. */
+typedef struct {
+    int   pair[FM_MAX_TOP_K + FM__AT_ONCE];
+    float weight[FM_MAX_TOP_K + FM__AT_ONCE];
+} fm__slots;
+
+/* By all threads. */
+FM_DEVICE void fm__slots_begin(fm__slots &s, const fm_cuda_combine_args &a, size_t row)
 {
-    const size_t at = row * (size_t)a.top_k;
-    int          pair[FM__AT_ONCE];
-    float        w[FM__AT_ONCE];
-    float4       v[FM__AT_ONCE][V];
-#pragma unroll
-    for (int i = 0; i < FM__AT_ONCE; i++) {
-        const bool there = first + i < a.top_k;
-        pair[i]          = there ? a.pair_of[at + (size_t)(first + i)] : -1;
-        w[i]             = there ? a.weight[at + (size_t)(first + i)] : 0.0f;
+    const int    i  = (int)threadIdx.x;
+    const size_t at = row * (size_t)a.top_k + (size_t)i;
+    if (i < a.top_k + FM__AT_ONCE) {
+        s.pair[i]   = i < a.top_k ? a.pair_of[at] : -1;
+        s.weight[i] = i < a.top_k ? a.weight[at] : 0.0f;
     }
-#pragma unroll
-    for (int i = 0; i < FM__AT_ONCE; i++)
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            if (pair[i] >= 0 && (V == 1 || col + j * stride < a.width))
-                v[i][j] =
-                    fm__load4(a.pair_out + (size_t)pair[i] * (size_t)a.width + col + j * stride);
-#pragma unroll
-    for (int i = 0; i < FM__AT_ONCE; i++)
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            if (pair[i] >= 0 && (V == 1 || col + j * stride < a.width))
-                sum[j] = fm__add_scaled(sum[j], w[i], v[i][j]);
+    __syncthreads();
 }
 
-/* Four columns of a row, V times; the sum of the slots is complete before it is added to y.
- * Those of several that lie behind the row are left out; a single one lies in it. */
+/* Slots first .. first + FM__AT_ONCE: all loads are issued before the first addition.  Fours of
+ * columns are `stride` apart. */
 template <int V>
-FM_DEVICE void fm__combined(float4 (&to)[V], const fm_cuda_combine_args &a, size_t row, int col,
-                            int stride)
+FM_DEVICE void fm__add_slots(float4 (&sum)[V], const fm__slots &s, const fm_cuda_combine_args &a,
+                             int first, int col, int stride)
+{
+    float4 v[FM__AT_ONCE][V];
+#pragma unroll
+    for (int i = 0; i < FM__AT_ONCE; i++)
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            if (s.pair[first + i] >= 0 && col + j * stride < a.width)
+                v[i][j] = fm__load4(a.pair_out + (size_t)s.pair[first + i] * (size_t)a.width + col +
+                                    j * stride);
+#pragma unroll
+    for (int i = 0; i < FM__AT_ONCE; i++)
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            if (s.pair[first + i] >= 0 && col + j * stride < a.width)
+                sum[j] = fm__add_scaled(sum[j], s.weight[first + i], v[i][j]);
+}
+
+/* V fours of columns of a row, zeros behind it; the sum of the slots is complete before it is
+ * added to y. */
+template <int V>
+FM_DEVICE void fm__combined(float4 (&to)[V], const fm__slots &s, const fm_cuda_combine_args &a,
+                            size_t row, int col, int stride)
 {
     const float4 zero = make_float4(0, 0, 0, 0);
     float4       had[V];
 #pragma unroll
     for (int j = 0; j < V; j++) {
-        const bool in = a.accumulate && (V == 1 || col + j * stride < a.width);
+        const bool in = a.accumulate && col + j * stride < a.width;
         had[j]        = in ? fm__load4(a.y + row * (size_t)a.width + col + j * stride) : zero;
         to[j]         = zero;
     }
     for (int first = 0; first < a.top_k; first += FM__AT_ONCE)
-        fm__add_slots<V>(a, to, row, first, col, stride);
+        fm__add_slots<V>(to, s, a, first, col, stride);
 #pragma unroll
     for (int j = 0; j < V; j++)
         if (a.accumulate) to[j] = fm__sum4(had[j], to[j]);

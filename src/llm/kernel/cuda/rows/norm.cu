@@ -3,12 +3,11 @@
  * the row is read once and the order of the sum follows from the width alone. */
 #include "llm/kernel/cuda/fp8/quantise.cuh"
 #include "llm/kernel/cuda/rows/combine.cuh"
-#include "llm/kernel/cuda/variants.h"
 
 enum {
     STRIDE = 4 * FM__ROW_THREADS,
-    EARLY  = 8,  /* so many weights come before the wait */
-    FEW    = 64, /* rows that have a multiprocessor to themselves */
+    EARLY  = 8, /* so many weights come before the wait */
+    AHEAD  = 2, /* fours of columns whose experts are requested at once */
 };
 
 FM_DEVICE int column(int i)
@@ -16,27 +15,36 @@ FM_DEVICE int column(int i)
     return 4 * (int)threadIdx.x + i * STRIDE;
 }
 
-/* Outputs of all experts requested at once have the least latency; column by column they take fewer
- * registers, so that more rows are resident. */
-typedef enum { NO_EXPERTS, BY_COLUMN, AT_ONCE } experts_way;
+/* v += what the row's experts and `add` make; the slots lie in shared memory, so that registers
+ * are left for loads. */
+template <int V>
+FM_DEVICE void add_experts(float4 (&v)[V], const fm_cuda_combine_args &a, size_t row)
+{
+    __shared__ fm__slots slots;
+    fm__slots_begin(slots, a, row);
+#pragma unroll
+    for (int i = 0; i < V; i += AHEAD) {
+        float4 sum[AHEAD];
+        fm__combined<AHEAD>(sum, slots, a, row, column(i), STRIDE);
+#pragma unroll
+        for (int j = 0; j < AHEAD && i + j < V; j++) v[i + j] = fm__sum4(v[i + j], sum[j]);
+    }
+}
 
-template <int V, experts_way EXPERTS>
+template <int V, bool EXPERTS>
 FM_DEVICE void add_sum(float4 (&v)[V], const fm_cuda_rmsnorm_args &a, size_t row)
 {
     const float *y = a.add + row * (size_t)a.width;
-    float4       sum[V];
-    if (EXPERTS == AT_ONCE) fm__combined<V>(sum, a.experts, row, column(0), STRIDE);
+    if constexpr (EXPERTS)
+        add_experts<V>(v, a.experts, row);
+    else
 #pragma unroll
-    for (int i = 0; i < V; i++)
-        if (column(i) < a.width) {
-            if (EXPERTS == BY_COLUMN)
-                fm__combined<1>((float4(&)[1])sum[i], a.experts, row, column(i), 0);
-            v[i] = fm__sum4(v[i], EXPERTS == NO_EXPERTS ? fm__load4(y + column(i)) : sum[i]);
-        }
+        for (int i = 0; i < V; i++)
+            if (column(i) < a.width) v[i] = fm__sum4(v[i], fm__load4(y + column(i)));
 }
 
 /* The thread's columns, after the residual sum if there is one. */
-template <int V, experts_way EXPERTS>
+template <int V, bool EXPERTS>
 FM_DEVICE void take(float4 (&v)[V], const fm_cuda_rmsnorm_args &a, size_t row)
 {
     float *x = a.x + row * (size_t)a.width;
@@ -69,7 +77,7 @@ FM_DEVICE void quantise_columns(const fm_cuda_rmsnorm_args &a, int col, uint2 bf
     if (threadIdx.x % 32 == 0) a.y8_scale[(size_t)blockIdx.x * (size_t)blocks + col / 128] = q.scale;
 }
 
-template <int V, experts_way EXPERTS>
+template <int V, bool EXPERTS>
 FM_KERNEL(FM__ROW_THREADS)
 norm_rows(const fm_cuda_rmsnorm_args a)
 {
@@ -95,7 +103,7 @@ norm_rows(const fm_cuda_rmsnorm_args a)
     }
 }
 
-template <int V, experts_way EXPERTS>
+template <int V, bool EXPERTS>
 static void launch(const fm_cuda_rmsnorm_args *a, fm_stream stream)
 {
     FM_LAUNCH_EARLY((norm_rows<V, EXPERTS>), (unsigned)a->n_row, FM__ROW_THREADS, 0, stream, *a);
@@ -103,12 +111,10 @@ static void launch(const fm_cuda_rmsnorm_args *a, fm_stream stream)
 
 template <int V> static void launch_way(const fm_cuda_rmsnorm_args *a, fm_stream stream)
 {
-    if (!a->experts.top_k)
-        launch<V, NO_EXPERTS>(a, stream);
-    else if (a->n_row <= FEW && !fm_cuda_leaves_out(FM_VARIANT_NORM_AT_ONCE))
-        launch<V, V == 1 ? BY_COLUMN : AT_ONCE>(a, stream);
+    if (a->experts.top_k)
+        launch<V, true>(a, stream);
     else
-        launch<V, BY_COLUMN>(a, stream);
+        launch<V, false>(a, stream);
 }
 
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
@@ -126,8 +132,8 @@ fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
     else if (a->width <= 2 * STRIDE)
         launch_way<2>(a, stream);
     else if (a->width <= 8 * STRIDE)
-        launch<8, NO_EXPERTS>(a, stream);
+        launch<8, false>(a, stream);
     else
-        launch<FM_CUDA_NORM_MAX / STRIDE, NO_EXPERTS>(a, stream);
+        launch<FM_CUDA_NORM_MAX / STRIDE, false>(a, stream);
     return fm_cuda_launched("norm_rows");
 }

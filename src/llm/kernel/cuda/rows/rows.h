@@ -138,9 +138,7 @@ typedef struct {
     int            interleaved;
 } fm_cuda_store_kv_args;
 enum { FM_CUDA_KV_MAX = 2048 };
-/* `queries` are rotated by the same launch; NULL: none. */
-fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, const fm_cuda_rope_args *queries,
-                           fm_stream stream);
+fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, fm_stream stream);
 
 #ifdef __cplusplus
 }
