@@ -196,7 +196,7 @@ def compare(defaults):
     table = {name: [] for name in start}
     try:
         for number in range(o.rounds):
-            turn = (o.seed + number) % len(start)  # nobody is always the first
+            turn = (o.seed + number) % len(start)  # each router is first in some round
             for name in [*start, *start][turn:turn + len(start)]:
                 table[name].append(measure(start[name], [*workers, large], o.seed + number, o))
                 show_round(o.seed + number, name, table[name][-1])

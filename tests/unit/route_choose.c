@@ -58,7 +58,7 @@ static void free_call(fm__rcall *c)
     free(c);
 }
 
-/* The worker has n pages of texts that nobody here asks for, last used so many seconds ago. */
+/* The worker has n pages of prompts that the test does not send, last used so many seconds ago. */
 static void fill(fm_worker *w, int n, double seconds)
 {
     fm_cache_index_expire(&w->feed.pages, fm_now() - seconds, 1);
@@ -73,7 +73,7 @@ static int chosen(stand *s, fm__rcall *c)
     return w->id;
 }
 
-/* All are full: what nobody has asked for in a long time is given up first. */
+/* All caches are full: the least recently used pages are evicted first. */
 static void a_new_prefix_evicts_the_oldest_pages(void **state)
 {
     (void)state;
