@@ -71,8 +71,8 @@ static int64_t wanted_at_end(const fm_sched *s, const fm_request *r, int32_t n_m
     return want > n_page ? want - n_page : 0;
 }
 
-/* The same of all that run, as if none gave pages back before the others ended: no interval wants
- * more. */
+/* That of all running requests, summed as if none freed its pages before the last one ended: an
+ * upper bound of what any interval wants. */
 static int64_t most_wanted(const fm_sched *s)
 {
     int64_t sum = 0;
