@@ -5,24 +5,38 @@
 #     2  unit, kernel, bad-input and router tests under AddressSanitizer and UBSan, and each
 #        fuzz target for a few seconds on its corpus, where clang is
 # A test that fails beside others runs once more by itself: some have time limits that a busy machine misses.  Those that
-# pass then are named and count as passed.  The last line counts them all; FM_FUZZ_SECONDS=60 fuzzes longer.
+# pass then are named and count as passed.  Tests that this machine cannot run are named at the end, each with its
+# reason.  The last line counts them all; FM_FUZZ_SECONDS=60 fuzzes longer.
 set -u
 cd "$(dirname "$0")/.."
 build=$1
 root=$PWD
-log=$(mktemp)
+log=$(mktemp) skipped=$(mktemp)
 jobs=$(($(getconf _NPROCESSORS_ONLN) + 1)) # one more than processors: some tests mostly wait
 passed=0 failed=0
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$skipped"' EXIT
 
-# What ctest says at its end: "97% tests passed, 2 tests failed out of 70".
-count()
+# What ctest says at its end: "97% tests passed, 2 tests failed out of 70".  Skipped ones are among the passed.
+count() # count BUILD
 {
     line=$(grep "tests passed, .* failed out of" "$log" | tail -1)
     bad=$(echo "$line" | sed 's/.*passed, \([0-9]*\) test.*/\1/')
     all=$(echo "$line" | sed 's/.*out of \([0-9]*\).*/\1/')
     if [ -z "$all" ]; then failed=$((failed + 1)) bad=0; return; fi
-    passed=$((passed + all - bad)) failed=$((failed + bad))
+    before=$(wc -l <"$skipped")
+    skipped_tests "$1" >>"$skipped"
+    passed=$((passed + all - bad - $(wc -l <"$skipped") + before)) failed=$((failed + bad))
+}
+
+# NAME: the last line it wrote
+skipped_tests() # skipped_tests BUILD
+{
+    sed -n 's/^[[:space:]]*[0-9]* - \(.*\) (Skipped)$/\1/p' "$log" | while read -r name; do
+        awk -v name="$name" '/^[0-9]+\/[0-9]+ Testing: / { inside = $3 == name }
+                             /^<end of output>$/ { inside = 0 }
+                             inside && !/^-+$/ { last = $0 }
+                             END { print "skipped: " name ": " last }' "$1/Testing/Temporary/LastTest.log"
+    done
 }
 
 test_build() # test_build BUILD CTEST-OPTION...
@@ -30,7 +44,7 @@ test_build() # test_build BUILD CTEST-OPTION...
     dir=$1
     shift
     ctest --test-dir "$dir" --output-on-failure -j"$jobs" "$@" 2>&1 | tee "$log"
-    count
+    count "$dir"
     [ "$bad" = 0 ] || run_again "$dir"
 }
 
@@ -69,5 +83,6 @@ sanitize()
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 test_build "$build" -LE '^(model|long)$'
 sanitize
-echo "$passed passed, $failed failed"
+cat "$skipped"
+echo "$passed passed, $failed failed, $(wc -l <"$skipped") skipped"
 [ "$failed" -eq 0 ]

@@ -4,7 +4,7 @@
 # no reason to stop, and any vendor's MPI is found.
 . "$(dirname "$0")/lib.sh"
 root=$here/../..
-command -v cmake >/dev/null && command -v ninja >/dev/null || exit 77
+command -v cmake >/dev/null && command -v ninja >/dev/null || { echo "no cmake or no ninja"; exit 77; }
 
 # packages.sh for a user who is not root, where nothing is installed.
 mkdir "$work/bin"

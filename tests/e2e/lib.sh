@@ -53,6 +53,6 @@ need_lower_isa()
 {
     need_isa
     case "$levels" in
-    *" ${FM_ISA:-none}") echo "$FM_ISA is this machine's own level, tested without asking"; exit 77 ;;
+    *" ${FM_ISA:-none}") echo "$FM_ISA is this machine's own level, tested without FM_ISA"; exit 77 ;;
     esac
 }

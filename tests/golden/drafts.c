@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
-#include "base/cpu.h"
 #include "base/str.h"
 #include "llm/engine.h"
 #include "llm/engine/engine_internal.h"
+#include "level.h"
 
 enum { N_ANSWER = 2 };
 
@@ -343,26 +343,9 @@ static void follow_ups_reuse_drafted_text(void **state)
     }
 }
 
-/* Why a run at a level that was asked for would show nothing; NULL: it would. */
-static const char *in_vain(void)
-{
-    const char  *asked = getenv("FM_ISA");
-    const fm_isa isa   = fm_cpu_isa();
-    if (!asked) return NULL;
-    if (strcmp(asked, fm_isa_name(isa)) != 0) return "this machine does not have it";
-    if (isa == FM_ISA_AMX || !fm_cpu_detects(isa + 1))
-        return "it is this machine's own, tested without asking";
-    return NULL;
-}
-
 int main(void)
 {
-    enum { SKIPPED = 77 };
-    const char *why = in_vain();
-    if (why) {
-        printf("no run at %s: %s\n", getenv("FM_ISA"), why);
-        return SKIPPED;
-    }
+    if (runs_in_vain("golden/drafts")) return SKIPPED;
     if (getenv("FM_ISA")) n_text = 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(drafts_are_not_seen),
                                        cmocka_unit_test(follow_ups_reuse_drafted_text),

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
+#include "level.h"
 #include "texts.h"
 
 static const model models[] = {
@@ -114,25 +114,9 @@ static int clear_dir(void **state)
     return system(line);
 }
 
-/* Why a run at a level that was asked for would show nothing; NULL: it would. */
-static const char *in_vain(void)
-{
-    const char  *asked = getenv("FM_ISA");
-    const fm_isa isa   = fm_cpu_isa();
-    if (!asked) return NULL;
-    if (strcmp(asked, fm_isa_name(isa)) != 0) return "this machine does not have it";
-    if (isa == FM_ISA_AMX || !fm_cpu_detects(isa + 1)) return "it is this machine's own, tested without asking";
-    return NULL;
-}
-
 int main(void)
 {
-    enum { SKIPPED = 77 };
-    const char *why = in_vain();
-    if (why) {
-        printf("no run at %s: %s\n", getenv("FM_ISA"), why);
-        return SKIPPED;
-    }
+    if (runs_in_vain("golden/identity")) return SKIPPED;
     if (!mkdtemp(dir)) return 1;
     const struct CMUnitTest tests[] = {
         {models[0].name, check_model, NULL, NULL, (void *)&models[0]},

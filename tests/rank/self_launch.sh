@@ -3,7 +3,7 @@
 # self_launch.sh PROGRAM: one process that is asked for two ranks starts them, with the words and the
 # standard input it was given; a benchmark that is ended by a signal still prints its table.
 . "$(dirname "$0")/../e2e/lib.sh"
-[ "$(nproc)" -ge 2 ] || exit 77
+[ "$(nproc)" -ge 2 ] || { echo "two ranks want two processors"; exit 77; }
 unset OMPI_COMM_WORLD_RANK PMI_RANK PMIX_RANK
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 
