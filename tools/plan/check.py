@@ -4,13 +4,19 @@
 
     tools/plan/check.py build/fathom cpu --calibrate                   twelve jobs of r1-mini
     tools/plan/check.py build/fathom layouts --table calibrated.json   one job in six layouts of two ranks
+    tools/plan/check.py build/fathom four --table calibrated.json      one job in ten layouts of four ranks
     tools/plan/check.py build-gpu/fathom h200 --calibrate --repeat 1   ten jobs of V2-Lite and R1
 
 All jobs are predicted before the first is measured: with --table FILE, with --calibrate also by a
-table of costs that is measured first, starting from FILE.  --predictions FILE adds what was
-predicted earlier (--predict-only --json FILE).  Offline jobs are compared by total token throughput, online ones
-(a server, requests that arrive one by one) by the mean time per token.  The error is counted against the
-median of --repeat measurements; the spread is the machine's own.  Have the machine to yourself.
+table of costs that is measured first, starting from FILE.  Offline jobs are compared by total token throughput,
+online ones (a server, requests that arrive one by one) by the mean time per token.  The error is counted against
+the median of --repeat measurements; the spread is the machine's own.  Have the machine to yourself.
+
+In pieces: --json FILE keeps predictions and measurements, and the same command goes on where an earlier one
+ended; --predict-only stops before the first measurement, --for S begins none after S seconds.
+
+    tools/plan/check.py build/fathom cpu --calibrate --predict-only --json cpu.json
+    tools/plan/check.py build/fathom cpu --for 200 --json cpu.json          (until all is measured)
 """
 import argparse
 import json
@@ -57,6 +63,13 @@ class Job:
     def words(self):
         return self.model + self.flags + self.online
 
+    def size(self, option):
+        return int(self.flags[self.flags.index(option) + 1]) if option in self.flags else 1
+
+    def n_rank(self):
+        groups = "--enable-dp-attention" in self.flags
+        return self.size("--tp-size") * self.size("--pp-size") * (1 if groups else self.size("--dp-size"))
+
 
 def cpu_jobs():
     return [
@@ -82,6 +95,17 @@ def layout_jobs():
     return [Job(name, MINI, random(48, 160, 32) + words) for name, words in layouts.items()]
 
 
+def four_jobs():
+    """More ranks than a small machine has cores: what they reach there says little, their order is what counts."""
+    def sizes(tp=1, pp=1, dp=1, ep=1, groups=False):
+        words = [w for name, n in (("tp", tp), ("pp", pp), ("dp", dp), ("ep", ep)) if n > 1 for w in ("--%s-size" % name, n)]
+        return words + ["--enable-dp-attention"] * groups
+    layouts = {"tp4": sizes(tp=4), "pp4": sizes(pp=4), "dp4": sizes(dp=4), "tp2-pp2": sizes(2, 2), "tp2-dp2": sizes(2, dp=2),
+               "pp2-dp2": sizes(pp=2, dp=2), "tp4-ep4": sizes(4, ep=4), "tp4-dpa2": sizes(4, dp=2, groups=True),
+               "tp4-dpa4-ep4": sizes(4, dp=4, ep=4, groups=True), "tp2-pp2-dpa2": sizes(2, 2, 2, groups=True)}
+    return [Job(name, MINI, random(32, 96, 16) + words) for name, words in layouts.items()]
+
+
 def h200_jobs():
     drafts = ["--speculative-algorithm", "NEXTN", "--speculative-num-steps", 1,
               "--speculative-simulate-accept-length", 1.7]
@@ -99,7 +123,7 @@ def h200_jobs():
     ]
 
 
-LISTS = {"cpu": (cpu_jobs, [MINI]), "layouts": (layout_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
+LISTS = {"cpu": (cpu_jobs, [MINI]), "layouts": (layout_jobs, [MINI]), "four": (four_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
 
 
 class Check:
@@ -110,9 +134,9 @@ class Check:
         self.work = tempfile.mkdtemp(prefix="plan-check-")
         self.began = time.time()
 
-    def run(self, *words):
+    def run(self, *words, launcher=()):
         """Standard output of fathom; its standard error when it fails."""
-        done = subprocess.run([self.fathom, *map(str, words)], cwd=self.work, capture_output=True, text=True)
+        done = subprocess.run([*launcher, self.fathom, *map(str, words)], cwd=self.work, capture_output=True, text=True)
         if done.returncode:
             sys.exit("fathom %s: status %d\n%s" % (" ".join(map(str, words)), done.returncode, done.stderr or done.stdout))
         return done.stdout
@@ -126,10 +150,23 @@ class Check:
             table = made
         return made
 
+    def cluster_of(self, job, table):
+        """More ranks than CPUs are devices that are described."""
+        if self.args.cluster:
+            return ["--cluster", self.args.cluster]
+        if self.is_gpu or not self.is_crowded(job):
+            return []
+        path = os.path.join(self.work, "ranks-%d.json" % job.n_rank())
+        save(path, {"nodes": 1, "devices": job.n_rank(), "device": table})
+        return ["--cluster", path]
+
+    def is_crowded(self, job):
+        return job.n_rank() > len(os.sched_getaffinity(0))
+
     def predict(self, job, table):
         given = job.words()
         sizes = [w for s in ("--tp-size", "--pp-size", "--dp-size", "--ep-size") if s not in given for w in (s, 1)]
-        cluster = ["--cluster", self.args.cluster] if self.args.cluster else []
+        cluster = self.cluster_of(job, table)
         out = json.loads(self.run("plan", "--json", "--machine", table, *cluster, *given, *sizes))
         return out["mean_tpot_ms" if job.is_online else "total_token_throughput"]
 
@@ -141,34 +178,42 @@ class Check:
         for j in wanting:
             j.online += ["--request-rate", str(round(j.load[0] * capacity / j.load[1], 2))]
 
-    def bench(self, key, *words):
+    def bench(self, key, *words, launcher=()):
         result = os.path.join(self.work, "result.json")
         if os.path.exists(result):
             os.remove(result)
-        self.run("bench", "--quiet", *words, "--result-filename", result)
+        self.run("bench", "--quiet", *words, "--result-filename", result, launcher=launcher)
         with open(result) as f:
             return json.loads(f.read().splitlines()[-1])[key]
 
-    def measure_offline(self, job, repeat):
+    def launcher(self, job):
+        """fathom starts as many ranks itself as there are CPUs."""
+        if self.is_gpu or not self.is_crowded(job):
+            return []
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", str(job.n_rank())]
+
+    def measure_offline(self, job, n):
         # A GPU's first steps load kernels; a CPU's are like the others.
         warm = [] if self.is_gpu else ["--skip-warmup"]
-        return [self.bench("total_throughput", *warm, *job.words()) for _ in range(repeat)]
+        for _ in range(n):
+            yield self.bench("total_throughput", *warm, *job.words(), launcher=self.launcher(job))
 
-    def measure_online(self, job, repeat):
+    def measure_online(self, job, n):
         port = chance.randrange(20000, 40000)
         url = "http://127.0.0.1:%d" % port
         server = subprocess.Popen([self.fathom, "serve", "--quiet", *job.model, "--port", str(port)], cwd=self.work,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             await_server(url, server)
-            return [self.bench("mean_tpot_ms", "--base-url", url, "--flush-cache", *job.flags, *job.online)
-                    for _ in range(repeat)]
+            for _ in range(n):
+                yield self.bench("mean_tpot_ms", "--base-url", url, "--flush-cache", *job.flags, *job.online)
         finally:
             server.terminate()
             server.wait()
 
-    def measure(self, job, repeat):
-        return (self.measure_online if job.is_online else self.measure_offline)(job, repeat)
+    def measure(self, job, n):
+        return (self.measure_online if job.is_online else self.measure_offline)(job, n)
 
     def seconds(self):
         return time.time() - self.began
@@ -206,27 +251,26 @@ def print_summary(rows, sources):
         summary[s] = {"median_error": statistics.median(e), "worst_error": max(e)}
         print("%s, %d jobs: median error %.1f %%, worst %.1f %%"
               % (s, len(e), 100 * summary[s]["median_error"], 100 * summary[s]["worst_error"]))
-        print_order([r for r in rows if r["job"][:3] in ("tp2", "pp2", "dp2")], s)
+        print_order([r for r in rows if r["job"][:2] in ("tp", "pp", "dp")], s)
     return summary
 
 
 def print_order(layouts, source):
-    """Layouts of one workload by what was predicted and measured, and the pairs that are in another order by more than
-    their own spread."""
+    """Layouts of one workload by what was predicted and measured; pairs whose medians are in another order, and those
+    of them that are so in every measurement."""
     if len(layouts) < 2:
         return
-    predicted = sorted(layouts, key=lambda r: -r["predicted"][source])
-    measured = sorted(layouts, key=lambda r: -statistics.median(r["measured"]))
-    for text, order in (("predicted", predicted), ("measured", measured)):
+    def measured(r):
+        return statistics.median(r["measured"])
+    by_plan = sorted(layouts, key=lambda r: -r["predicted"][source])
+    for text, order in (("predicted", by_plan), ("measured", sorted(layouts, key=lambda r: -measured(r)))):
         print("%s: %s" % (text, " > ".join(r["job"] for r in order)))
-    pairs = [(a, b) for i, a in enumerate(predicted) for b in predicted[i + 1:]]
-    wrong = [(a["job"], b["job"]) for a, b in pairs if max(a["measured"]) < min(b["measured"])]
-    print("%d pairs, in another order in every measurement: %s" % (len(pairs), ", ".join("%s and %s" % w for w in wrong) or "none"))
-
-
-def read_predictions(path):
-    with open(path) as f:
-        return {r["job"]: next(iter(r["predicted"].values())) for r in json.load(f)["jobs"]}
+    pairs = [(a, b) for i, a in enumerate(by_plan) for b in by_plan[i + 1:]]
+    swapped = [(a, b) for a, b in pairs if measured(a) < measured(b)]
+    print("%d of %d pairs in the right order" % (len(pairs) - len(swapped), len(pairs)))
+    for a, b in swapped:
+        always = "in every measurement" if max(a["measured"]) < min(b["measured"]) else "within the spread"
+        print("  %s and %s swapped, %.1f %% apart, %s" % (a["job"], b["job"], 100 * (measured(b) / measured(a) - 1), always))
 
 
 def save(path, found):
@@ -246,52 +290,78 @@ def arguments():
     p.add_argument("--calibrate-seconds", type=int, default=120, help="time for each model's calibration (120)")
     p.add_argument("--calibrated", default="calibrated.json", help="where that table goes (calibrated.json)")
     p.add_argument("--cluster", help="predict for this cluster instead of this machine")
-    p.add_argument("--predictions", help="what was predicted earlier: a file of --predict-only --json")
     p.add_argument("--predict-only", action="store_true", help="measure nothing")
+    p.add_argument("--for", dest="patience", type=float, default=float("inf"), metavar="S", help="begin no measurement after S seconds")
     p.add_argument("--repeat", type=int, default=3, help="measurements of each job (3)")
     p.add_argument("--again", type=int, default=0, help="measure so many of the shortest jobs once more (0)")
-    p.add_argument("--json", help="write predictions and measurements here")
+    p.add_argument("--json", help="keep predictions and measurements here, and go on from there")
     return p.parse_args()
 
 
-def main():
-    args = arguments()
+def predict_all(check, args):
+    """What is known before the first measurement."""
     make, models = LISTS[args.list]
     jobs = [j for j in make() if not args.job or j.name in args.job]
-    check = Check(args)
     tables = {"table": os.path.realpath(args.table)} if args.table else {}
     if args.calibrate:
         tables["calibrated"] = check.calibrate(models, tables.get("table"))
     if not tables:
         sys.exit("no table of costs: give --table or --calibrate")
     check.set_rates(jobs, list(tables.values())[-1])
-    rows = [{"job": j.name, "command": " ".join(j.words()), "unit": "ms a token" if j.is_online else "tok/s",
-             "predicted": {s: check.predict(j, t) for s, t in tables.items()}} for j in jobs]
-    earlier = read_predictions(args.predictions) if args.predictions else {}
-    for r in rows:
-        if earlier:
-            r["predicted"] = {"earlier": earlier[r["job"]], **r["predicted"]}
-    sources = list(rows[0]["predicted"])
-    found = {"version": check.run("--version").splitlines()[0], "date": time.strftime("%F %R", time.gmtime()), "jobs": rows}
-    save(args.json, found)
-    print("predicted after %.0f s" % check.seconds())
+    return {"list": args.list, "version": check.run("--version").splitlines()[0], "date": time.strftime("%F %R", time.gmtime()),
+            "jobs": [{"job": j.name, "command": " ".join(j.words()), "unit": "ms a token" if j.is_online else "tok/s", "online": j.online,
+                      "predicted": {s: check.predict(j, t) for s, t in tables.items()}, "measured": []} for j in jobs]}
+
+
+def read_or_predict(check, args):
+    if not args.json or not os.path.exists(args.json):
+        found = predict_all(check, args)
+        save(args.json, found)
+        print("predicted after %.0f s" % check.seconds())
+        return found
+    with open(args.json) as f:
+        found = json.load(f)
+    if found["list"] != args.list:
+        sys.exit("%s has the jobs of %s" % (args.json, found["list"]))
+    return found
+
+
+def measure_all(check, args, found):
+    jobs = {j.name: j for j in LISTS[args.list][0]()}
+    for r in found["jobs"]:
+        job, left = jobs[r["job"]], args.repeat - len(r["measured"])
+        if left <= 0 or check.seconds() > args.patience or (args.job and r["job"] not in args.job):
+            continue
+        job.online = r["online"]
+        began = time.time()
+        for n, value in enumerate(check.measure(job, left), 1):
+            r["measured"].append(value)
+            r["seconds"] = round((time.time() - began) / n, 1)
+            save(args.json, found)
+            if check.seconds() > args.patience:
+                break
+        print_row(r, list(r["predicted"]))
+    for r in sorted(found["jobs"], key=lambda r: r.get("seconds", 0))[: args.again]:
+        r["measured"] += check.measure(jobs[r["job"]], 1)
+        print_row(r, list(r["predicted"]))
+
+
+def main():
+    args = arguments()
+    check = Check(args)
+    found = read_or_predict(check, args)
+    rows, sources = found["jobs"], list(found["jobs"][0]["predicted"])
     if args.predict_only:
         for r in rows:
             print("%-14s" % r["job"], *("%s %.1f" % p for p in r["predicted"].items()), r["unit"])
         return
     print("%-14s %12s %9s%s" % ("job", "measured", "spread", "".join(" %12s %9s" % (s, "error") for s in sources)), flush=True)
-    for j, r in zip(jobs, rows):
-        began = time.time()
-        r["measured"] = check.measure(j, args.repeat)
-        r["seconds"] = round((time.time() - began) / args.repeat, 1)
-        print_row(r, sources)
-        save(args.json, found)
-    for j, r in sorted(zip(jobs, rows), key=lambda x: x[1]["seconds"])[: args.again]:
-        r["measured"] += check.measure(j, 1)
-        print_row(r, sources)
-    found["summary"] = print_summary(rows, sources)
+    measure_all(check, args, found)
+    done = [r for r in rows if len(r["measured"]) >= args.repeat]
+    if done:
+        found["summary"] = print_summary(done, sources)
     save(args.json, found)
-    print("%.0f s in all" % check.seconds())
+    print("%d of %d jobs are measured, %.0f s" % (len(done), len(rows), check.seconds()))
 
 
 if __name__ == "__main__":
