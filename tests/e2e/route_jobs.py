@@ -73,6 +73,33 @@ def test_job_scripts():
             run_script(script, work)
 
 
+def test_pbs_starts_a_server_on_every_host():
+    """Also where one name is the beginning of another: pbsdsh counts the lines of the node file."""
+    nodes = ["n10", "n1", "n1", "n100", "a.b", "axb"]
+    with tempfile.TemporaryDirectory() as work:
+        standins = {"pbsdsh": f'while [ "$1" != "-n" ]; do shift; done; echo "$2" >> {work}/started', "fathom": f'echo "$*" > {work}/routed'}
+        for name, line in standins.items():
+            with open(os.path.join(work, name), "w", encoding="ascii") as f:
+                f.write(f"#!/bin/bash\n{line}\n")
+            os.chmod(f.name, 0o755)
+        with open(os.path.join(work, "nodes"), "w", encoding="ascii") as f:
+            f.write("\n".join(nodes) + "\n")
+        env = dict(ENV, PATH=f"{work}:{os.environ['PATH']}", FATHOM=os.path.join(work, "fathom"), MODEL="m", LC_ALL="C",
+                   PBS_NODEFILE=f.name)
+        subprocess.run(["bash", os.path.join(ROOT, "contrib", "pbs", "route-replicas.pbs")], env=env, cwd=work, check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(os.path.join(work, "routed"), encoding="ascii") as f:
+            routed = [word.split("/")[2].rsplit(":", 1)[0] for word in f.read().split() if word.startswith("http://")]
+        same(sorted(routed), sorted(set(nodes)))
+        started, end = [], time.time() + 10
+        while len(started) < len(routed) and time.time() < end:  # they are started in the background
+            time.sleep(0.02)
+            if os.path.exists(os.path.join(work, "started")):
+                with open(os.path.join(work, "started"), encoding="ascii") as f:
+                    started = sorted(nodes[int(line)] for line in f)
+        same(started, sorted(set(nodes)))
+
+
 def test_unit():
     if not shutil.which("systemd-analyze"):
         print("  no systemd-analyze")
