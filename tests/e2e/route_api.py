@@ -96,7 +96,10 @@ def test_table(workers):
         same(r.ask("GET", "/health")[0], 503)
         same(r.ask("POST", f"/workers/{workers[1].url().replace('/', '%2F')}/undrain")[0], 200)
         same(r.post("/generate", ASK)["text"], want)
-        same(r.ask("GET", "/workers/77")[0], 404)
+        for other in (77, second["id"] + 2**32, second["id"] + 2**64, -second["id"], f"+{second['id']}", f"{second['id']}x"):
+            for method in ("GET", "DELETE"):
+                same(r.ask(method, f"/workers/{other}")[0], 404, other)
+        same([w["id"] for w in r.table()], [second["id"]])
         same(r.ask("PUT", "/workers")[0], 405)
 
 

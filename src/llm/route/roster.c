@@ -2,6 +2,7 @@
 /* The table of workers: from the command line, a file, and requests. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,21 @@ fm_worker *fm__roster_by_id(const fm_route *r, int id)
     return w;
 }
 
+/* A plain decimal number as "3"; 0: the name is no id. */
+static int id_of(const char *name)
+{
+    char      *end;
+    const long id = *name >= '1' && *name <= '9' ? strtol(name, &end, 10) : 0;
+    return id > 0 && id <= INT_MAX && !*end ? (int)id : 0;
+}
+
 fm_worker *fm__roster_find(const fm_route *r, const char *name)
 {
-    fm_worker *w = r->workers;
-    char      *end;
-    const long id = strtol(name, &end, 10);
+    fm_worker *w  = r->workers;
+    const int  id = id_of(name);
     while (w && (w->leaving || strcmp(w->url, name))) w = w->next;
-    if (w || !*name || *end) return w;
-    w = fm__roster_by_id(r, (int)id);
+    if (w || !id) return w;
+    w = fm__roster_by_id(r, id);
     return w && !w->leaving ? w : NULL;
 }
 
