@@ -483,6 +483,27 @@ def test_limits(workers):
         same(r.ask("POST", "/generate", ASK)[0], 200)
 
 
+def test_more_clients_than_descriptors(workers):
+    """They wait to be accepted; no worker is blamed for descriptors that the router lacks."""
+    ask = dict(LONG, sampling_params=dict(LONG["sampling_params"], max_new_tokens=200))
+    with Router(workers, "--engine-hang-secs", "0", launcher=["bash", "-c", 'ulimit -n 200 && exec "$@"', "-"]) as r:
+        assert any("instead of 16384" in line for line in r.log), r.log
+        clients = [r.connect() for _ in range(120)]
+        threads, got = [], []
+
+        def talk(c):
+            c.request("POST", "/generate", json.dumps(ask))
+            got.append(c.getresponse().read()[-14:])
+            c.close()
+        for c in clients:
+            threads.append(threading.Thread(target=talk, args=(c,)))
+            threads[-1].start()
+        for t in threads:
+            t.join()
+        same(got, [b"data: [DONE]\n\n"] * len(clients))
+        same((r.count("retries_total"), r.count("failed_total"), r.count("worker_errors_total")), (0, 0, 0))
+
+
 def test_timeouts(workers):
     def never(h):
         time.sleep(3)

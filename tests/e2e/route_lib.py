@@ -40,10 +40,10 @@ class Router(Server):
     """Everything a Server is, answered by workers behind it."""
     is_router = True
 
-    def __init__(self, workers, *args, fast=FAST):
+    def __init__(self, workers, *args, fast=FAST, launcher=()):
         urls = [word for w in workers for word in ("--worker", w.url())]
         self.workers = workers
-        self.process = subprocess.Popen([ROUTER, "route", "--port", "0", *urls, *fast, *args], env=ENV, text=True,
+        self.process = subprocess.Popen([*launcher, ROUTER, "route", "--port", "0", *urls, *fast, *args], env=ENV, text=True,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.log = []
         for line in self.process.stderr:

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -16,6 +17,24 @@
 
 static const double tick_seconds = 0.01, flush_seconds = 5;
 
+/* A client takes two descriptors, its own connection and the one to its worker; checks, feeds and
+ * kept connections need some besides.  Clients beyond that wait to be accepted: without descriptors
+ * for the workers all of these would seem to have failed. */
+static int most_clients(const fm_route *r)
+{
+    const int64_t wanted = r->opt->max_connections;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return (int)wanted;
+    const int64_t all = files.rlim_cur < INT32_MAX ? (int64_t)files.rlim_cur : INT32_MAX;
+    const int64_t own = 32 + all / 64, most = all > own + 2 ? (all - own) / 2 : 1;
+    if (most >= wanted) return (int)wanted;
+    fm__say(r, "at most %lld connections of clients instead of %lld: this process may open %lld "
+               "files (ulimit -n)",
+            (long long)most, (long long)wanted, (long long)all);
+    return (int)most;
+}
+
 static fm_http_options http_options(fm_route *r)
 {
     fm_http_options h = fm_http_options_default();
@@ -23,7 +42,7 @@ static fm_http_options http_options(fm_route *r)
     h.port            = (int)r->opt->port;
     h.cert_file       = r->opt->ssl_certfile;
     h.key_file        = r->opt->ssl_keyfile;
-    h.max_connections = (int)r->opt->max_connections;
+    h.max_connections = most_clients(r);
     h.max_body_bytes  = (size_t)r->opt->max_payload_mb << 20;
     if (h.max_held_bytes < 4 * h.max_body_bytes) h.max_held_bytes = 4 * h.max_body_bytes;
     h.admit   = fm__route_admit;

@@ -47,7 +47,7 @@ const fm_knob fm_route_knobs[] = {
     K(REAL, idle_seconds, "stream-idle-timeout-secs", "0", 0, 1e6, "S", "without a byte inside a reply; 0: no limit"),
     K(REAL, request_seconds, "request-timeout-secs", "1800", 0, 1e9, "S", "for a request as a whole; 0: no limit"),
     K(REAL, grace_seconds, "shutdown-grace-period-secs", "180", 0, 1e9, "S", "that requests under way get when the router is told to stop"),
-    K(INT, max_connections, "max-connections", "16384", 1, 1 << 20, "N", "connections of clients open at once"),
+    K(INT, max_connections, "max-connections", "16384", 1, 1 << 20, "N", "connections of clients open at once; fewer if there are not two descriptors for each"),
     K(INT, max_payload_mb, "max-body-mb", "32", 1, 4096, "N", "largest request body in MiB"),
     K(FLAG, log_requests, "log-requests", NULL, 0, 0, NULL, "a JSON line per request on stderr"),
 };
