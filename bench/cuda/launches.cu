@@ -11,7 +11,6 @@
 #include "bench/cuda/stand.h"
 #include "bench/median.h"
 #include "device/cuda/device.h"
-#include "llm/kernel/cuda/rows/fetch.h"
 #include "llm/kernel/cuda/linear/linear.h"
 #include "llm/kernel/cuda/ptx/pinned.cuh"
 #include "llm/kernel/cuda/ptx/ptx.cuh"
@@ -154,22 +153,9 @@ typedef struct {
 static void put_nothing(const meadow *) {}
 static void put_mark(const meadow *m) { (void)cudaEventRecord(m->mark, m->stream); }
 static void put_graph(const meadow *m) { (void)cudaGraphLaunch(m->graph, m->stream); }
-static void put_fetch(const meadow *m)
-{
-    stand_need(fm_cuda_fetch(m->there, m->here, SMALL, m->stream));
-}
-static void put_mark_and_fetch(const meadow *m)
-{
-    put_mark(m);
-    put_fetch(m);
-}
 static void put_telling(const meadow *m)
 {
     fm_launch_early(tell, 1, THREADS, 0, m->stream, (uint32_t *)m->here);
-}
-static void put_large_fetch(const meadow *m)
-{
-    stand_need(fm_cuda_fetch(m->there, m->here, FM_CUDA_FETCH_MOST, m->stream));
 }
 static void put_upload(const meadow *m)
 {
@@ -223,10 +209,7 @@ static void measure_between(cudaStream_t s)
     } all[] = {{"nothing", put_nothing},
                {"a mark", put_mark},
                {"a graph of one kernel", put_graph},
-               {"1 KiB fetched", put_fetch},
-               {"a mark, 1 KiB fetched", put_mark_and_fetch},
                {"a word told", put_telling},
-               {"64 KiB fetched", put_large_fetch},
                {"1 KiB uploaded", put_upload},
                {"300 KiB uploaded", put_large_upload},
                {"1 KiB downloaded", put_download}};

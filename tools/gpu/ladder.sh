@@ -28,7 +28,6 @@ route_few      v2-lite 1   500  decode  route|experts
 sort_two       v2-lite 1   4096 prefill experts
 norm_sum       v2-lite 1   500  decode  rmsnorm|gather_add|experts
 norm_sum       v2-lite 256 500  decode  rmsnorm|gather_add|experts
-fetch          v2-lite 1   500  decode  embed
 side           v2-lite 1   500  decode  mlp|experts
 experts_8      v2-lite 32  500  decode  experts
 experts_16     v2-lite 64  500  decode  experts

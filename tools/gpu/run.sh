@@ -41,8 +41,7 @@ sanitized="racecheck:absorbed_numbers_of_heads racecheck:absorbed_long_parts
            racecheck:route.cu racecheck:rows.cu racecheck:rows_cache.cu memcheck:mla_absorbed.cu
            memcheck:linear_wide.cu memcheck:linear.cu memcheck:v3_checkpoint memcheck:mla_expanded.cu
            memcheck:experts.cu memcheck:experts_routed.cu memcheck:dummy_bf16 memcheck:dummy_fp8
-           memcheck:sample.cu memcheck:route.cu memcheck:rows_cache.cu memcheck:dummy.cu
-           memcheck:fetch.cu"
+           memcheck:sample.cu memcheck:route.cu memcheck:rows_cache.cu memcheck:dummy.cu"
 
 export FM_TEST_DATA="${FM_TEST_DATA:-$PWD/tests/data}"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"

@@ -18,7 +18,6 @@ static const char *const name[FM_N_VARIANT] = {
     [FM_VARIANT_ROUTE_FEW]      = "route_few",
     [FM_VARIANT_SORT_TWO]       = "sort_two",
     [FM_VARIANT_NORM_SUM]       = "norm_sum",
-    [FM_VARIANT_FETCH]          = "fetch",
     [FM_VARIANT_SIDE]           = "side",
     [FM_VARIANT_EXPERTS_8]      = "experts_8",
     [FM_VARIANT_EXPERTS_16]     = "experts_16",

@@ -23,7 +23,6 @@ typedef enum {
     FM_VARIANT_ROUTE_FEW,        /* routing and sorting in one launch */
     FM_VARIANT_SORT_TWO,         /* pairs sorted by two kernels */
     FM_VARIANT_NORM_SUM,         /* sum over a row's experts inside the next norm */
-    FM_VARIANT_FETCH,            /* small uploads by a kernel */
     FM_VARIANT_SIDE,             /* shared expert in a second stream */
     FM_VARIANT_EXPERTS_8,        /* experts: blocks of 8 tokens */
     FM_VARIANT_EXPERTS_16,       /* of 16 */

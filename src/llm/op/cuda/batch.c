@@ -2,7 +2,6 @@
 /* From a batch to the lists the kernels read, and steps that are recorded. */
 #include <string.h>
 
-#include "llm/kernel/cuda/rows/fetch.h"
 #include "llm/kernel/cuda/variants.h"
 #include "llm/op/cuda/cuda_internal.h"
 
@@ -247,7 +246,7 @@ void fm__cuda_begin(fm_run *r)
 
     const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);
     const size_t pages = (size_t)g->here.page_begin[r->batch->n_span] * sizeof(int32_t);
-    r->fault = fm_cuda_fetch(g->there.token, g->here.token, lists + pages, g->stream);
+    r->fault = fm_cuda_upload(g->there.token, g->here.token, lists + pages, g->stream);
     if (r->fault == FM_OK) r->fault = fm_cuda_mark_set(g->read[turn], g->stream);
     if (r->fault == FM_OK) r->fault = share_choices(r, g);
     if (!r->batch->link) note_outs(r, g);

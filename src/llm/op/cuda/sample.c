@@ -3,7 +3,6 @@
  * per row and a list of logits that change. */
 #include <string.h>
 
-#include "llm/kernel/cuda/rows/fetch.h"
 #include "llm/op/cuda/cuda_internal.h"
 
 static size_t words_of(int vocab)
@@ -146,8 +145,8 @@ static fm_status upload(fm_cuda_run *g, const fm_cuda_asked *q, int n_edit, size
     const fm_cuda_choice *here = &q->here, there = g->choose_there;
     const size_t          bytes = (size_t)((char *)(here->edit + n_edit) - (char *)here->n_edit);
     if (!is_there(g, q))
-        FM_TRY(fm_cuda_fetch(there.how, here->how, (size_t)q->n * sizeof *here->how, g->stream));
-    if (n_edit) FM_TRY(fm_cuda_fetch(there.n_edit, here->n_edit, bytes, g->stream));
+        FM_TRY(fm_cuda_upload(there.how, here->how, (size_t)q->n * sizeof *here->how, g->stream));
+    if (n_edit) FM_TRY(fm_cuda_upload(there.n_edit, here->n_edit, bytes, g->stream));
     return masks ? fm_cuda_upload(there.allowed, here->allowed, masks, g->stream) : FM_OK;
 }
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned host memory, read and written by kernels: for a few bytes that is faster than a copy
- * queued between two kernels. */
+/* Pinned host memory, written by kernels: for a few bytes that is faster than a copy queued between
+ * two kernels. */
 #ifndef FM_LLM_KERNEL_CUDA_PTX_PINNED_CUH
 #define FM_LLM_KERNEL_CUDA_PTX_PINNED_CUH
 
 #include "llm/kernel/cuda/ptx/launch.cuh"
-
-/* As the host left it, never from a cache. */
-FM_DEVICE uint4 fm_pinned_load(const uint4 *p)
-{
-    return __ldcv(p);
-}
 
 /* The host sees it once the kernel is known to be done. */
 FM_DEVICE void fm_pinned_store(uint32_t *p, uint32_t x)

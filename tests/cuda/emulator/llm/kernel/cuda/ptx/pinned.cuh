@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulator's twin of src/llm/kernel/cuda/ptx/pinned.cuh: reads and writes are
- * copies of the stream (copies.cpp). */
+/* The emulator's twin of src/llm/kernel/cuda/ptx/pinned.cuh: a write is a copy of
+ * the stream (copies.cpp). */
 #ifndef FM_LLM_KERNEL_CUDA_PINNED_CUH
 #define FM_LLM_KERNEL_CUDA_PINNED_CUH
 
 #include "llm/kernel/cuda/ptx/launch.cuh"
-
-FM_DEVICE uint4 fm_pinned_load(const uint4 *p)
-{
-    uint4 v;
-    cudaMemcpyAsync(&v, p, sizeof v, cudaMemcpyHostToDevice, NULL);
-    return v;
-}
 
 FM_DEVICE void fm_pinned_store(uint32_t *p, uint32_t x)
 {
