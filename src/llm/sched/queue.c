@@ -3,57 +3,70 @@
 
 #include <stddef.h>
 
+#include "base/rng.h"
+
 static int goes_before(const fm_request *a, const fm_request *b)
 {
     if (a->priority != b->priority) return a->priority > b->priority;
     return a->arrival < b->arrival;
 }
 
-/* Links r behind `before`; NULL: at the head. */
-static void link_behind(fm__queue *q, fm_request *before, fm_request *r)
+/* NULL: the end of the queue, on both sides. */
+static fm_queue_link *link_of(fm__queue *q, fm_request *r, int level)
 {
-    r->prev = before;
-    r->next = before ? before->next : q->head;
-    *(before ? &before->next : &q->head)   = r;
-    *(r->next ? &r->next->prev : &q->tail) = r;
-    q->n++;
+    return r ? &r->link[level] : &q->end[level];
+}
+
+static void link_before(fm__queue *q, fm_request *after, fm_request *r, int level)
+{
+    fm_request *before              = link_of(q, after, level)->prev;
+    r->link[level]                  = (fm_queue_link){before, after};
+    link_of(q, before, level)->next = r;
+    link_of(q, after, level)->prev  = r;
 }
 
 void fm__queue_push(fm__queue *q, fm_request *r)
 {
-    link_behind(q, q->tail, r);
+    r->n_level = 1;
+    link_before(q, NULL, r, 0);
+    q->n++;
 }
 
-/* The request that r goes behind, looked for from both ends at once: the place of a newcomer is
- * near the tail, that of a preempted request or of a higher priority near the head. */
-static fm_request *place_for(const fm__queue *q, const fm_request *r)
+/* 1 for three requests of four, 2 for three of four of the others, … */
+static int draw_levels(fm__queue *q)
 {
-    fm_request *from_tail = q->tail, *from_head = q->head;
-    while (from_tail && goes_before(r, from_tail)) {
-        if (!goes_before(from_head, r)) return from_head->prev;
-        from_tail = from_tail->prev;
-        from_head = from_head->next;
-    }
-    return from_tail;
+    const uint32_t last = 1u << 2 * (FM_QUEUE_LEVELS - 1);
+    return 1 + __builtin_ctz(fm_mix32(++q->n_inserted) | last) / 2;
 }
 
+/* The place is looked for from the end, where most newcomers go, and down from the highest level. */
 void fm__queue_insert(fm__queue *q, fm_request *r)
 {
-    link_behind(q, place_for(q, r), r);
+    fm_request *after = NULL;
+    r->n_level        = draw_levels(q);
+    for (int level = FM_QUEUE_LEVELS - 1; level >= 0; level--) {
+        fm_request *before;
+        while ((before = link_of(q, after, level)->prev) && goes_before(r, before)) after = before;
+        if (level < r->n_level) link_before(q, after, r, level);
+    }
+    q->n++;
 }
 
 void fm__queue_remove(fm__queue *q, fm_request *r)
 {
     FM_BUG_UNLESS(q->n > 0);
-    *(r->prev ? &r->prev->next : &q->head) = r->next;
-    *(r->next ? &r->next->prev : &q->tail) = r->prev;
-    r->prev = r->next = NULL;
+    for (int level = 0; level < r->n_level; level++) {
+        const fm_queue_link at           = r->link[level];
+        link_of(q, at.prev, level)->next = at.next;
+        link_of(q, at.next, level)->prev = at.prev;
+        r->link[level]                   = (fm_queue_link){NULL, NULL};
+    }
     q->n--;
 }
 
 fm_request *fm__queue_pop(fm__queue *q)
 {
-    fm_request *r = q->head;
+    fm_request *r = fm__queue_first(q);
     if (r) fm__queue_remove(q, r);
     return r;
 }

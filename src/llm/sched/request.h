@@ -14,7 +14,16 @@ typedef enum {
     FM_REQ_DONE,
 } fm_req_state;
 
-typedef struct fm_request {
+typedef struct fm_request fm_request;
+
+/* Neighbours in a level of the queue (sched/queue.h). */
+typedef struct {
+    fm_request *prev, *next;
+} fm_queue_link;
+
+enum { FM_QUEUE_LEVELS = 8 };
+
+struct fm_request {
     uint64_t    id;
     int         priority;   /* higher first */
     fm_sampling sampling;
@@ -58,10 +67,16 @@ typedef struct fm_request {
     int          has_lease;
     fm_kv_lease  lease;
     uint64_t     arrival;      /* order of submission */
-    struct fm_request *prev, *next; /* queue links */
+    fm_queue_link link[FM_QUEUE_LEVELS];
+    int           n_level; /* that it is linked in */
 
     void *user; /* the submitter's */
-} fm_request;
+};
+
+static inline fm_request *fm_request_next(const fm_request *r) /* in its queue, or NULL */
+{
+    return r->link[0].next;
+}
 
 static inline int32_t fm_request_n_output(const fm_request *r)
 {

@@ -185,7 +185,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
 
 fm_request *fm_sched_withdraw(fm_sched *s)
 {
-    for (fm_request *r = s->waiting.head; r; r = r->next)
+    for (fm_request *r = fm__queue_first(&s->waiting); r; r = fm_request_next(r))
         if (!r->n_preempted && !r->is_loading && !fm_request_n_output(r)) {
             fm__queue_remove(&s->waiting, r);
             return r;
@@ -260,8 +260,8 @@ static void begin_anew(fm_sched *s)
         forget(s, r);
         fm__put_back(s, r);
     }
-    for (fm_request *r = s->waiting.head, *next; r; r = next) {
-        next = r->next;
+    for (fm_request *r = fm__queue_first(&s->waiting), *next; r; r = next) {
+        next = fm_request_next(r);
         if (r->finish == FM_FINISH_NONE) continue;
         fm__queue_remove(&s->waiting, r);
         fm__retire(s, r);
@@ -296,7 +296,7 @@ void fm_sched_cancel(fm_sched *s, fm_request *r)
 
 fm_request *fm_sched_first_waiting(const fm_sched *s)
 {
-    return s->waiting.head;
+    return fm__queue_first(&s->waiting);
 }
 
 void fm_sched_await_lookups(fm_sched *s)
@@ -311,7 +311,7 @@ void fm_sched_set_held(fm_sched *s, int32_t n_page)
 
 int fm_sched_only_decodes(const fm_sched *s)
 {
-    if (s->waiting.head && s->n_running < s->opt.max_running) return 0;
+    if (s->waiting.n && s->n_running < s->opt.max_running) return 0;
     for (int i = 0; i < s->n_running; i++)
         if (!fm__is_decoding(s->running[i].r)) return 0;
     return 1;

@@ -90,7 +90,7 @@ fm_request *fm_sched_withdraw(fm_sched *s);
 void fm_sched_finish(fm_sched *s, fm_request *r, fm_finish why);
 void fm_sched_cancel(fm_sched *s, fm_request *r); /* FM_FINISH_ABORT */
 
-/* The waiting requests, in the order of the queue: the next is r->next.  While pages
+/* The waiting requests, in the order of the queue: the next is fm_request_next(r).  While pages
  * of a request are loaded from a tier, tier_policy sets is_loading: it is not admitted then. */
 fm_request *fm_sched_first_waiting(const fm_sched *s);
 

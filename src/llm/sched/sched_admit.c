@@ -15,7 +15,7 @@ static void start(fm_sched *s, fm_request *r)
 {
     const fm_status begun = fm_kv_begin(s->kv, &r->lease, r->token, fm_request_n_lookup(r));
     FM_BUG_UNLESS(begun == FM_OK);
-    for (fm_request *q = s->waiting.head; q != r; q = q->next)
+    for (fm_request *q = fm__queue_first(&s->waiting); q != r; q = fm_request_next(q))
         ++*(q->is_loading && 2 * r->lease.n_cached >= r->n_prompt ? &q->n_passed : &q->n_overtaken);
     fm__queue_remove(&s->waiting, r);
 
@@ -40,9 +40,9 @@ static void start(fm_sched *s, fm_request *r)
 
 int32_t fm_sched_promised(const fm_sched *s)
 {
-    const fm_request *r = s->awaits_lookups ? s->waiting.head : NULL;
+    const fm_request *r = s->awaits_lookups ? fm__queue_first(&s->waiting) : NULL;
     int32_t           n = 0, n_idle;
-    for (int i = 0; r && i < FM_SCHED_LOOKUPS; i++, r = r->next) {
+    for (int i = 0; r && i < FM_SCHED_LOOKUPS; i++, r = fm_request_next(r)) {
         if (!r->n_loaded) continue;
         (void)fm_kv_probe(s->kv, r->token, fm_request_n_lookup(r), &n_idle);
         n += n_idle < r->n_loaded ? n_idle : r->n_loaded;
@@ -121,7 +121,7 @@ static int sort_candidates(fm_sched *s)
     fm__candidate *c = s->candidate;
     int            n = 0;
 
-    for (fm_request *r = s->waiting.head; r; r = r->next, n++) {
+    for (fm_request *r = fm__queue_first(&s->waiting); r; r = fm_request_next(r), n++) {
         const fm__candidate new = {r, n_match(s, r)};
         int                 at  = n;
         while (at > 0 && ranks_before(&new, &c[at - 1])) at--;
@@ -153,8 +153,8 @@ static void admit_longest_prefix(fm_sched *s)
 static void admit_in_line(fm_sched *s)
 {
     int n_held = 0;
-    for (fm_request *r = s->waiting.head, *next; r; r = next) {
-        next = r->next;
+    for (fm_request *r = fm__queue_first(&s->waiting), *next; r; r = next) {
+        next = fm_request_next(r);
         if (!admit_or_hold(s, r, &n_held)) return;
     }
 }

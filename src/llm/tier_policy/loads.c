@@ -305,7 +305,7 @@ static void find_places(fm_tier_policy *s)
     int place     = 0;
     s->last_place = INT_MAX;
     for (int i = 0; i < FM__LOADS; i++) s->load[i].place = s->load[i].is_seen = 0;
-    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = r->next) {
+    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = fm_request_next(r)) {
         place++;
         if (r->is_looked_up && !r->is_loading && place < s->last_place) s->last_place = place;
         for (int i = 0; r->is_loading && i < FM__LOADS; i++) {
@@ -454,7 +454,7 @@ void fm__loads_start(fm_tier_policy *s)
 {
     const int is_on = s->host.n || fm__tier_policy_has_files(s);
     int       place = 0;
-    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = r->next) {
+    for (fm_request *r = first(s); r && place < FM_SCHED_LOOKUPS; r = fm_request_next(r)) {
         if (is_to_wait(s, r, ++place)) continue;
         if (r->is_loading) r->is_looked_up = 0; /* its load was abandoned while it was further back */
         r->is_loading = 0;
