@@ -146,13 +146,20 @@ static fm_status start(fm_serve *s)
     return fm_http_listen(s->http);
 }
 
-static void stop(fm_serve *s)
+static void drop_all(fm_serve *s, const fm__call_list *list)
 {
-    fm__workers_stop(s->workers);
-    for (fm__call *c; (c = s->calls.first ? s->calls.first : s->asides.first);) {
+    for (fm__call *c; (c = list->first);) {
         c->x->user = NULL;
         fm__call_drop(s, c);
     }
+}
+
+static void stop(fm_serve *s)
+{
+    fm__workers_stop(s->workers);
+    drop_all(s, &s->reading);
+    drop_all(s, &s->calls);
+    drop_all(s, &s->asides);
     fm__engine_stop(s->engine_thread);
     s->workers       = NULL;
     s->engine_thread = NULL;
@@ -185,6 +192,8 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_event_destroy(s->hangup);
     fm_loop_destroy(s->loop);
     fm__cors_fini(&s->cors);
+    fm__call_table_fini(&s->by_id);
+    fm__call_table_fini(&s->by_name);
     fm__responses_destroy(s->responses);
     fm__outbox_fini(&s->from_engine);
     free(s);

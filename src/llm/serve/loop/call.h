@@ -4,6 +4,7 @@
 #define FM_LLM_SERVE_CALL_H
 
 #include "llm/relay/stream.h"
+#include "llm/serve/loop/call_table.h"
 #include "llm/serve/reply/answer.h"
 #include "net/http.h"
 
@@ -68,7 +69,10 @@ struct fm__call {
     int               *unsent; /* [n_unsent] answers with text or an end that the stream lacks */
     int                n_unsent, dirty;
     struct fm__call_list *list; /* that it is in */
-    fm__call             *next_dirty, *prev, *next, *next_in_bucket;
+    fm__call             *next_dirty, *prev, *next;
+    fm__call_key          by_id;
+    fm__call_key         *by_name; /* [n_name] once it is with the engine: its name, those of its prompts */
+    int                   n_name;
 };
 
 typedef struct fm__call_list {
@@ -87,6 +91,11 @@ void      fm__put_usage(fm_str *out, const fm__call *c); /* {"prompt_tokens": â€
 void fm__open_choices(fm_str *out, const fm__call *c, const char *object);
 void fm__end_choice(fm_str *out, const fm__answer *a, const char *reason);
 void fm__end_choices(fm_str *out, const fm__call *c, const char *object);
+
+/* A chunk of a stream of these: open, a choice, close, which adds "usage": null where a last chunk
+ * brings the usage, or the usage so far where every chunk does. */
+void fm__open_chunk(fm_str *out, const fm__call *c, const char *object);
+void fm__close_chunk(fm_str *out, const fm__call *c);
 
 /* The end of a whole reply with "choices":[ open: one by `put` for each answer, then usage. */
 void fm__put_choices(fm_str *out, fm__call *c,

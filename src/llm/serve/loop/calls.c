@@ -14,9 +14,8 @@ static const double probe_seconds = 20;
 
 static fm__call *find_call(const fm_serve *s, uint64_t id)
 {
-    fm__call *c = s->bucket[id % FM__N_BUCKET];
-    while (c && c->id != id) c = c->next_in_bucket;
-    return c;
+    const fm__call_key *k = fm__call_table_find(&s->by_id, id);
+    return k ? k->call : NULL;
 }
 
 static void run_next_probe(fm_serve *s);
@@ -25,6 +24,7 @@ static void link_call(fm__call_list *list, fm__call *c)
 {
     c->list = list;
     c->prev = list->last;
+    c->next = NULL;
     *(list->last ? &list->last->next : &list->first) = c;
     list->last = c;
 }
@@ -54,9 +54,8 @@ static fm__call *new_call(fm_serve *s, fm__call_list *list, fm_exchange *x, cons
                  fm_rng_u32(s->key, c->id * 4), fm_rng_u32(s->key, c->id * 4 + 1),
                  fm_rng_u32(s->key, c->id * 4 + 2), fm_rng_u32(s->key, c->id * 4 + 3));
     link_call(list, c);
-    fm__call **at     = &s->bucket[c->id % FM__N_BUCKET];
-    c->next_in_bucket = *at;
-    *at               = c;
+    c->by_id = (fm__call_key){.key = c->id, .call = c};
+    fm__call_table_add(&s->by_id, &c->by_id);
     s->load++;
     s->metrics.n_waiting++;
     return c;
@@ -64,9 +63,9 @@ static fm__call *new_call(fm_serve *s, fm__call_list *list, fm_exchange *x, cons
 
 static void free_call(fm_serve *s, fm__call *c)
 {
-    fm__call **at = &s->bucket[c->id % FM__N_BUCKET];
-    while (*at != c) at = &(*at)->next_in_bucket;
-    *at = c->next_in_bucket;
+    fm__call_table_remove(&s->by_id, &c->by_id);
+    for (int i = 0; i < c->n_name; i++) fm__call_table_remove(&s->by_name, &c->by_name[i]);
+    free(c->by_name);
     unlink_call(c);
     if (c->dirty)
         for (fm__call **d = &s->dirty; *d; d = &(*d)->next_dirty)
@@ -168,13 +167,13 @@ static void give_task(fm_serve *s, fm__call *c, fm__read_fn *read, fm__text_fn *
 void fm__call_begin(fm_serve *s, fm_exchange *x, const fm__dialect *d)
 {
     if (refuse_now(s, x)) return;
-    give_task(s, new_call(s, &s->calls, x, d), d->read, NULL);
+    give_task(s, new_call(s, &s->reading, x, d), d->read, NULL);
 }
 
 void fm__call_begin_text(fm_serve *s, fm_exchange *x, fm__text_fn *text)
 {
     if (refuse_now(s, x)) return;
-    give_task(s, new_call(s, &s->calls, x, NULL), NULL, text);
+    give_task(s, new_call(s, &s->reading, x, NULL), NULL, text);
 }
 
 static void to_engine(fm_serve *s, fm__call *c)
@@ -303,6 +302,40 @@ static void abort_now(fm_serve *s, fm__call *c)
         abort_call(s, c, rids->text + at);
 }
 
+static void add_name(fm_serve *s, fm__call *c, const char *name, int prompt)
+{
+    fm__call_key *k = &c->by_name[c->n_name++];
+    *k              = (fm__call_key){.key = fm_rng_key(name, s->key), .call = c, .prompt = prompt};
+    fm__call_table_add(&s->by_name, k);
+}
+
+/* Its own, and those of its prompts. */
+static void add_names(fm_serve *s, fm__call *c)
+{
+    c->by_name = calloc((size_t)c->ask->n_prompt + 1, sizeof *c->by_name);
+    FM_BUG_UNLESS(c->by_name != NULL);
+    add_name(s, c, c->name, -1);
+    for (int i = 0; i < c->ask->n_prompt; i++)
+        if (c->ask->prompt[i].rid) add_name(s, c, c->ask->prompt[i].rid, i);
+}
+
+static fm__call_key *find_name(const fm_serve *s, const char *name)
+{
+    return fm__call_table_find(&s->by_name, fm_rng_key(name, s->key));
+}
+
+static const char *name_of(const fm__call_key *k)
+{
+    return k->prompt < 0 ? k->call->name : k->call->ask->prompt[k->prompt].rid;
+}
+
+fm__call *fm__call_named(const fm_serve *s, const char *name, const fm__dialect *d)
+{
+    for (fm__call_key *k = find_name(s, name); k; k = fm__call_table_next(k))
+        if (k->prompt < 0 && k->call->dialect == d && !strcmp(name_of(k), name)) return k->call;
+    return NULL;
+}
+
 /* A worker is done with it. */
 static void take_task(fm_serve *s, fm__task *task)
 {
@@ -319,7 +352,10 @@ static void take_task(fm_serve *s, fm__task *task)
             fm__call_send_whole(s, c); /* needs no engine */
         else if (has_room(s, s->load - c->load, c->ask->n_prompt * c->ask->n)) {
             set_load(s, c, c->ask->n_prompt * c->ask->n);
+            unlink_call(c);
+            link_call(&s->calls, c);
             to_engine(s, c);
+            add_names(s, c);
             submit(s, c);
             abort_now(s, c);
         } else {
@@ -354,15 +390,19 @@ void fm__calls_bell(void *ctx)
     fm__calls_flush(s);
 }
 
+static void abort_named(fm_serve *s, const char *rid)
+{
+    for (fm__call_key *k = find_name(s, rid); k; k = fm__call_table_next(k))
+        if (!strcmp(name_of(k), rid)) abort_call(s, k->call, rid);
+}
+
 void fm__calls_abort(fm_serve *s, const char *rid)
 {
-    for (fm__call *c = s->calls.first; c; c = c->next) {
-        if (!c->dialect) continue;
-        if (c->with_engine)
-            abort_call(s, c, rid);
-        else
-            abort_later(c, rid);
-    }
+    if (rid) abort_named(s, rid);
+    for (fm__call *c = s->calls.first; !rid && c; c = c->next)
+        if (c->dialect) abort_call(s, c, NULL);
+    for (fm__call *c = s->reading.first; c; c = c->next)
+        if (c->dialect) abort_later(c, rid);
 }
 
 /* Is it over the limit (0: there is none)?  If so it ends here. */
@@ -377,6 +417,7 @@ static int end_if_late(fm_serve *s, fm__call *c, double now, double limit)
 void fm__calls_check_time(fm_serve *s)
 {
     const double now = fm_now();
+    while (end_if_late(s, s->reading.first, now, s->opt->request_timeout)) continue;
     while (end_if_late(s, s->calls.first, now, s->opt->request_timeout)) continue;
     for (fm__call *c = s->asides.first, *next; c; c = next) {
         next = c->next;

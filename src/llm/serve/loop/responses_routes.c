@@ -20,10 +20,7 @@ int fm__is_response_path(const fm_exchange *x)
 
 static fm__call *find_running(const fm_serve *s, const char *id)
 {
-    fm__call *c = s->calls.first;
-    while (c && !(c->dialect == &fm__dialect_responses && c->answer && !strcmp(c->name, id)))
-        c = c->next;
-    return c;
+    return fm__call_named(s, id, &fm__dialect_responses);
 }
 
 static void reply_missing(fm_exchange *x, const char *id)

@@ -11,8 +11,6 @@
 #include "llm/serve/serve.h"
 #include "llm/serve/loop/workers.h"
 
-enum { FM__N_BUCKET = 4096 };
-
 struct fm_serve {
     const fm_serve_options *opt;
     const fm_options       *engine_opt;
@@ -29,10 +27,12 @@ struct fm_serve {
     fm__cors                cors;
     struct fm__responses   *responses;
 
-    fm__call_list calls;  /* all but these: */
+    fm__call_list reading; /* a worker has them, */
+    fm__call_list calls;   /* the engine has them; the oldest first, as in all lists */
     fm__call_list asides; /* health checks and readers of the cache feed, which have times of their
                            * own and count as no load */
-    fm__call  *bucket[FM__N_BUCKET]; /* of all, by id */
+    fm__call_table by_id;   /* all */
+    fm__call_table by_name; /* those the engine has that clients can abort */
     fm__call  *dirty;
     fm__call  *probe; /* the one that the engine works on for all health checks, or NULL */
     fm__outbox from_engine; /* what is being handed out */
@@ -67,6 +67,7 @@ void fm__probes_end(fm_serve *s, const char *why); /* answers every waiting heal
 void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why);
 void fm__call_drop(fm_serve *s, fm__call *c); /* forgets it; the engine stops working on it */
 void fm__calls_abort(fm_serve *s, const char *rid); /* NULL: all */
+fm__call *fm__call_named(const fm_serve *s, const char *name, const fm__dialect *d); /* with the engine; or NULL */
 void fm__calls_bell(void *ctx);                     /* workers or engine have something */
 void fm__calls_check_time(fm_serve *s);
 
