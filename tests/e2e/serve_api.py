@@ -50,6 +50,17 @@ def test_chat_stream(s):
     assert all(e["usage"]["prompt_tokens"] == whole["usage"]["prompt_tokens"] for e in every)
 
 
+def test_usage_in_streams(s):
+    prompt = {"prompt": "Hello", "max_tokens": 8, "temperature": 0}
+    for path, body in (("/v1/chat/completions", CHAT), ("/v1/completions", prompt)):
+        assert not any("usage" in e for e in s.stream(path, body))
+        *chunks, last = s.stream(path, dict(body, stream_options={"include_usage": True}))
+        assert len(chunks) > 1 and all(e["choices"] and e["usage"] is None for e in chunks)
+        same((last["choices"], last["usage"]["completion_tokens"]), ([], body["max_tokens"]))
+        every = s.stream(path, dict(body, stream_options={"continuous_usage_stats": True}))
+        same([e["usage"]["prompt_tokens"] for e in every], [last["usage"]["prompt_tokens"]] * len(every))
+
+
 def test_messages_of_every_role(s):
     talk = [{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "In verse."},
             {"role": "user", "content": [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]},

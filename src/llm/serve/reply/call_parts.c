@@ -47,11 +47,28 @@ void fm__end_choice(fm_str *out, const fm__answer *a, const char *reason)
     fm_str_puts(out, "}");
 }
 
+void fm__open_chunk(fm_str *out, const fm__call *c, const char *object)
+{
+    fm_str_puts(out, "data: ");
+    fm__open_choices(out, c, object);
+}
+
+void fm__close_chunk(fm_str *out, const fm__call *c)
+{
+    fm_str_puts(out, "]");
+    if (c->ask->continuous_usage) {
+        fm_str_puts(out, ",\"usage\":");
+        fm__put_usage(out, c);
+    } else if (c->ask->include_usage) {
+        fm_str_puts(out, ",\"usage\":null");
+    }
+    fm_str_puts(out, "}\n\n");
+}
+
 void fm__end_choices(fm_str *out, const fm__call *c, const char *object)
 {
     if (c->ask->include_usage) {
-        fm_str_puts(out, "data: ");
-        fm__open_choices(out, c, object);
+        fm__open_chunk(out, c, object);
         fm_str_puts(out, "],\"usage\":");
         fm__put_usage(out, c);
         fm_str_puts(out, "}\n\n");

@@ -28,28 +28,10 @@ static void put_logprobs(fm_str *out, const fm__call *c, fm__answer *a)
 
 static const char chunk[] = "chat.completion.chunk";
 
-static void open_chunk(fm_str *out, const fm__call *c)
-{
-    fm_str_puts(out, "data: ");
-    fm__open_choices(out, c, chunk);
-}
-
-static void close_chunk(fm_str *out, const fm__call *c)
-{
-    fm_str_puts(out, "]");
-    if (c->ask->continuous_usage) {
-        fm_str_puts(out, ",\"usage\":");
-        fm__put_usage(out, c);
-    } else if (c->ask->include_usage) {
-        fm_str_puts(out, ",\"usage\":null");
-    }
-    fm_str_puts(out, "}\n\n");
-}
-
 /* A chunk is begin_delta, the members of the delta, end_delta. */
 static void begin_delta(fm_str *out, const fm__call *c, const fm__answer *a)
 {
-    open_chunk(out, c);
+    fm__open_chunk(out, c, chunk);
     fm_str_printf(out, "{\"index\":%d,\"delta\":{", a->slot);
 }
 
@@ -58,18 +40,18 @@ static void end_delta(fm_str *out, const fm__call *c, fm__answer *a, int last)
     fm_str_puts(out, "},\"logprobs\":");
     put_logprobs(out, c, a);
     fm__end_choice(out, a, last ? fm__answer_finish_name(a) : NULL);
-    close_chunk(out, c);
+    fm__close_chunk(out, c);
 }
 
 static void say_role(fm_str *out, const fm__call *c, const fm__answer *a)
 {
-    open_chunk(out, c);
+    fm__open_chunk(out, c, chunk);
     fm_str_printf(out,
                   "{\"index\":%d,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"reasoning_"
                   "content\":null},"
                   "\"logprobs\":null,\"finish_reason\":null,\"matched_stop\":null}",
                   a->slot);
-    close_chunk(out, c);
+    fm__close_chunk(out, c);
 }
 
 static void say_thought(fm_str *out, const fm__call *c, fm__answer *a)

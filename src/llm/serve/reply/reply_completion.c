@@ -101,15 +101,9 @@ static void say(fm__call *c, fm__answer *a, fm_str *out)
 {
     const int last = a->finish != FM_FINISH_NONE;
     if (a->ended || (!a->said.len && !a->n_lp && !last)) return;
-    fm_str_puts(out, "data: ");
-    fm__open_choices(out, c, object);
+    fm__open_chunk(out, c, object);
     put_choice(out, c, a);
-    fm_str_puts(out, "]");
-    if (c->ask->continuous_usage) {
-        fm_str_puts(out, ",\"usage\":");
-        fm__put_usage(out, c);
-    }
-    fm_str_puts(out, "}\n\n");
+    fm__close_chunk(out, c);
     fm_str_clear(&a->said);
     a->ended = last;
 }
