@@ -31,6 +31,11 @@ fm_http_options fm_http_options_default(void)
                              .stall_seconds    = 60};
 }
 
+static size_t held_bytes(const fm_http_options *o)
+{
+    return o->max_held_bytes > 4 * o->max_body_bytes ? o->max_held_bytes : 4 * o->max_body_bytes;
+}
+
 static int bind_one(const struct addrinfo *a)
 {
     const int one = 1;
@@ -74,6 +79,7 @@ fm_status fm_http_create(fm_http **out, fm_loop *l, const fm_http_options *opt)
     fm_http *h = calloc(1, sizeof *h);
     if (!h) return fm_fail(FM_E_OOM, "HTTP server");
     h->opt       = *opt;
+    h->opt.max_held_bytes = held_bytes(opt);
     h->loop      = l;
     h->fd        = -1;
     h->host      = strdup(opt->host);

@@ -43,7 +43,7 @@ typedef struct {
     const char *cert_file, *key_file; /* PEM; NULL: no TLS */
     int         max_connections;
     size_t      max_head_bytes, max_body_bytes;
-    size_t      max_held_bytes;   /* bodies of all unanswered requests together */
+    size_t      max_held_bytes;   /* bodies of all unanswered requests together; four at least */
     size_t      max_unread_bytes; /* of one reply: a slower reader is cut off */
     double      idle_seconds;     /* between requests */
     double      head_seconds;     /* to send a head */

@@ -44,13 +44,12 @@ static fm_http_options http_options(fm_route *r)
     h.key_file        = r->opt->ssl_keyfile;
     h.max_connections = most_clients(r);
     h.max_body_bytes  = (size_t)r->opt->max_payload_mb << 20;
-    if (h.max_held_bytes < 4 * h.max_body_bytes) h.max_held_bytes = 4 * h.max_body_bytes;
-    h.admit   = fm__route_admit;
-    h.handle  = fm__route_handle;
-    h.gone    = fm__route_gone;
-    h.ended   = fm__route_ended;
-    h.refusal = fm__route_refusal;
-    h.ctx     = r;
+    h.admit           = fm__route_admit;
+    h.handle          = fm__route_handle;
+    h.gone            = fm__route_gone;
+    h.ended           = fm__route_ended;
+    h.refusal         = fm__route_refusal;
+    h.ctx             = r;
     return h;
 }
 

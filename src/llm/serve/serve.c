@@ -25,13 +25,12 @@ static fm_http_options http_options(fm_serve *s)
     h.key_file        = s->opt->ssl_keyfile;
     h.max_connections = (int)s->opt->max_connections;
     h.max_body_bytes  = (size_t)s->opt->max_body_mb << 20;
-    if (h.max_held_bytes < 4 * h.max_body_bytes) h.max_held_bytes = 4 * h.max_body_bytes;
-    h.admit   = fm__serve_admit;
-    h.handle  = fm__serve_handle;
-    h.gone    = fm__serve_gone;
-    h.ended   = fm__serve_ended;
-    h.refusal = fm__serve_refusal;
-    h.ctx     = s;
+    h.admit           = fm__serve_admit;
+    h.handle          = fm__serve_handle;
+    h.gone            = fm__serve_gone;
+    h.ended           = fm__serve_ended;
+    h.refusal         = fm__serve_refusal;
+    h.ctx             = s;
     return h;
 }
 
