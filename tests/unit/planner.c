@@ -397,7 +397,7 @@ static void short_prompts_share_a_product_on_a_gpu(void **state)
     fm_table_put(&t.share[FM_WORK_LINEAR], 64, 1, 0.1);
     fm_table_put(&t.share[FM_WORK_LINEAR], 16384, 1, 0.8);
     fm_table_put(&t.share[FM_WORK_PROMPT], 128, 1, 0.5);
-    const fm_stage_work w = {.n_layer = 1, .heads = 2, .up = 1e3, .head = 100};
+    const fm_stage_work w = {.n_layer = 1, .heads = 2, .attend = {.up = 1e3, .head = 100}};
     fm_step_model       m = {.tuned   = &t,
                              .cluster = &two_by_eight,
                              .size    = {1, 1, 1, 1, 0},

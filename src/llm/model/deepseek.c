@@ -172,12 +172,24 @@ static fm_activations activations(const fm_model_config *c, const fm_shard *s)
     return l;
 }
 
+static int linears(const fm_layer_weights *l, const fm_matrix *out[FM_MAX_LINEAR])
+{
+    int n    = 0;
+    out[n++] = &l->attn.q_down;
+    out[n++] = &l->attn.q_up;
+    out[n++] = &l->attn.kv_down;
+    out[n++] = &l->attn.out;
+    return n;
+}
+
 const fm_model fm_model_deepseek = {
     .name        = "deepseek",
     .config      = &fm_config_deepseek,
     .weights     = fm_weights_layout,
     .planes      = planes,
     .activations = activations,
+    .linears     = linears,
+    .attention   = fm_attend_sizes_of,
     .forward     = forward,
     .draft       = draft,
 };

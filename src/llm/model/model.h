@@ -24,7 +24,9 @@
 
 #include "llm/kv/planes.h"
 #include "llm/load/config_read.h"
-#include "llm/op/run.h"
+#include "llm/op/cost.h"
+
+enum { FM_MAX_LINEAR = 8 };
 
 typedef struct {
     const char             *name;
@@ -39,6 +41,11 @@ typedef struct {
 
     /* What a pass computes in on this rank. */
     fm_activations (*activations)(const fm_model_config *c, const fm_shard *s);
+
+    /* For planning: the matrices that every row of a layer is multiplied with, but for the FFN's,
+     * and the sizes of its attention. */
+    int (*linears)(const fm_layer_weights *l, const fm_matrix *out[FM_MAX_LINEAR]);
+    fm_attend_sizes (*attention)(const fm_model_config *c, const fm_attn_weights *w, int n_head);
 
     /* Batch in r->batch -> r->act.logits [n_out, V]; the cache of every row is written. */
     void (*forward)(fm_run *r);

@@ -96,28 +96,36 @@ static fm_op_cost experts_cost(const fm_run *r, const fm_mlp_weights *expert, in
 /* Keys that the rows of a span see together. */
 static double keys_seen(const fm_span *s) { return s->n_row * (s->pos0 + (s->n_row + 1) / 2.0); }
 
+fm_attend_sizes fm_attend_sizes_of(const fm_model_config *c, const fm_attn_weights *w, int n_head)
+{
+    const fm_matrix up = {.n     = n_head * (c->nope + c->v_dim),
+                          .k     = c->kv_lora,
+                          .dtype = n_head ? w->v_up[0].dtype : FM_BF16};
+    return (fm_attend_sizes){.up       = (double)up.n * up.k,
+                             .up_bytes = fm_matrix_bytes(&up),
+                             .wide     = 2.0 * c->kv_lora + c->rope,
+                             .head     = c->nope + c->rope + c->v_dim,
+                             .out      = (double)c->n_head * c->v_dim};
+}
+
 /* Generated rows read the latents once for all heads.  Keys and values of prompt rows are rebuilt
  * from the latents; blocks of a prompt that has them in a cache are read as often. */
-static void add_span(fm_op_cost *to, const fm_run *r, const fm_span *s, double cached_bytes)
+static void add_span(fm_op_cost *to, const fm_run *r, const fm_span *s, const fm_attend_sizes *a)
 {
-    const fm_model_config *c      = r->config;
-    const double           H      = r->weights->n_head;
-    const double           tokens = s->pos0 + s->n_row, up = H * (c->nope + c->v_dim) * c->kv_lora;
-    const double           wide = 2.0 * c->kv_lora + c->rope, head = c->nope + c->rope + c->v_dim;
+    const double cached = (double)fm_plane_token_bytes(&r->limits.planes.plane[0]);
+    const double tokens = s->pos0 + s->n_row, pairs = r->weights->n_head * keys_seen(s);
     if (s->form == FM_FORM_GENERATED)
-        add(to, tokens * cached_bytes, 2 * s->n_row * up + 2 * H * keys_seen(s) * wide);
+        add(to, tokens * cached, 2 * s->n_row * a->up + 2 * pairs * a->wide);
     else
-        add(to, tokens * cached_bytes, 2 * tokens * up + 2 * H * keys_seen(s) * head);
+        add(to, tokens * cached, 2 * tokens * a->up + 2 * pairs * a->head);
 }
 
 static fm_op_cost attend_cost(const fm_run *r, const fm_attn_weights *w)
 {
-    fm_op_cost   all    = {0};
-    const double cached = (double)fm_plane_token_bytes(&r->limits.planes.plane[0]);
-    for (int i = 0; i < r->batch->n_span; i++) add_span(&all, r, &r->batch->span[i], cached);
-    const double up = (double)r->weights->n_head * (r->config->nope + r->config->v_dim);
-    if (r->batch->n_span && r->weights->n_head)
-        add(&all, up * r->config->kv_lora * (double)fm_dtype_bytes(w->v_up[0].dtype), 0);
+    const fm_attend_sizes a   = fm_attend_sizes_of(r->config, w, r->weights->n_head);
+    fm_op_cost            all = {0};
+    for (int i = 0; i < r->batch->n_span; i++) add_span(&all, r, &r->batch->span[i], &a);
+    if (r->batch->n_span) add(&all, a.up_bytes, 0);
     return all;
 }
 

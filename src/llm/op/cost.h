@@ -16,6 +16,14 @@ typedef struct {
 /* Of a matrix as it is stored, scales included. */
 double fm_matrix_bytes(const fm_matrix *w);
 
+/* Attention of one layer: what n_head heads meet. */
+typedef struct {
+    double up, up_bytes; /* weights that make keys and values of a token's latent */
+    double wide, head;   /* numbers a query multiplies per key: of a generated, of a prompt row */
+    double out;          /* numbers that a row gets from all heads of the model */
+} fm_attend_sizes;
+fm_attend_sizes fm_attend_sizes_of(const fm_model_config *c, const fm_attn_weights *w, int n_head);
+
 /* Of the op that just ended; r is still in its pass.  Experts are counted by the routing where the
  * host can read it (`on_host`), otherwise as many as rows meet when all are equally likely. */
 fm_op_cost fm_op_cost_of(const fm_run *r, const fm_op_call *c, int on_host);

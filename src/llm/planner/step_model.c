@@ -111,8 +111,8 @@ static double attend_factor(const fm_step_model *m) { return m->tuned->peak_bf16
 static double generated_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
 {
     if (g->generated <= 0) return 0;
-    const double bytes = g->tokens * s->cached_bytes + s->up_bytes;
-    const double flops = 2 * g->generated * s->up + 2 * s->heads * g->keys * s->wide;
+    const double bytes = g->tokens * s->cached_bytes + s->attend.up_bytes;
+    const double flops = 2 * g->generated * s->attend.up + 2 * s->heads * g->keys * s->attend.wide;
     const double t     = fmax(bytes / m->tuned->read, flops / attend_factor(m));
     return t / fm_table_at(&m->tuned->share[FM_WORK_GENERATED], g->generated, g->tokens / g->texts);
 }
@@ -123,7 +123,7 @@ enum { TILE_ROWS = 128 };
 
 static double expand_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
 {
-    const double flops = 2 * g->prompt_keys * s->up;
+    const double flops = 2 * g->prompt_keys * s->attend.up;
     const double t =
         fmax(g->prompt_keys * s->cached_bytes / m->tuned->read, flops / attend_factor(m));
     return g->prompt_keys > 0 ? t / fm_table_at(&m->tuned->share[FM_WORK_LINEAR], g->prompt_keys, 1)
@@ -133,7 +133,7 @@ static double expand_seconds(const fm_step_model *m, const fm_stage_work *s, con
 static double tiles_seconds(const fm_step_model *m, const fm_stage_work *s, const fm_span *p)
 {
     const double rows  = ceil((double)p->n_row / TILE_ROWS) * TILE_ROWS;
-    const double flops = 2 * s->heads * rows * (p->pos0 + (p->n_row + 1) / 2.0) * s->head;
+    const double flops = 2 * s->heads * rows * (p->pos0 + (p->n_row + 1) / 2.0) * s->attend.head;
     return flops / attend_factor(m) / fm_table_at(&m->tuned->share[FM_WORK_PROMPT], rows, 1);
 }
 
@@ -141,7 +141,7 @@ static double tiles_seconds(const fm_step_model *m, const fm_stage_work *s, cons
 static double span_seconds(const fm_step_model *m, const fm_stage_work *s, const fm_span *p)
 {
     const double tokens = p->pos0 + p->n_row;
-    const double flops  = 2 * tokens * s->up + 2 * s->heads * keys_seen(p) * s->head;
+    const double flops  = 2 * tokens * s->attend.up + 2 * s->heads * keys_seen(p) * s->attend.head;
     const double t      = fmax(tokens * s->cached_bytes / m->tuned->read, flops / attend_factor(m));
     return t / fm_table_at(&m->tuned->share[FM_WORK_PROMPT], p->n_row, tokens);
 }
@@ -188,7 +188,7 @@ static double exchange_of_layers(const fm_step_model *m, const fm_stage_work *s,
     const fm_group       attn = fm_group_of(a, 1, per), channel = fm_group_of(c, 1, per);
     const fm_group       stage = fm_group_of(z->tp, 1, per);
     double               layer = 0, moe = 0;
-    layer += fm_gather_seconds(m->cluster, attn, rows * 2 * s->heads_all * s->v_dim * part);
+    layer += fm_gather_seconds(m->cluster, attn, rows * 2 * s->attend.out * part);
     layer += 2 * fm_gather_seconds(m->cluster, attn, rows * 4 * D * part);
     if (s->shared_inter > 0)
         layer += fm_gather_seconds(m->cluster, attn, rows * 2 * s->shared_inter * part);

@@ -3,10 +3,11 @@
 
 #include <math.h>
 
-#include "llm/op/cost.h"
+#include "llm/model/model.h"
 
 typedef struct {
     fm_stage_work    *to;
+    const fm_model   *model;
     const fm_weights *w;
     int               on_gpu;
 } counting;
@@ -69,25 +70,14 @@ static void take_expert(counting *c, const fm_ffn_weights *f)
 
 static void add_layer(counting *c, const fm_layer_weights *l)
 {
-    const fm_attn_weights *a = &l->attn;
-    add(c, FM_WORK_LINEAR, &a->q_down, 1);
-    add(c, FM_WORK_LINEAR, &a->q_up, 1);
-    add(c, FM_WORK_LINEAR, &a->kv_down, 1);
-    add(c, FM_WORK_LINEAR, &a->out, 1);
+    const fm_matrix *linear[FM_MAX_LINEAR];
+    const int        n = c->model->linears(l, linear);
+    for (int i = 0; i < n; i++) add(c, FM_WORK_LINEAR, linear[i], 1);
     if (l->ffn.mlp.inter) add_mlp(c, &l->ffn.mlp);
     if (!l->ffn.is_moe) return;
     add(c, FM_WORK_LINEAR, &l->ffn.router, 1);
     take_expert(c, &l->ffn);
     c->to->n_moe++;
-}
-
-static double up_bytes(const fm_weights *w)
-{
-    const fm_attn_weights *a = w->n_layer ? &w->layer[0].attn : NULL;
-    double                 n = 0;
-    for (int h = 0; a && h < w->n_head; h++)
-        n += fm_matrix_bytes(&a->v_up[h]) + fm_matrix_bytes(&a->k_up[h]);
-    return n;
 }
 
 void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_bytes, int on_gpu)
@@ -97,18 +87,15 @@ void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_byt
                                                .n_draft_layer = w->n_mtp > 0,
                                                .hidden        = c->hidden,
                                                .heads         = w->n_head,
-                                               .up            = (double)w->n_head * (c->nope + c->v_dim) * c->kv_lora,
-                                               .up_bytes      = up_bytes(w),
-                                               .wide          = 2.0 * c->kv_lora + c->rope,
-                                               .head          = c->nope + c->rope + c->v_dim,
                                                .cached_bytes  = cached_bytes,
                                                .n_expert      = c->n_expert,
                                                .top_k         = c->top_k,
-                                               .heads_all     = c->n_head,
-                                               .v_dim         = c->v_dim,
                                                .shared_inter  = (double)c->n_shared * c->moe_inter,
                                                .moe_inter     = c->moe_inter};
-    counting all             = {out, w, on_gpu};
+    counting        all   = {.to = out, .w = w, .on_gpu = on_gpu};
+    const fm_status found = fm_model_find(&all.model, c);
+    FM_BUG_UNLESS(found == FM_OK); /* whoever laid out the weights had it */
+    if (w->n_layer) out->attend = all.model->attention(c, &w->layer[0].attn, w->n_head);
     for (int l = 0; l < w->n_layer; l++) add_layer(&all, &w->layer[l]);
     add(&all, FM_WORK_HEAD, &w->head, 1);
 }

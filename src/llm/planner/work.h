@@ -4,6 +4,7 @@
 #ifndef FM_LLM_PLANNER_WORK_H
 #define FM_LLM_PLANNER_WORK_H
 
+#include "llm/op/cost.h"
 #include "llm/planner/tuned.h"
 #include "llm/weights/weights.h"
 
@@ -24,14 +25,14 @@ typedef struct {
     int        n_draft_layer; /* 1: the chain of drafts runs here */
 
     int    hidden;
-    double heads, up, up_bytes; /* of this rank; up: weights of one token's keys and values */
-    double wide, head;          /* numbers a query meets of a key: latent, expanded */
-    double cached_bytes;        /* of a token in one layer */
+    double          heads;        /* of this rank */
+    fm_attend_sizes attend;       /* of these, in one layer */
+    double          cached_bytes; /* of a token in one layer */
 
     fm_product expert;          /* one of them; count: those of this rank */
     double     n_expert, top_k; /* of the model */
 
-    double heads_all, v_dim, shared_inter, moe_inter; /* for what ranks send */
+    double shared_inter, moe_inter; /* for what ranks send */
 } fm_stage_work;
 
 /* FP8 weights are multiplied as FP8 on a GPU where activations are quantised, too. */
