@@ -71,20 +71,42 @@ static double worst_of(const fm_eri_work *w, const expectation *e)
     return worst;
 }
 
+/* A kernel, with its own list of pairs and memory. */
+typedef struct {
+    const fm_eri_kernel *kernel;
+    stand                s;
+    fm_eri_work          w;
+} candidate;
+
 /* All kets of one class against a bra; lanes carry different kets and factors. */
-static void check_ket(const stand *s, const fm_eri_kernel *kernel, fm_eri_work *w, int bra, int ket)
+static void check_ket(candidate *t, int bra, int ket, const double *want)
 {
-    const fm_pair_list  *l = &s->list;
-    fm_hermite_pair      x = {0}, y = {0};
+    const fm_pair_list  *l = &t->s.list;
     int32_t              kets[FM_ERI_LANES];
     double               factor[FM_ERI_LANES];
-    const int            lane = (bra + ket) % kernel->lanes;
+    const int            lane = (bra + ket) % t->kernel->lanes;
     const fm_pair_class *c    = &l->class[l->of[ket]];
-    for (int k = 0; k < kernel->lanes; k++) {
+    for (int k = 0; k < t->kernel->lanes; k++) {
         kets[k]   = k == lane ? ket : c->first + k % c->n_pair;
         factor[k] = 0.5 + k;
     }
-    kernel->batch(w, l->of[ket], kets, factor, FM_ERI_ALL_PRIMITIVES);
+    t->kernel->batch(&t->w, l->of[ket], kets, factor, FM_ERI_ALL_PRIMITIVES);
+    const double self = (l->shell_a[bra] == l->shell_b[bra] ? 0.5 : 1) *
+                        (l->shell_a[ket] == l->shell_b[ket] ? 0.5 : 1);
+    const expectation e     = {&l->class[l->of[bra]], c, want, factor[lane] * self, lane,
+                               t->kernel->lanes};
+    const double      worst = worst_of(&t->w, &e) / factor[lane];
+    if (!(worst < 1e-13))
+        fail_msg("%s: (%d %d|%d %d) of l %d%d%d%d is off by %g", t->kernel->name, l->shell_a[bra],
+                 l->shell_b[bra], l->shell_a[ket], l->shell_b[ket], e.b->l_a, e.b->l_b, c->l_a,
+                 c->l_b, worst);
+}
+
+/* Owned by the caller. */
+static double *reference(const stand *s, int bra, int ket)
+{
+    const fm_pair_list *l = &s->list;
+    fm_hermite_pair     x = {0}, y = {0};
     assert_int_equal(
         fm_hermite_pair_init(&x, &s->b.shell[l->shell_a[bra]], &s->b.shell[l->shell_b[bra]]),
         FM_OK);
@@ -94,57 +116,61 @@ static void check_ket(const stand *s, const fm_eri_kernel *kernel, fm_eri_work *
     const size_t n    = (size_t)x.n_product * (size_t)y.n_product;
     double      *want = malloc((n + fm_eri_ref_scratch(&x, &y)) * sizeof *want);
     fm_eri_ref(want, &x, &y, want + n);
-    const double self = (l->shell_a[bra] == l->shell_b[bra] ? 0.5 : 1) *
-                        (l->shell_a[ket] == l->shell_b[ket] ? 0.5 : 1);
-    const expectation e     = {&l->class[l->of[bra]], c,    want,
-                               factor[lane] * self,   lane, kernel -> lanes};
-    const double      worst = worst_of(w, &e) / factor[lane];
-    if (!(worst < 1e-13))
-        fail_msg("%s: (%d %d|%d %d) of l %d%d%d%d is off by %g", kernel->name, l->shell_a[bra],
-                 l->shell_b[bra], l->shell_a[ket], l->shell_b[ket], e.b->l_a, e.b->l_b, c->l_a,
-                 c->l_b, worst);
-    free(want);
     fm_hermite_pair_fini(&x);
     fm_hermite_pair_fini(&y);
+    return want;
 }
 
-static void check_kernel(fm_isa isa, int is_pure)
+static void open_candidate(candidate *t, fm_isa isa, int is_pure)
 {
-    if (!fm_cpu_detects(isa)) return;
-    const fm_eri_kernel *kernel = fm_eri_kernel_pick(isa);
-    stand                s;
-    fm_eri_work          w = {0};
-    open_stand(&s, is_pure, kernel);
-    assert_int_equal(fm_eri_work_init(&w, &s.list), FM_OK);
-    for (int bra = 0; bra < s.list.n_pair; bra++) {
-        kernel->begin_bra(&w, bra, FM_ERI_ALL_PRIMITIVES);
-        for (int ket = 0; ket < s.list.n_pair; ket++)
-            if (s.list.is_ket[s.list.of[bra] * s.list.n_class + s.list.of[ket]])
-                check_ket(&s, kernel, &w, bra, ket);
+    *t = (candidate){.kernel = fm_eri_kernel_pick(isa)};
+    open_stand(&t->s, is_pure, t->kernel);
+    assert_int_equal(fm_eri_work_init(&t->w, &t->s.list), FM_OK);
+}
+
+static int is_same_pair(const fm_pair_list *a, const fm_pair_list *b, int pair)
+{
+    return a->n_pair == b->n_pair && a->shell_a[pair] == b->shell_a[pair] &&
+           a->shell_b[pair] == b->shell_b[pair];
+}
+
+/* The reference is slow: each of its quartets is computed once for all kernels. */
+static void check_kernels(int is_pure)
+{
+    static const fm_isa isa[] = {FM_ISA_REF, FM_ISA_AVX2, FM_ISA_AVX512};
+    candidate           t[3];
+    int                 n = 0;
+    for (size_t i = 0; i < sizeof isa / sizeof *isa; i++)
+        if (fm_cpu_detects(isa[i])) open_candidate(&t[n++], isa[i], is_pure);
+    const fm_pair_list *l = &t[0].s.list;
+    for (int bra = 0; bra < l->n_pair; bra++) {
+        for (int i = 0; i < n; i++) {
+            assert_true(is_same_pair(l, &t[i].s.list, bra));
+            t[i].kernel->begin_bra(&t[i].w, bra, FM_ERI_ALL_PRIMITIVES);
+        }
+        for (int ket = 0; ket < l->n_pair; ket++) {
+            if (!l->is_ket[l->of[bra] * l->n_class + l->of[ket]]) continue;
+            double *want = reference(&t[0].s, bra, ket);
+            for (int i = 0; i < n; i++) check_ket(&t[i], bra, ket, want);
+            free(want);
+        }
     }
-    fm_eri_work_fini(&w);
-    close_stand(&s);
+    for (int i = 0; i < n; i++) {
+        fm_eri_work_fini(&t[i].w);
+        close_stand(&t[i].s);
+    }
 }
 
-static void plain(void **state)
+static void pure(void **state)
 {
     (void)state;
-    check_kernel(FM_ISA_REF, 1);
-    check_kernel(FM_ISA_REF, 0);
+    check_kernels(1);
 }
 
-static void avx2(void **state)
+static void cartesian(void **state)
 {
     (void)state;
-    check_kernel(FM_ISA_AVX2, 1);
-    check_kernel(FM_ISA_AVX2, 0);
-}
-
-static void avx512(void **state)
-{
-    (void)state;
-    check_kernel(FM_ISA_AVX512, 1);
-    check_kernel(FM_ISA_AVX512, 0);
+    check_kernels(0);
 }
 
 /* The bound of a pair is what Schwarz needs, also for a shell with itself. */
@@ -172,7 +198,7 @@ static void bounds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain), cmocka_unit_test(avx2),
-                                       cmocka_unit_test(avx512), cmocka_unit_test(bounds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pure), cmocka_unit_test(cartesian),
+                                       cmocka_unit_test(bounds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
