@@ -261,7 +261,7 @@ static void test_ranks_change_no_bit(void **state)
     (void)state;
     fixture f;
     open_fixture(&f, "oh");
-    const fm_xc_options o    = options("b3lyp", FM_GRID_COARSE, 2, f.n_spin);
+    const fm_xc_options o    = options("b3lyp", FM_GRID_XCOARSE, 2, f.n_spin);
     fm_comm             self = fm_comm_self();
     fm_xc              *x    = NULL;
     fm_xc_result        r;
