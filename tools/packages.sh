@@ -13,7 +13,7 @@ build)
             libopenblas-dev liblapacke-dev libxc-dev libxxhash-dev libopenmpi-dev openmpi-bin" ;;
 test)
     for_what="to test"
-    wanted="libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 curl openssl
+    wanted="libcmocka-dev clang libclang-rt-14-dev libomp-dev iproute2 procps python3 python3-venv curl openssl
             bash zsh fish shellcheck lua5.4 dpkg-dev chromium mpich libmpich-dev" ;; # Debian's mpicc stays Open MPI's
 *)
     echo "packages.sh: build or test, not $1" >&2

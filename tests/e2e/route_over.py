@@ -55,7 +55,7 @@ def run_all(scope, *args):
 
 def execv(python, argv):
     """A test that runs itself again with another Python is run over the router there, too."""
-    real_execv(python, [python, "-B", os.path.abspath(__file__), argv[3], os.path.basename(argv[2]), *argv[4:]])
+    real_execv(python, [python, "-s", os.path.abspath(__file__), argv[3], os.path.basename(argv[2]), *argv[4:]])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """The stock anthropic package against fathom serve.  Installs it into a virtual
-environment of its own; without a package index the test is skipped (77).
+environment; without a package index the test is skipped (77).
 serve_anthropic.py PROGRAM DIRECTORY-FOR-THE-ENVIRONMENT"""
-from venv_lib import run_inside
+from venv_lib import CLIENTS, run_inside
 
-run_inside(__file__, "anthropic")
+run_inside(__file__, *CLIENTS)
 
 import asyncio  # noqa: E402
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """The stock langchain-openai package, over chat completions and over responses.  Installs it into a virtual
-environment of its own; without a package index the test is skipped (77).
+environment; without a package index the test is skipped (77).
 serve_langchain.py PROGRAM DIRECTORY-FOR-THE-ENVIRONMENT"""
 import os
 
-from venv_lib import run_inside
+from venv_lib import CLIENTS, run_inside
 
-run_inside(__file__, "langchain-openai==1.7.3")
+run_inside(__file__, *CLIENTS)
 os.environ["LANGSMITH_TRACING"] = "false"
 
 import asyncio  # noqa: E402
