@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../scratch.h"
 #include "level.h"
 #include "texts.h"
 
@@ -25,7 +26,7 @@ static const model models[] = {
     {"fathom-tiny", FM_TEST_TINY, "{}", 1},
 };
 
-static char dir[] = "/tmp/fathom-identity-XXXXXX"; /* of stored pages */
+static char dir[SCRATCH]; /* of stored pages */
 
 static const struct {
     const char *name;
@@ -108,7 +109,7 @@ static void some_drafts_were_accepted(void **state)
 
 static int clear_dir(void **state)
 {
-    char line[64];
+    char line[SCRATCH + 8];
     (void)state;
     snprintf(line, sizeof line, "rm -rf %s", dir);
     return system(line);
@@ -128,7 +129,7 @@ int main(int n_arg, char **arg)
     struct CMUnitTest tests[N_MODEL + 1];
     int               n = 0;
     if (runs_in_vain("golden/identity")) return SKIPPED;
-    if (!mkdtemp(dir)) return 1;
+    if (!make_scratch(dir, "identity")) return 1;
     for (int i = 0; i < N_MODEL; i++)
         if (is_wanted(models[i].name, n_arg, arg))
             tests[n++] = (struct CMUnitTest){.name          = models[i].name,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../scratch.h"
 #include "texts.h"
 
 static const model models[] = {
@@ -41,7 +42,7 @@ static const struct {
       "max-total-tokens", "384", "schedule-conservativeness", "0", NULL}, 1},
 };
 
-static char dir[64];
+static char dir[SCRATCH];
 
 static void clear_dir(void)
 {
@@ -135,8 +136,7 @@ static void many_calls_failed(void **state)
 
 int main(void)
 {
-    strcpy(dir, "/tmp/fathom-tiers-XXXXXX");
-    if (!mkdtemp(dir)) return 1;
+    if (!make_scratch(dir, "tiers")) return 1;
     const struct CMUnitTest tests[] = {
         {models[0].name, check_model, NULL, NULL, (void *)&models[0]},
         {models[1].name, check_model, NULL, NULL, (void *)&models[1]},
