@@ -59,7 +59,9 @@ run_again() # run_again BUILD
     grep ' Passed ' "$log" | sed 's/.*: \([^ ]*\) .*/passed only by itself: \1/'
 }
 
-# Clang's sanitizers, whose build the fuzz targets share; without clang the usual compiler's.
+# Clang's sanitizers, whose build the fuzz targets share; without clang the usual compiler's.  Left out are tests of code
+# that others run here, too: chem_fock@ISA repeats chem_fock, tune_bars takes minutes for what tune_search does, and the
+# integrals of chem_integral are those of check/eri, chem_fock and e2e/scf.
 sanitize()
 {
     if command -v clang >/dev/null; then
@@ -77,7 +79,7 @@ sanitize()
     export LSAN_OPTIONS="suppressions=$root/tests/leaks.supp:print_suppressions=0"
     test_build "$tree" \
         -R '^unit/|^check/|^e2e/(cli|bad_input|bench|run|scf|tune|verify_tokenizer|identity/dummy|route/api|route/stream)$|^fuzz/' \
-        -E '^unit/(chem_fock@|tune_bars)' # the same code once more; minutes, unit/tune_search covers it
+        -E '^unit/(chem_fock@|tune_bars|chem_integral)'
 }
 
 case $build in /*) ;; *) build=$PWD/$build ;; esac
