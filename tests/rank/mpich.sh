@@ -1,17 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mpich.sh PROGRAM BUILD: fathom configured and built with Debian's MPICH, beside Open MPI.  Two ranks
-# answer as one does, and as the program that was built with Open MPI.  The build is kept below BUILD.
+# mpich.sh PROGRAM BUILD: fathom configured and built with Debian's MPICH (mpich_build.sh), beside Open MPI.
+# Two ranks answer as one does, and as the program that was built with Open MPI.
 . "$(dirname "$0")/../e2e/lib.sh"
 build=$1/mpich
-mpicc=$(command -v mpicc.mpich) && mpirun=$(command -v mpirun.mpich) ||
+command -v mpicc.mpich >/dev/null && mpirun=$(command -v mpirun.mpich) ||
     { echo "there is no MPICH (apt install libmpich-dev mpich)"; exit 77; }
 export FM_THREADS=1
 
-# -O1: half the time of the usual build, and the same bits.
-run 0 cmake -G Ninja -S "$here/../.." -B "$build" -DFM_MPI=ON -DFM_MPICC="$mpicc" -DFM_CUDA=OFF -DFM_TESTS=OFF \
-    -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1
-cmake --build "$build" --target fathom_app >"$work/out" 2>"$work/err" || fail "it cannot be built with MPICH"
+"$here/mpich_build.sh" "$1" >"$work/out" 2>"$work/err" || fail "it cannot be built with MPICH"
 run 0 ldd "$build/fathom"
 grep -q "libmpich" "$work/out" && ! grep -q "libmpi\.so\|libopen-" "$work/out" || fail "it is linked to another MPI"
 
