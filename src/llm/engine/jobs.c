@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { MIN_BUCKETS = 1024 };
-
 static void free_job(fm_job *j)
 {
     fm_stop_fini(&j->stop);
@@ -30,67 +28,31 @@ void fm__jobs_fini(fm_jobs *t)
         next = fm__jobs_next(t, p);
         free_prompt(p);
     }
-    free(t->bucket);
-    *t = (fm_jobs){0};
-}
-
-/* Ids are mostly consecutive: their low bits spread them evenly. */
-static fm_submitted **bucket_of(const fm_jobs *t, uint64_t id)
-{
-    return &t->bucket[(id ^ id >> 20) & (t->n_bucket - 1)];
+    fm_id_table_fini(t);
 }
 
 fm_submitted *fm__jobs_find(const fm_jobs *t, uint64_t id)
 {
-    fm_submitted *p = t->n_bucket ? *bucket_of(t, id) : NULL;
-    while (p && p->id != id) p = p->next;
-    return p;
-}
-
-static void link_prompt(fm_jobs *t, fm_submitted *p)
-{
-    fm_submitted **at = bucket_of(t, p->id);
-    p->next           = *at;
-    *at               = p;
-}
-
-/* Doubles the buckets when there are as many prompts. */
-static fm_status grow(fm_jobs *t)
-{
-    if (t->n < t->n_bucket) return FM_OK;
-    fm_jobs wide = {.n_bucket = t->n_bucket ? 2 * t->n_bucket : MIN_BUCKETS, .n = t->n};
-    if (!(wide.bucket = calloc(wide.n_bucket, sizeof *wide.bucket)))
-        return fm_fail(FM_E_OOM, "table of %zu prompts", t->n);
-    for (size_t b = 0; b < t->n_bucket; b++)
-        for (fm_submitted *p = t->bucket[b], *next; p; p = next) {
-            next = p->next;
-            link_prompt(&wide, p);
-        }
-    free(t->bucket);
-    *t = wide;
-    return FM_OK;
+    return (fm_submitted *)fm_id_table_find(t, id);
 }
 
 fm_status fm__jobs_add(fm_jobs *t, const fm_submitted *what, fm_submitted **out)
 {
     if (fm__jobs_find(t, what->id))
         return fm_fail(FM_E_ARG, "prompt id %llu is in use", (unsigned long long)what->id);
-    FM_TRY(grow(t));
     fm_submitted *p = malloc(sizeof *p);
     if (!p) return fm_fail(FM_E_OOM, "prompt");
-    *p = *what;
-    link_prompt(t, p);
-    t->n++;
-    *out = p;
-    return FM_OK;
+    *p                 = *what;
+    p->link.key        = p->id;
+    const fm_status rc = fm_id_table_add(t, &p->link);
+    if (rc == FM_OK) *out = p;
+    else free(p);
+    return rc;
 }
 
 void fm__jobs_remove(fm_jobs *t, fm_submitted *p)
 {
-    fm_submitted **at = bucket_of(t, p->id);
-    while (*at != p) at = &(*at)->next;
-    *at = p->next;
-    t->n--;
+    fm_id_table_remove(t, &p->link);
     free_prompt(p);
 }
 
@@ -111,18 +73,12 @@ void fm__job_end(fm_jobs *t, fm_job *j)
     if (--p->n_left == 0) fm__jobs_remove(t, p);
 }
 
-static fm_submitted *first_from(const fm_jobs *t, size_t bucket)
-{
-    while (bucket < t->n_bucket && !t->bucket[bucket]) bucket++;
-    return bucket < t->n_bucket ? t->bucket[bucket] : NULL;
-}
-
 fm_submitted *fm__jobs_first(const fm_jobs *t)
 {
-    return first_from(t, 0);
+    return (fm_submitted *)fm_id_table_first(t);
 }
 
 fm_submitted *fm__jobs_next(const fm_jobs *t, const fm_submitted *p)
 {
-    return p->next ? p->next : first_from(t, (size_t)(bucket_of(t, p->id) - t->bucket) + 1);
+    return (fm_submitted *)fm_id_table_next(t, &p->link);
 }

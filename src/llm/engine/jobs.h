@@ -8,6 +8,7 @@
 #ifndef FM_LLM_ENGINE_JOBS_H
 #define FM_LLM_ENGINE_JOBS_H
 
+#include "base/id_table.h"
 #include "llm/draft/gain.h"
 #include "llm/engine/step.h"
 #include "llm/grammar/grammar.h"
@@ -44,19 +45,16 @@ struct fm_job {
 };
 
 struct fm_submitted {
+    fm_id_link    link; /* first: under its id */
     uint64_t      id;
     int           n_left;  /* answers that have not ended */
     int           replica; /* that computes it; 0: this engine */
     int64_t       load;    /* tokens of one answer: prompt and what it may produce */
     double        when;    /* fm_now() */
     fm_job       *job;     /* first */
-    fm_submitted *next;    /* in its bucket */
 };
 
-typedef struct {
-    fm_submitted **bucket; /* [n_bucket] owned */
-    size_t         n_bucket, n;
-} fm_jobs; /* {0} is empty */
+typedef fm_id_table fm_jobs; /* of fm_submitted; {0} is empty */
 
 void          fm__jobs_fini(fm_jobs *t); /* frees every prompt and job in it */
 fm_submitted *fm__jobs_find(const fm_jobs *t, uint64_t id); /* or NULL */

@@ -191,8 +191,8 @@ void fm_serve_destroy(fm_serve *s)
     fm_loop_event_destroy(s->hangup);
     fm_loop_destroy(s->loop);
     fm__cors_fini(&s->cors);
-    fm__call_table_fini(&s->by_id);
-    fm__call_table_fini(&s->by_name);
+    fm_id_table_fini(&s->by_id);
+    fm_id_table_fini(&s->by_name);
     fm__responses_destroy(s->responses);
     fm__outbox_fini(&s->from_engine);
     free(s);

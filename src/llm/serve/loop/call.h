@@ -3,8 +3,8 @@
 #ifndef FM_LLM_SERVE_CALL_H
 #define FM_LLM_SERVE_CALL_H
 
+#include "base/id_table.h"
 #include "llm/relay/stream.h"
-#include "llm/serve/loop/call_table.h"
 #include "llm/serve/reply/answer.h"
 #include "net/http.h"
 
@@ -44,7 +44,15 @@ typedef struct {
     double   until;
 } fm__feed_ask;
 
+/* A name by which a client may abort. */
+typedef struct {
+    fm_id_link link; /* first: under the hash of the name */
+    fm__call  *call;
+    int        prompt; /* of the call, that it stands for; -1: all */
+} fm__call_name;
+
 struct fm__call {
+    fm_id_link         by_id; /* first */
     uint64_t           id;
     fm_exchange       *x;
     const fm__dialect *dialect; /* NULL: a job for a worker or the engine alone */
@@ -70,8 +78,7 @@ struct fm__call {
     int                n_unsent, dirty;
     struct fm__call_list *list; /* that it is in */
     fm__call             *next_dirty, *prev, *next;
-    fm__call_key          by_id;
-    fm__call_key         *by_name; /* [n_name] once it is with the engine: its name, those of its prompts */
+    fm__call_name        *name_of; /* [n_name] with the engine: its own, those of its prompts */
     int                   n_name;
 };
 

@@ -14,8 +14,7 @@ static const double probe_seconds = 20;
 
 static fm__call *find_call(const fm_serve *s, uint64_t id)
 {
-    const fm__call_key *k = fm__call_table_find(&s->by_id, id);
-    return k ? k->call : NULL;
+    return (fm__call *)fm_id_table_find(&s->by_id, id);
 }
 
 static void run_next_probe(fm_serve *s);
@@ -54,8 +53,9 @@ static fm__call *new_call(fm_serve *s, fm__call_list *list, fm_exchange *x, cons
                  fm_rng_u32(s->key, c->id * 4), fm_rng_u32(s->key, c->id * 4 + 1),
                  fm_rng_u32(s->key, c->id * 4 + 2), fm_rng_u32(s->key, c->id * 4 + 3));
     link_call(list, c);
-    c->by_id = (fm__call_key){.key = c->id, .call = c};
-    fm__call_table_add(&s->by_id, &c->by_id);
+    c->by_id.key       = c->id;
+    const fm_status rc = fm_id_table_add(&s->by_id, &c->by_id);
+    FM_BUG_UNLESS(rc == FM_OK);
     s->load++;
     s->metrics.n_waiting++;
     return c;
@@ -63,9 +63,9 @@ static fm__call *new_call(fm_serve *s, fm__call_list *list, fm_exchange *x, cons
 
 static void free_call(fm_serve *s, fm__call *c)
 {
-    fm__call_table_remove(&s->by_id, &c->by_id);
-    for (int i = 0; i < c->n_name; i++) fm__call_table_remove(&s->by_name, &c->by_name[i]);
-    free(c->by_name);
+    fm_id_table_remove(&s->by_id, &c->by_id);
+    for (int i = 0; i < c->n_name; i++) fm_id_table_remove(&s->by_name, &c->name_of[i].link);
+    free(c->name_of);
     unlink_call(c);
     if (c->dirty)
         for (fm__call **d = &s->dirty; *d; d = &(*d)->next_dirty)
@@ -304,36 +304,42 @@ static void abort_now(fm_serve *s, fm__call *c)
 
 static void add_name(fm_serve *s, fm__call *c, const char *name, int prompt)
 {
-    fm__call_key *k = &c->by_name[c->n_name++];
-    *k              = (fm__call_key){.key = fm_rng_key(name, s->key), .call = c, .prompt = prompt};
-    fm__call_table_add(&s->by_name, k);
+    fm__call_name *n   = &c->name_of[c->n_name++];
+    *n                 = (fm__call_name){{.key = fm_rng_key(name, s->key)}, c, prompt};
+    const fm_status rc = fm_id_table_add(&s->by_name, &n->link);
+    FM_BUG_UNLESS(rc == FM_OK);
 }
 
 /* Its own, and those of its prompts. */
 static void add_names(fm_serve *s, fm__call *c)
 {
-    c->by_name = calloc((size_t)c->ask->n_prompt + 1, sizeof *c->by_name);
-    FM_BUG_UNLESS(c->by_name != NULL);
+    c->name_of = calloc((size_t)c->ask->n_prompt + 1, sizeof *c->name_of);
+    FM_BUG_UNLESS(c->name_of != NULL);
     add_name(s, c, c->name, -1);
     for (int i = 0; i < c->ask->n_prompt; i++)
         if (c->ask->prompt[i].rid) add_name(s, c, c->ask->prompt[i].rid, i);
 }
 
-static fm__call_key *find_name(const fm_serve *s, const char *name)
+static int is_named(const fm__call_name *n, const char *name)
 {
-    return fm__call_table_find(&s->by_name, fm_rng_key(name, s->key));
+    return !strcmp(n->prompt < 0 ? n->call->name : n->call->ask->prompt[n->prompt].rid, name);
 }
 
-static const char *name_of(const fm__call_key *k)
+/* The next in the table with this name; `last` NULL: the first. */
+static const fm__call_name *next_named(const fm_serve *s, const char *name,
+                                       const fm__call_name *last)
 {
-    return k->prompt < 0 ? k->call->name : k->call->ask->prompt[k->prompt].rid;
+    fm_id_link *l = last ? fm_id_table_next_alike(&last->link)
+                         : fm_id_table_find(&s->by_name, fm_rng_key(name, s->key));
+    while (l && !is_named((fm__call_name *)l, name)) l = fm_id_table_next_alike(l);
+    return (fm__call_name *)l;
 }
 
 fm__call *fm__call_named(const fm_serve *s, const char *name, const fm__dialect *d)
 {
-    for (fm__call_key *k = find_name(s, name); k; k = fm__call_table_next(k))
-        if (k->prompt < 0 && k->call->dialect == d && !strcmp(name_of(k), name)) return k->call;
-    return NULL;
+    const fm__call_name *n = NULL;
+    while ((n = next_named(s, name, n)) && (n->prompt >= 0 || n->call->dialect != d)) continue;
+    return n ? n->call : NULL;
 }
 
 /* A worker is done with it. */
@@ -392,8 +398,8 @@ void fm__calls_bell(void *ctx)
 
 static void abort_named(fm_serve *s, const char *rid)
 {
-    for (fm__call_key *k = find_name(s, rid); k; k = fm__call_table_next(k))
-        if (!strcmp(name_of(k), rid)) abort_call(s, k->call, rid);
+    const fm__call_name *n = NULL;
+    while ((n = next_named(s, rid, n))) abort_call(s, n->call, rid);
 }
 
 void fm__calls_abort(fm_serve *s, const char *rid)

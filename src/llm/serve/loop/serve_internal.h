@@ -31,8 +31,8 @@ struct fm_serve {
     fm__call_list calls;   /* the engine has them; the oldest first, as in all lists */
     fm__call_list asides; /* health checks and readers of the cache feed, which have times of their
                            * own and count as no load */
-    fm__call_table by_id;   /* all */
-    fm__call_table by_name; /* those the engine has that clients can abort */
+    fm_id_table by_id;   /* all calls */
+    fm_id_table by_name; /* fm__call_name of those that the engine has */
     fm__call  *dirty;
     fm__call  *probe; /* the one that the engine works on for all health checks, or NULL */
     fm__outbox from_engine; /* what is being handed out */
@@ -67,7 +67,8 @@ void fm__probes_end(fm_serve *s, const char *why); /* answers every waiting heal
 void fm__call_fail(fm_serve *s, fm__call *c, int status, const char *why);
 void fm__call_drop(fm_serve *s, fm__call *c); /* forgets it; the engine stops working on it */
 void fm__calls_abort(fm_serve *s, const char *rid); /* NULL: all */
-fm__call *fm__call_named(const fm_serve *s, const char *name, const fm__dialect *d); /* with the engine; or NULL */
+/* One that the engine has, by its own name; or NULL. */
+fm__call *fm__call_named(const fm_serve *s, const char *name, const fm__dialect *d);
 void fm__calls_bell(void *ctx);                     /* workers or engine have something */
 void fm__calls_check_time(fm_serve *s);
 
