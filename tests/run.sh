@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 build=$1
 root=$PWD
 log=$(mktemp) skipped=$(mktemp)
-jobs=$(($(getconf _NPROCESSORS_ONLN) + 1)) # one more than processors: some tests mostly wait
+jobs=$(($(getconf _NPROCESSORS_ONLN) + 2)) # two more than processors: many tests mostly wait
 passed=0 failed=0
 trap 'rm -f "$log" "$skipped"' EXIT
 
