@@ -40,10 +40,13 @@ typedef struct {
 
 enum { FM_SOME_WORDS = -1 }; /* one or more */
 
-/* FM_E_ARG names the option.  Unknown options, --help and --version end the
- * process here, as argp does; so does --print-options, which completions of
+/* FM_E_ARG names the option; of one that does not exist, the nearest that does.  --help and
+ * --version end the process here, as argp does; so does --print-options, which completions of
  * shells ask for. */
 fm_status fm_args_parse(fm_args *a, int argc, char **argv);
 void      fm_args_fini(fm_args *a);
+
+/* FM_E_ARG: a word that belongs to no option. */
+fm_status fm_args_stray(const char *word);
 
 #endif

@@ -49,6 +49,15 @@ unprinted "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/go
 unprinted "$fathom" run --quiet --max-new-tokens 2 hello
 unprinted "$fathom" eval --quiet --set "$data/tiny/held_out.jsonl" --limit 1 --max-new-tokens 2
 run 2 "$fathom" bench --no-such-flag
+grep -q "^fathom bench: there is no option --no-such-flag; --help lists them$" "$work/err" || fail "an unknown option"
+# Of what was misspelt, the nearest name; a model without its option, the option.
+meant() { words=$1; shift; run 2 "$fathom" "$@"; grep -q -- "$words" "$work/err" || fail "\"$words\" is not in the message of: $*"; }
+meant 'is "bench" meant' benhc
+meant "is --page-size meant" bench --pagesize 4
+meant "is --page-size meant" bench --num-prompts 2 --pge-size=4
+meant "is --tp meant" serve -tp 2
+meant "a model is named by --model-path /models/m$" bench /models/m
+run 0 "$fathom" run --quiet --temperature 0 --stop --pagesize --max-new-tokens 2 -- --hello
 run 2 "$fathom" bench --page-size 0
 run 2 "$fathom" bench --page-size many
 run 2 "$fathom" bench stray
