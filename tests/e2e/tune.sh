@@ -74,6 +74,9 @@ run 2 "$fathom" tune --param n=1..5 --metric x --maximize -- echo n
 grep -q "does not mention the parameter {n}" "$work/err" || fail "an unused parameter"
 run 2 "$fathom" tune --param n=1..5 --metric x --maximize --sampler magic --study b.jsonl -- echo '{n}'
 run 2 "$fathom" tune fly
+grep -q '"fly": expected bench, serve, or -- and a command' "$work/err" || fail "tune fly"
+run 2 "$fathom" tune --trails 20 bench
+grep -q "there is no option --trails; is --trials meant" "$work/err" || fail "a misspelt option"
 run 1 "$fathom" tune --param n=1..5 --metric 'x=([0-9]+)' --maximize --trials 2 --study c.jsonl -- echo '{n}'
 grep -q "none of 2 trials gave a value" "$work/err" || fail "no value at all"
 
