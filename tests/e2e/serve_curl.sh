@@ -21,6 +21,10 @@ if command -v openssl >/dev/null; then # what a file lacks is said in words, not
     refused "locked.key: .*without a pass phrase" --ssl-certfile "$work/a.pem" --ssl-keyfile "$work/locked.key"
     refused "b.key: it is not the certificate's" --ssl-certfile "$work/a.pem" --ssl-keyfile "$work/b.key"
 fi
+for origin in a.example https://a.example/ "https://a.example/page"; do # browsers never send such a one
+    run 2 "$fathom" serve --model-path r1-mini --cors-origins "https://b.example,$origin"
+    grep -q -- "--cors-origins: \"$origin\" is no origin: https://HOST or" "$work/err" || fail "an origin: $origin"
+done
 grep -q "none.pem" "$work/err" || fail "a certificate that is not there"
 run 2 "$fathom" serve --model-path r1-mini --host 203.0.113.1
 grep -q "cannot listen" "$work/err" || fail "an address that is not ours"
