@@ -77,6 +77,9 @@ for flag in nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs atte
 done
 run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1 --no-launch
 grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
+run 2 "$fathom" bench --model r1-mini --tp 1024 --num-prompts 1
+grep -q "need 1024 ranks, and this process may use [0-9]* CPU" "$work/err" && grep -q -- "-np 1024 --oversubscribe" "$work/err" ||
+    fail "more ranks than CPUs"
 run 2 "$fathom" bench --model r1-mini --tp 8 --pp 2 --nnodes 2 --node-rank 0
 grep -q "mpirun -np 16 --map-by ppr:8:node" "$work/err" && grep -q "ppr:1:node, write ppr:8:node" "$work/err" ||
     fail "one process per node: not told what to write"
