@@ -36,6 +36,8 @@ static const struct {
     {"scheduling-policy", "schedule-policy"},
     {"enable-deterministic-inference", "deterministic"},
     {"hf-overrides", "json-model-override-args"},
+    {"num-warmups", "warmup-requests"},
+    {"seed", "random-seed"}, /* in a server: other commands have a --seed of their own */
     {"cors-allowed-origins", "cors-origins"},
     {"tls-cert-path", "ssl-certfile"},
     {"tls-key-path", "ssl-keyfile"},
@@ -81,7 +83,7 @@ static struct argp_option *add_knob(struct argp_option *o, parse *p, int table, 
                                             .doc   = doc_of(p, k),
                                             .group = table + 1};
     for (int j = 0; j < N_ALIAS; j++)
-        if (!strcmp(aliases[j].name, k->name))
+        if (!strcmp(aliases[j].name, k->name) && !in_tables(p->args, aliases[j].alias))
             *o++ = (struct argp_option){aliases[j].alias, 0, NULL, OPTION_ALIAS, NULL, table + 1};
     return o;
 }

@@ -5,7 +5,7 @@
 command -v curl >/dev/null || { echo "no curl"; exit 77; }
 
 run 2 "$fathom" serve --model-path r1-mini --reasoning-parser nonsense
-grep -q "reasoning-parser" "$work/err" || fail "an unknown parser"
+grep -q -- "--reasoning-parser nonsense is none of auto, none, deepseek-r1, " "$work/err" || fail "an unknown parser"
 run 2 "$fathom" serve --model-path r1-mini --ssl-certfile "$work/none.pem"
 grep -q "^fathom serve: certificate $work/none.pem: No such file or directory$" "$work/err" || fail "no certificate"
 if command -v openssl >/dev/null; then # what a file lacks is said in words, not in codes of OpenSSL
