@@ -26,8 +26,8 @@ static const char about[] =
     "for layouts of two.  Every cell is a process of its own; the answers of all cells are "
     "compared."
     "\v"
-    "FLAGS are those of fathom bench: the model and the requests.  Without them the model in the "
-    "box answers 32 requests with shared prefixes.";
+    "FLAGS are those of fathom bench: the model and the requests.  Without them fathom-tiny answers "
+    "32 requests with shared prefixes.";
 
 static const char *const default_flags[] = {
     "--model-path=fathom-tiny",    "--dataset-name=generated-shared-prefix",
