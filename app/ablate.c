@@ -9,6 +9,7 @@
 
 #include "ablate_cell.h"
 #include "base/clock.h"
+#include "client_flags.h"
 #include "commands.h"
 #include "default_model.h"
 #include "early_end.h"
@@ -324,13 +325,14 @@ static fm_status read_command_line(fm_ablation *a, int argc, char **argv)
                                      .about   = about,
                                      .table   = tables,
                                      .n_table = 1};
-    char           *name = own.word[0];
-    const fm_status rc   = fm_args_parse(&a->args, own.n, own.word);
+    char     *name       = own.word[0];
+    fm_status rc         = fm_args_parse(&a->args, own.n, own.word);
     own.word[0]          = name;
     fm_word_list_fini(&own);
     if (!a->given.n)
         fm_word_add_all(&a->given, (char *const *)default_flags,
                         (int)(sizeof default_flags / sizeof default_flags[0]));
+    if (rc == FM_OK) rc = fm_check_flags(&a->given, fm_ablate_knobs, fm_n_ablate_knob);
     return rc;
 }
 

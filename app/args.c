@@ -248,6 +248,20 @@ static fm_status parse_words(fm_args *a, int argc, char **argv)
     return e ? fm_fail(FM_E_ARG, "command line: %s", strerror(e)) : check_words(a);
 }
 
+fm_status fm_args_spelling(const fm_arg_table *table, int n_table, const fm_word_list *word)
+{
+    fm_args             a       = {.table = table, .n_table = n_table};
+    parse               p       = {.args = &a};
+    struct argp_option *options = build_options(&p);
+    fm_word_list        all     = {0};
+    fm_word_add(&all, "fathom"); /* in the program's place */
+    fm_word_add_all(&all, word->word, word->n);
+    const fm_status rc = fm_spelling_check(options, all.n, all.word);
+    fm_word_list_fini(&all);
+    free(options);
+    return rc;
+}
+
 fm_status fm_args_parse(fm_args *a, int argc, char **argv)
 {
     const fm_status rc = parse_words(a, argc, argv);

@@ -77,6 +77,10 @@ run 2 "$fathom" tune fly
 grep -q '"fly": expected bench, serve, or -- and a command' "$work/err" || fail "tune fly"
 run 2 "$fathom" tune --trails 20 bench
 grep -q "there is no option --trails; is --trials meant" "$work/err" || fail "a misspelt option"
+run 2 "$fathom" tune bench --num-promts 3 # before the first trial
+[ "$(cat "$work/err")" = "fathom tune: there is no option --num-promts; is --num-prompts meant?" ] || fail "a misspelt flag of bench"
+run 2 "$fathom" ablate --num-promts 3
+[ "$(cat "$work/err")" = "fathom ablate: there is no option --num-promts; is --num-prompts meant?" ] || fail "a misspelt flag of an ablation"
 run 1 "$fathom" tune --param n=1..5 --metric 'x=([0-9]+)' --maximize --trials 2 --study c.jsonl -- echo '{n}'
 grep -q "none of 2 trials gave a value" "$work/err" || fail "no value at all"
 
