@@ -4,7 +4,7 @@
 
 Links and their headings, paths in backquotes, tests, endpoints, commands and options of `fathom`, targets of
 `make`, variables FM_*, a place in README and tour for every room of src, every command in the manual page, options
-in the manual page and in the scripts of contrib."""
+in the manual page and in the scripts of contrib. Defaults in tables are the program's."""
 
 import fnmatch
 import glob
@@ -173,6 +173,32 @@ def check_commands(page):
                 fault(page, f"`make {target}` is no target")
 
 
+def read_defaults():
+    """Numbers that --help gives as defaults, of flags that have the same one in all commands; 0 often means
+    "chosen by the program", which the help then explains."""
+    said = {}
+    for command in commands:
+        for line in says(command, "--print-options").splitlines():
+            found = re.match(r"--([a-z0-9-]+)=?\t(.*)\(default ([0-9]+(?:\.[0-9]+)?)\)$", line)
+            if found and "0: " not in found[2]:
+                said.setdefault(found[1], set()).add(float(found[3]))
+    return {name: values.pop() for name, values in said.items() if len(values) == 1}
+
+
+defaults = read_defaults()
+
+
+def check_defaults(page):
+    """Tables with the columns flag and default: a number there is the program's."""
+    for table in re.findall(r"^\| flag \| default \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", pages[page], re.M):
+        for row in table.splitlines():
+            flags, default = (cell.strip() for cell in row.split("|")[1:3])
+            names, values = re.findall(r"`--([a-z0-9-]+)`", flags), default.split(", ")
+            for name, value in zip(names, values if len(values) == len(names) else []):
+                if re.fullmatch(r"[0-9]+(\.[0-9]+)?", value) and defaults.get(name, float(value)) != float(value):
+                    fault(page, f"--{name}: the default is {defaults[name]:g}, not {value}")
+
+
 def check_manual(page):
     text = read(page).replace("\\-", "-")
     for command in commands:
@@ -224,6 +250,7 @@ for page in sorted(pages):
     check_names(page)
     check_commands(page)
     check_options(page)
+    check_defaults(page)
     check_variables(page)
 check_rooms()
 check_manual("docs/fathom.1")
