@@ -44,5 +44,6 @@ fm_status fm_check_flags(const fm_word_list *given, const fm_knob *own, int n_ow
         {"", fm_serve_knobs, fm_n_serve_knob, NULL},
         {"", own, n_own, NULL},
     };
+    if (given->n && given->word[0][0] != '-') return fm_args_stray(given->word[0]);
     return fm_args_spelling(tables, (int)(sizeof tables / sizeof tables[0]), given);
 }

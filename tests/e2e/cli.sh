@@ -57,6 +57,7 @@ meant "is --page-size meant" bench --pagesize 4
 meant "is --page-size meant" bench --num-prompts 2 --pge-size=4
 meant "is --tp meant" serve -tp 2
 meant "a model is named by --model-path /models/m$" bench /models/m
+meant "a worker is named by --worker http://a:30000$" route http://a:30000
 meant "no model /models/m: not a directory" serve /models/m --port 0 # as `vllm serve MODEL`
 meant '"b" is one too many: give one MODEL' serve a b
 run 0 "$fathom" run --quiet --temperature 0 --stop --pagesize --max-new-tokens 2 -- --hello

@@ -65,6 +65,8 @@ wait $pid || got=$?
 [ "$got" -eq 4 ] && grep -q "^Ended: *SIGINT" "$work/out" || fail "an interrupt: exit $got"
 
 # What is asked for wrongly is said at once.
+run 2 "$fathom" ablate bar
+grep -q '"bar" stands where an option is expected' "$work/err" || fail "a stray word"
 run 2 "$fathom" tune
 run 2 "$fathom" tune --param n=1..5 -- echo '{n}'
 run 2 "$fathom" tune --param n=1..5 --metric x -- echo '{n}'
