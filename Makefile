@@ -48,6 +48,7 @@ test: test-packages $(B)/build.ninja
 install: $(B)/build.ninja
 	@cmake --build $(B) --target fathom_app fathom_shared
 	@cmake --install $(B) --prefix $(PREFIX)
+	@if [ -z "$$DESTDIR" ] && [ "$$(id -u)" = 0 ]; then ldconfig || true; fi # libfathom into the cache of the loader
 
 # Debian package and relocatable tarball of what make install leaves, in $(B).
 deb: $(B)/build.ninja

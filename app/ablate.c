@@ -9,6 +9,7 @@
 
 #include "ablate_cell.h"
 #include "base/clock.h"
+#include "client_flags.h"
 #include "commands.h"
 #include "default_model.h"
 #include "early_end.h"
@@ -26,8 +27,8 @@ static const char about[] =
     "for layouts of two.  Every cell is a process of its own; the answers of all cells are "
     "compared."
     "\v"
-    "FLAGS are those of fathom bench: the model and the requests.  Without them the model in the "
-    "box answers 32 requests with shared prefixes.";
+    "FLAGS are those of fathom bench: the model and the requests.  Without them fathom-tiny answers "
+    "32 requests with shared prefixes.";
 
 static const char *const default_flags[] = {
     "--model-path=fathom-tiny",    "--dataset-name=generated-shared-prefix",
@@ -324,13 +325,14 @@ static fm_status read_command_line(fm_ablation *a, int argc, char **argv)
                                      .about   = about,
                                      .table   = tables,
                                      .n_table = 1};
-    char           *name = own.word[0];
-    const fm_status rc   = fm_args_parse(&a->args, own.n, own.word);
+    char     *name       = own.word[0];
+    fm_status rc         = fm_args_parse(&a->args, own.n, own.word);
     own.word[0]          = name;
     fm_word_list_fini(&own);
     if (!a->given.n)
         fm_word_add_all(&a->given, (char *const *)default_flags,
                         (int)(sizeof default_flags / sizeof default_flags[0]));
+    if (rc == FM_OK) rc = fm_check_flags(&a->given, fm_ablate_knobs, fm_n_ablate_knob);
     return rc;
 }
 

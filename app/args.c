@@ -10,6 +10,7 @@
 
 #include "foreign_flags.h"
 #include "preset.h"
+#include "spelling.h"
 
 /* Other names of our options.  Short ones stand here although they are
  * prefixes: --tp would otherwise be ambiguous. */
@@ -35,6 +36,8 @@ static const struct {
     {"scheduling-policy", "schedule-policy"},
     {"enable-deterministic-inference", "deterministic"},
     {"hf-overrides", "json-model-override-args"},
+    {"num-warmups", "warmup-requests"},
+    {"seed", "random-seed"}, /* in a server: other commands have a --seed of their own */
     {"cors-allowed-origins", "cors-origins"},
     {"tls-cert-path", "ssl-certfile"},
     {"tls-key-path", "ssl-keyfile"},
@@ -64,6 +67,13 @@ static const char *doc_of(parse *p, const fm_knob *k)
     return at;
 }
 
+static int in_tables(const fm_args *a, const char *name)
+{
+    for (int t = 0; t < a->n_table; t++)
+        if (fm_knob_find(a->table[t].knob, a->table[t].n, name)) return 1;
+    return 0;
+}
+
 static struct argp_option *add_knob(struct argp_option *o, parse *p, int table, int i)
 {
     const fm_knob *k = &p->args->table[table].knob[i];
@@ -73,22 +83,15 @@ static struct argp_option *add_knob(struct argp_option *o, parse *p, int table, 
                                             .doc   = doc_of(p, k),
                                             .group = table + 1};
     for (int j = 0; j < N_ALIAS; j++)
-        if (!strcmp(aliases[j].name, k->name))
+        if (!strcmp(aliases[j].name, k->name) && !in_tables(p->args, aliases[j].alias))
             *o++ = (struct argp_option){aliases[j].alias, 0, NULL, OPTION_ALIAS, NULL, table + 1};
     return o;
-}
-
-static int in_tables(const fm_args *a, const char *name)
-{
-    for (int t = 0; t < a->n_table; t++)
-        if (fm_knob_find(a->table[t].knob, a->table[t].n, name)) return 1;
-    return 0;
 }
 
 static struct argp_option *build_options(parse *p)
 {
     const fm_args *a = p->args;
-    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 4;
+    size_t         n = (size_t)fm_n_foreign_flag + N_ALIAS + 5;
     for (int t = 0; t < a->n_table; t++) n += (size_t)a->table[t].n + 1;
     struct argp_option *options = calloc(n, sizeof *options), *o = options;
     FM_BUG_UNLESS(options != NULL);
@@ -106,11 +109,13 @@ static struct argp_option *build_options(parse *p)
                                     .arg   = f->takes == FM_TAKES_NOTHING ? NULL : "X",
                                     .flags = OPTION_HIDDEN};
     }
-    *o++ = (struct argp_option){.name  = "preset",
-                                .key   = KEY_PRESET,
-                                .arg   = "FILE",
-                                .doc   = "options from a file, one a line; what the command line says comes after them",
-                                .group = a->n_table};
+    *o++ = (struct argp_option){.doc = "Of every command:", .group = a->n_table + 1};
+    *o++ = (struct argp_option){
+        .name  = "preset",
+        .key   = KEY_PRESET,
+        .arg   = "FILE",
+        .doc   = "options from a file, one a line; what the command line says comes after them",
+        .group = a->n_table + 1};
     *o = (struct argp_option){.key = KEY_HELP, .flags = OPTION_HIDDEN};
     return options;
 }
@@ -152,13 +157,23 @@ static int follows_list(const char *after)
     return 0;
 }
 
+fm_status fm_args_stray(const char *word)
+{
+    if (!strchr(word, '/'))
+        return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+    return fm_fail(FM_E_ARG,
+                   "\"%s\" stands where an option is expected; a model is named by --model-path %s",
+                   word, word);
+}
+
 static fm_status take_word(parse *p, const char *word)
 {
     fm_args *a = p->args;
     if (follows_list(p->after)) return FM_OK;
     if (a->word) return a->word(a->ctx, p->after, word);
-    if (!a->n_word) return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
-    if (a->n_given == a->n_word) return fm_fail(FM_E_ARG, "\"%s\" stands behind %s", word, a->usage);
+    if (!a->n_word) return fm_args_stray(word);
+    if (a->n_given == a->n_word)
+        return fm_fail(FM_E_ARG, "\"%s\" is one too many: give %s", word, a->usage);
     a->given[a->n_given++] = word;
     return FM_OK;
 }
@@ -218,7 +233,8 @@ static fm_status parse_words(fm_args *a, int argc, char **argv)
     }
     FM_BUG_UNLESS(n_typed < MOST_TYPED);
     fm_word_list   *typed = &all_typed[n_typed++];
-    const fm_status read  = fm_preset_words(typed, argc, argv);
+    fm_status       read  = fm_preset_words(typed, argc, argv);
+    if (read == FM_OK) read = fm_spelling_check(options, typed->n, typed->word);
     if (read != FM_OK) {
         free(options);
         return read;
@@ -230,6 +246,20 @@ static fm_status parse_words(fm_args *a, int argc, char **argv)
     free(options);
     if (p.rc != FM_OK) return p.rc;
     return e ? fm_fail(FM_E_ARG, "command line: %s", strerror(e)) : check_words(a);
+}
+
+fm_status fm_args_spelling(const fm_arg_table *table, int n_table, const fm_word_list *word)
+{
+    fm_args             a       = {.table = table, .n_table = n_table};
+    parse               p       = {.args = &a};
+    struct argp_option *options = build_options(&p);
+    fm_word_list        all     = {0};
+    fm_word_add(&all, "fathom"); /* in the program's place */
+    fm_word_add_all(&all, word->word, word->n);
+    const fm_status rc = fm_spelling_check(options, all.n, all.word);
+    fm_word_list_fini(&all);
+    free(options);
+    return rc;
 }
 
 fm_status fm_args_parse(fm_args *a, int argc, char **argv)

@@ -7,6 +7,7 @@
 
 #include "base/knobs.h"
 #include "base/str.h"
+#include "word_list.h"
 
 typedef struct {
     const char    *heading; /* in --help */
@@ -40,10 +41,17 @@ typedef struct {
 
 enum { FM_SOME_WORDS = -1 }; /* one or more */
 
-/* FM_E_ARG names the option.  Unknown options, --help and --version end the
- * process here, as argp does; so does --print-options, which completions of
+/* FM_E_ARG names the option; of one that does not exist, the nearest that does.  --help and
+ * --version end the process here, as argp does; so does --print-options, which completions of
  * shells ask for. */
 fm_status fm_args_parse(fm_args *a, int argc, char **argv);
 void      fm_args_fini(fm_args *a);
+
+/* Of words meant for another process of this program: FM_E_ARG names the first that is an option of
+ * none of the tables, as fm_args_parse would there. */
+fm_status fm_args_spelling(const fm_arg_table *table, int n_table, const fm_word_list *word);
+
+/* FM_E_ARG: a word that belongs to no option. */
+fm_status fm_args_stray(const char *word);
 
 #endif

@@ -52,8 +52,7 @@ static int is_list(const char *option)
 static fm_status take_word(void *ctx, const char *after, const char *word)
 {
     command *c = ctx;
-    if (!is_list(after))
-        return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+    if (!is_list(after)) return fm_args_stray(word);
     const fm_knob *k    = fm_knob_find(fm_bench_knobs, fm_n_bench_knob, after);
     char         **list = (char **)((char *)&c->bench + k->offset);
     fm_str         both = {0};

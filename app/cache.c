@@ -93,8 +93,12 @@ static int count_page(void *ctx, const fm_stored_page *p)
     if (p->used > h->newest) h->newest = p->used;
     if (l->o->check && is_bad(p->path)) {
         h->n_bad++;
-        printf("damaged: %s\n", p->path);
-        if (l->o->remove_bad) unlink(p->path);
+        if (!l->o->remove_bad)
+            printf("damaged: %s\n", p->path);
+        else if (unlink(p->path) == 0)
+            printf("damaged: %s, removed\n", p->path);
+        else
+            printf("damaged: %s, cannot be removed: %s\n", p->path, strerror(errno));
     }
     return 0;
 }

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "args.h"
 #include "bench_online.h"
+#include "comm/world.h"
 #include "llm/options.h"
 #include "llm/serve/serve.h"
 
@@ -30,4 +32,18 @@ void fm_divide_flags(fm_word_list *server, fm_word_list *client, const fm_word_l
         if (!strncmp(w, "--", 2)) to_client = is_client_option(w);
         fm_word_add(to_client ? client : server, w);
     }
+}
+
+fm_status fm_check_flags(const fm_word_list *given, const fm_knob *own, int n_own)
+{
+    const fm_arg_table tables[] = {
+        {"", fm_bench_knobs, fm_n_bench_knob, NULL},
+        {"", fm_online_knobs, fm_n_online_knob, NULL},
+        {"", fm_engine_knobs, fm_n_engine_knob, NULL},
+        {"", fm_world_knobs, fm_n_world_knob, NULL},
+        {"", fm_serve_knobs, fm_n_serve_knob, NULL},
+        {"", own, n_own, NULL},
+    };
+    if (given->n && given->word[0][0] != '-') return fm_args_stray(given->word[0]);
+    return fm_args_spelling(tables, (int)(sizeof tables / sizeof tables[0]), given);
 }

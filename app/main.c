@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/str.h"
 #include "commands.h"
 
@@ -105,8 +106,13 @@ static int is_one_of(const char *word, const char *a, const char *b, const char 
 
 static int complain_about(const char *word)
 {
-    if (*word) fprintf(stderr, "fathom: there is no command \"%s\"\n", word);
-    print_help(stderr);
+    fm_nearest like = {.word = word};
+    for (int i = 0; *word && i < N_COMMAND; i++) fm_nearest_offer(&like, commands[i].name);
+    if (like.name)
+        fprintf(stderr, "fathom: there is no command \"%s\"; is \"%s\" meant?\n", word, like.name);
+    else if (*word)
+        fprintf(stderr, "fathom: there is no command \"%s\"\n", word);
+    if (!like.name) print_help(stderr);
     return FM_EXIT_INPUT;
 }
 

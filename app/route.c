@@ -52,7 +52,8 @@ static fm_status take_word(void *ctx, const char *after, const char *word)
     fm_route_options *o = ctx;
     if (after && !strcmp(after, "cors-origins")) return add_origin(o, word);
     if (!after || strcmp(after, "worker-urls"))
-        return fm_fail(FM_E_ARG, "\"%s\" stands where an option is expected", word);
+        return strstr(word, "://") ? fm_fail(FM_E_ARG, "a worker is named by --worker %s", word)
+                                   : fm_args_stray(word);
     add_text(&o->urls, word);
     return FM_OK;
 }

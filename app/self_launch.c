@@ -86,11 +86,23 @@ static fm_status explain_nodes(int64_t n_rank, int n_node)
         n_node, (long long)n_rank, per_node, per_node, instead);
 }
 
+/* More ranks than CPUs are slow, and more often a mistake than a wish: they are not started unasked. */
+static fm_status explain_cpus(int64_t n_rank, int n_cpu)
+{
+    return fm_fail(
+        FM_E_ARG,
+        "these sizes need %lld ranks, and this process may use %d CPU%s. On several hosts a "
+        "launcher starts them (docs/cluster.md); here, slowly:\n"
+        "  mpirun -np %lld --oversubscribe --bind-to none fathom ...",
+        (long long)n_rank, n_cpu, n_cpu == 1 ? "" : "s", (long long)n_rank);
+}
+
 fm_status fm_self_launch(const fm_options *o, const fm_args *a)
 {
     const int64_t n_rank = ranks_of(o);
     if (n_rank <= 1 || fm_world_is_launched()) return FM_OK;
     if (a->n_node > 1) return explain_nodes(n_rank, a->n_node);
-    if (o->world.no_launch || n_rank > usable_cpus()) return FM_OK;
+    if (o->world.no_launch) return FM_OK; /* the engine asks for the launcher */
+    if (n_rank > usable_cpus()) return explain_cpus(n_rank, usable_cpus());
     return become_mpirun(n_rank);
 }

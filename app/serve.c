@@ -28,7 +28,17 @@ typedef struct {
     fm_options      *engine;
     fm_serve_options serve;
     fm_args          args;
+    int              has_word; /* a model without --model-path */
 } command;
+
+/* `fathom serve MODEL`, as in `vllm serve MODEL`. */
+static fm_status take_word(void *ctx, const char *after, const char *word)
+{
+    command *c = ctx;
+    (void)after;
+    if (c->has_word++) return fm_fail(FM_E_ARG, "\"%s\" is one too many: give one MODEL", word);
+    return fm_options_set(c->engine, "model-path", word);
+}
 
 static fm_status read_command_line(command *c, int argc, char **argv)
 {
@@ -39,7 +49,13 @@ static fm_status read_command_line(command *c, int argc, char **argv)
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
         {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
-    c->args = (fm_args){.command = "serve", .about = about, .table = tables, .n_table = 3};
+    c->args = (fm_args){.command = "serve",
+                        .usage   = "[MODEL]",
+                        .about   = about,
+                        .table   = tables,
+                        .n_table = 3,
+                        .word    = take_word,
+                        .ctx     = c};
     FM_TRY(fm_args_parse(&c->args, argc, argv));
     if (c->engine->speculative_simulate_accept_length > 0)
         return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for fathom bench: a "

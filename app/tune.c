@@ -69,8 +69,7 @@ static fm_status divide_words(fm_tune_command *c, fm_word_list *own, int argc, c
         return FM_OK;
     }
     c->form = !strcmp(argv[end], "bench") ? "bench" : !strcmp(argv[end], "serve") ? "serve" : NULL;
-    if (!c->form)
-        return fm_fail(FM_E_ARG, "\"%s\": expected bench, serve, or -- and a command", argv[end]);
+    if (!c->form) return FM_OK; /* which may be the value of a misspelt option: refused below */
     /* A forgetful user's `tune bench --trials 20 FLAGS` */
     static const char *const shared[] = {"seed", "quiet", NULL};
     fm_word_divide(own, &c->given, fm_tune_knobs, fm_n_tune_knob, shared, argv + end + 1,
@@ -92,8 +91,11 @@ static fm_status read_command_line(fm_tune_command *c, int argc, char **argv)
                                             .ctx     = c};
     fm_status rc                = divide_words(c, &own, argc, argv);
     char     *name              = own.word[0]; /* the parser puts its own there */
+    const int end               = own.n;       /* the words that are ours stand first */
     if (rc == FM_OK) rc = fm_args_parse(&c->args, own.n, own.word);
     own.word[0]   = name;
+    if (rc == FM_OK && !c->form)
+        rc = fm_fail(FM_E_ARG, "\"%s\": expected bench, serve, or -- and a command", argv[end]);
     fm_word_list_fini(&own);
     return rc;
 }

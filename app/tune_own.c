@@ -199,6 +199,7 @@ __attribute__((noreturn)) static void list_knobs(const fm_tune_command *c)
 fm_status fm_tune_own_form(fm_tune_command *c)
 {
     if (c->options.knobs && !strcmp(c->options.knobs, "help")) list_knobs(c);
+    FM_TRY(fm_check_flags(&c->given, fm_tune_knobs, fm_n_tune_knob));
     FM_TRY(make_space(c));
     if (!strcmp(c->form, "bench")) fm_tune_seed(c);
     return strcmp(c->form, "serve") ? make_bench_words(c) : make_serve_words(c);

@@ -1,4 +1,4 @@
-# make install: the program, libfathom, its headers, fathom.pc, the man page.
+# make install: the program, libfathom, its headers, fathom.pc, fathom-tiny, man page and docs.
 include(GNUInstallDirs)
 
 # libfathom is the rooms behind the public header; only FM_API symbols leave
@@ -37,3 +37,10 @@ install(FILES ${fm_completion}/fathom.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/
 install(FILES ${fm_completion}/_fathom DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${fm_completion}/fathom.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES ${PROJECT_SOURCE_DIR}/docs/fathom.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+# Messages name pages of docs, and whoever has the package alone wants units and job scripts, too.
+set(fm_doc ${CMAKE_INSTALL_DATADIR}/doc/fathom)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${fm_doc})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${fm_doc} PATTERN fathom.1 EXCLUDE)
+foreach(folder systemd pbs slurm grafana)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/contrib/${folder} DESTINATION ${fm_doc}/contrib)
+endforeach()

@@ -19,7 +19,7 @@ ldd "$stage/$name/bin/fathom" "$stage/$name"/lib*/libfathom.so | awk '$2 == "=>"
     done
 
 {
-    echo "fathom, to be unpacked anywhere: bin/fathom --help, docs in share/man."
+    echo "fathom, to be unpacked anywhere: bin/fathom --help, docs, units and job scripts in share/doc/fathom."
     echo "It needs the C library of $(ldd --version | sed -n '1s/.* //p') or newer."
     if ldd "$stage/$name/bin/fathom" | grep -q libmpi; then
         echo "It was built with MPI and needs $(ldd "$stage/$name/bin/fathom" | awk '/libmpi/ {print $1; exit}') of this machine."

@@ -92,10 +92,16 @@ class Engine:
         self.close()
 
     @property
+    def _engine(self):
+        if not self._handle:
+            raise L.FathomError(-1, "the engine is closed")
+        return self._handle
+
+    @property
     def facts(self):
         """The model as a dictionary: architecture, vocab, context, kv_tokens, ..."""
         facts = L.Facts()
-        check(lib.fm_engine_facts(self._handle, c.byref(facts)))
+        check(lib.fm_engine_facts(self._engine, c.byref(facts)))
         values = {name: getattr(facts, name) for name, _ in L.Facts._fields_}
         return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
 
@@ -104,14 +110,14 @@ class Engine:
         flags = (L.TOKENIZE_BOS if bos else 0) | (L.TOKENIZE_PLAIN if plain else 0)
         room = len(data) + 8  # no token is shorter than a byte
         out = (c.c_int32 * room)()
-        check(lib.fm_engine_tokenize(self._handle, data, len(data), flags, out, room, c.byref(n)))
+        check(lib.fm_engine_tokenize(self._engine, data, len(data), flags, out, room, c.byref(n)))
         return list(out[:n.value])
 
     def detokenize(self, tokens, keep_special=False):
         ids, n = (c.c_int32 * len(tokens))(*tokens), c.c_size_t()
-        check(lib.fm_engine_detokenize(self._handle, ids, len(tokens), keep_special, None, 0, c.byref(n)))
+        check(lib.fm_engine_detokenize(self._engine, ids, len(tokens), keep_special, None, 0, c.byref(n)))
         out = c.create_string_buffer(n.value + 1)
-        check(lib.fm_engine_detokenize(self._handle, ids, len(tokens), keep_special, out, n.value, c.byref(n)))
+        check(lib.fm_engine_detokenize(self._engine, ids, len(tokens), keep_special, out, n.value, c.byref(n)))
         return out.raw[:n.value].decode()
 
     def chat_prompt(self, messages, thinking=False):
@@ -119,7 +125,7 @@ class Engine:
         own = (L.Message * len(messages))(*[L.Message(m["role"].encode(), (m.get("content") or "").encode())
                                             for m in messages])
         n, thinks = c.c_size_t(), c.c_int()
-        ask = lambda out, room: check(lib.fm_engine_chat_prompt(self._handle, own, len(messages), thinking, out, room,
+        ask = lambda out, room: check(lib.fm_engine_chat_prompt(self._engine, own, len(messages), thinking, out, room,
                                                                 c.byref(n), c.byref(thinks)))
         ask(None, 0)
         out = c.create_string_buffer(n.value + 1)
@@ -135,7 +141,7 @@ class Engine:
         if given:
             kind, text = given[0]
             data = (_schema_text(text) if kind == L.JSON_SCHEMA else text).encode()
-            check(lib.fm_engine_grammar(c.byref(handle), self._handle, kind, data, len(data)))
+            check(lib.fm_engine_grammar(c.byref(handle), self._engine, kind, data, len(data)))
         return handle
 
     def _submit(self, prompt, after=None, *, max_tokens=128, min_tokens=0, seed=None, stop=(), logprobs=False,
@@ -156,7 +162,7 @@ class Engine:
             grammar = self._grammar(json_schema, regex, ebnf)
             p.grammar = grammar
             try:
-                check(lib.fm_engine_submit(self._handle, c.byref(p), c.byref(answer)))
+                check(lib.fm_engine_submit(self._engine, c.byref(p), c.byref(answer)))
             finally:
                 lib.fm_grammar_release(grammar)
             self._inbox[answer.value] = collections.deque()
@@ -164,10 +170,8 @@ class Engine:
 
     def _deliver(self):
         """One step for all answers under way; events go to the inbox of their answer."""
-        if not self._handle:
-            raise L.FathomError(-1, "the engine is closed")
-        if lib.fm_engine_busy(self._handle):
-            check(lib.fm_engine_step(self._handle))
+        if lib.fm_engine_busy(self._engine):
+            check(lib.fm_engine_step(self._engine))
         ev = L.Event()
         while lib.fm_engine_poll(self._handle, c.byref(ev)):
             if ev.id in self._inbox:

@@ -117,7 +117,7 @@ def _load():
         except OSError as e:
             faults.append(str(e))
     else:
-        raise ImportError("libfathom was not found; FATHOM_LIBRARY names it. " + "; ".join(faults))
+        raise ImportError("libfathom was not found; set FATHOM_LIBRARY to the path of libfathom.so. " + "; ".join(faults))
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments

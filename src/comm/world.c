@@ -315,7 +315,8 @@ fm_status fm_world_report(fm_world *w, fm_str *out)
     memcpy(mine, w->stats, sizeof mine); /* the gather counts itself */
     const fm_status       rc    = fm__world_gather(w, all, mine, sizeof mine);
     const fm__stats_table table = {all, n, FM__MAX_STATS, wall_s, w->options.comm_report};
-    if (rc == FM_OK && w->comm->rank == 0) fm__stats_print(out, &table);
+    if (rc == FM_OK && w->comm->rank == 0 && n > 1) fm__stats_print(out, &table);
+    if (rc == FM_OK && n == 1) fm_str_puts(out, "one rank: no collectives\n");
     free(all);
     return rc;
 }

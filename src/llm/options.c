@@ -2,7 +2,9 @@
 #include "llm/options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/nearest.h"
 #include "fathom/fathom.h"
 
 #define K(KIND, field, ...) FM_KNOB(fm_options, KIND, field, __VA_ARGS__)
@@ -92,6 +94,15 @@ fm_status fm_options_create(fm_options **out)
     return FM_OK;
 }
 
+static fm_status refuse(const char *name)
+{
+    fm_nearest like = {.word = name + strspn(name, "-")};
+    for (int i = 0; i < fm_n_engine_knob; i++) fm_nearest_offer(&like, fm_engine_knobs[i].name);
+    for (int i = 0; i < fm_n_world_knob; i++) fm_nearest_offer(&like, fm_world_knobs[i].name);
+    if (!like.name) return fm_fail(FM_E_ARG, "there is no option \"%s\"", name);
+    return fm_fail(FM_E_ARG, "there is no option \"%s\"; is \"%s\" meant?", name, like.name);
+}
+
 fm_status fm_options_set(fm_options *o, const char *name, const char *value)
 {
     if (!o || !name) return fm_fail(FM_E_ARG, "fm_options_set: options or name is NULL");
@@ -99,7 +110,7 @@ fm_status fm_options_set(fm_options *o, const char *name, const char *value)
     if (k) return fm_knob_set(k, o, value);
     k = fm_knob_find(fm_world_knobs, fm_n_world_knob, name);
     if (k) return fm_knob_set(k, &o->world, value);
-    return fm_fail(FM_E_ARG, "there is no option \"%s\"", name);
+    return refuse(name);
 }
 
 void fm_options_destroy(fm_options *o)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds samples slower than the others of their kind: pure functions over measured rates.
  *
- * A sample is held against the median of the others of its kind, and deviates
- * when all is true, with t the larger of the metric's `least` and five times
+ * A sample is compared with the median of the others of its kind, and deviates
+ * when all of these hold, with t the larger of the metric's `least` and five times
  * the noise of the others (of a rate at most 80 %, whatever the noise):
  *
  *     its median is worse than theirs by more than t

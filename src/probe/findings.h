@@ -3,8 +3,8 @@
  * its kind, what the system reports as broken, and what to do about it.  Pure
  * functions; everything is said in words.
  *
- * Hosts are compared with hosts, by the middle of their ranks; then ranks with
- * ranks, where hosts have several, among the hosts that are well. */
+ * Hosts are compared with hosts, by the median of their ranks; then, where hosts
+ * have several ranks, ranks with ranks on the hosts without a fault. */
 #ifndef FM_PROBE_FINDINGS_H
 #define FM_PROBE_FINDINGS_H
 

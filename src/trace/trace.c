@@ -129,6 +129,13 @@ static fm_status create(fm_trace *t)
     return t->fd < 0 ? fm_fail(FM_E_IO, "%s: %s", t->path, strerror(errno)) : FM_OK;
 }
 
+/* Nothing half-made stays behind; a device that was named as the file does. */
+static void remove_file(const fm_trace *t)
+{
+    struct stat st;
+    if (fstat(t->fd, &st) == 0 && S_ISREG(st.st_mode)) unlink(t->path);
+}
+
 fm_status fm_trace_open(fm_trace **out, const fm_trace_options *o)
 {
     const fm_trace_head h = head_of(o);
@@ -139,7 +146,10 @@ fm_status fm_trace_open(fm_trace **out, const fm_trace_options *o)
     t->path      = strdup(o->path);
     fm_status rc = t->path ? FM_OK : fm_fail(FM_E_OOM, "trace");
     if (rc == FM_OK) rc = create(t);
-    if (rc == FM_OK) rc = map(t, &h);
+    if (rc == FM_OK) {
+        rc = map(t, &h);
+        if (rc != FM_OK) remove_file(t);
+    }
     if (rc == FM_OK)
         *out = t;
     else

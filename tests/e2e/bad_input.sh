@@ -206,6 +206,7 @@ for body in '{' '[]' '{"temperature": "hot"}' '{"temperature": -1}' '{"top_p": 0
     refused "" $bench --model-path "$data/v3" --extra-request-body "$body"
 done
 refused nowhere $bench --model-path "$data/v3" --result-filename "$work/nowhere/r"
+refused "--trace $work/nowhere/t: " $bench --model-path "$work/onlyconfig" --trace "$work/nowhere/t" # before weights are read
 refused nowhere $bench --model-path "$data/v3" --output-details "$work/nowhere/d"
 refused "--output-details needs a value" $bench --model-path "$data/v3" --output-details --result-filename "$work/r"
 refused nowhere $bench --model-path "$work/nowhere" --output-details "$work/details"

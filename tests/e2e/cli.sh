@@ -49,6 +49,18 @@ unprinted "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/go
 unprinted "$fathom" run --quiet --max-new-tokens 2 hello
 unprinted "$fathom" eval --quiet --set "$data/tiny/held_out.jsonl" --limit 1 --max-new-tokens 2
 run 2 "$fathom" bench --no-such-flag
+grep -q "^fathom bench: there is no option --no-such-flag; --help lists them$" "$work/err" || fail "an unknown option"
+# Of what was misspelt, the nearest name; a model without its option, the option.
+meant() { words=$1; shift; run 2 "$fathom" "$@"; grep -q -- "$words" "$work/err" || fail "\"$words\" is not in the message of: $*"; }
+meant 'is "bench" meant' benhc
+meant "is --page-size meant" bench --pagesize 4
+meant "is --page-size meant" bench --num-prompts 2 --pge-size=4
+meant "is --tp meant" serve -tp 2
+meant "a model is named by --model-path /models/m$" bench /models/m
+meant "a worker is named by --worker http://a:30000$" route http://a:30000
+meant "no model /models/m: not a directory" serve /models/m --port 0 # as `vllm serve MODEL`
+meant '"b" is one too many: give one MODEL' serve a b
+run 0 "$fathom" run --quiet --temperature 0 --stop --pagesize --max-new-tokens 2 -- --hello
 run 2 "$fathom" bench --page-size 0
 run 2 "$fathom" bench --page-size many
 run 2 "$fathom" bench stray
@@ -68,6 +80,9 @@ for flag in nnodes trust-remote-code node-rank dist-init-addr cuda-graph-bs atte
 done
 run 2 "$fathom" bench --model r1-mini --json-model-override-args "$small_shape" --tp 16 --num-prompts 1 --no-launch
 grep -q "mpirun -np 16 fathom" "$work/err" || fail "--tp 16 on one rank"
+run 2 "$fathom" bench --model r1-mini --tp 1024 --num-prompts 1
+grep -q "need 1024 ranks, and this process may use [0-9]* CPU" "$work/err" && grep -q -- "-np 1024 --oversubscribe" "$work/err" ||
+    fail "more ranks than CPUs"
 run 2 "$fathom" bench --model r1-mini --tp 8 --pp 2 --nnodes 2 --node-rank 0
 grep -q "mpirun -np 16 --map-by ppr:8:node" "$work/err" && grep -q "ppr:1:node, write ppr:8:node" "$work/err" ||
     fail "one process per node: not told what to write"
@@ -106,6 +121,21 @@ done
 
 # Aliases of vLLM mean the same.
 bench 0 --max-num-seqs 3 --block-size 4 --max-model-len 64 --no-enable-prefix-caching
+
+# A server's command line of vLLM; with --no-launch it ends where the ranks are missing.
+run 2 "$fathom" serve "$data/v3" --tensor-parallel-size 8 --no-launch --enable-auto-tool-choice --seed 3 --reasoning-parser \
+    deepseek_r1 --tool-call-parser deepseek_v31 --api-server-count 2 --compilation-config '{"level": 3}' --uvicorn-log-level \
+    warning --no-enable-log-requests --async-scheduling --speculative-config '{"method": "mtp"}' --max-num-batched-tokens 4096
+grep -q "mpirun -np 8 fathom" "$work/err" || fail "a command line of vLLM"
+run 2 "$fathom" serve "$data/v3" --override-generation-config '{"temperature": 0.1}'
+grep -q -- "--override-generation-config.*is not supported" "$work/err" || fail "--override-generation-config"
+
+# A client's command lines of SGLang and vLLM end where no server answers.
+for words in "--disable-tqdm --tokenize-prompt --plot-throughput --ready-check-timeout-sec 1" \
+    "--backend vllm-chat --endpoint /v1/chat/completions --ignore-eos --num-warmups 0 --save-result --metric-percentiles 50,99"; do
+    run 2 "$fathom" bench --base-url http://127.0.0.1:1 $words
+    grep -q "no answer from the server" "$work/err" || fail "a client's command line: $words"
+done
 
 # Newer and older names of SGLang and vLLM.
 bench 0 --disable-mla --n-share-experts-fusion 8 --pp-max-micro-batch-size 4 --enable-expert-parallel

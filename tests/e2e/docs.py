@@ -3,7 +3,8 @@
 """What README and docs name must exist:  docs.py PROGRAM BUILD
 
 Links and their headings, paths in backquotes, tests, endpoints, commands and options of `fathom`, targets of
-`make`, variables FM_*, and a place in README and tour for every room of src."""
+`make`, variables FM_*, a place in README and tour for every room of src, every command in the manual page, options
+in the manual page and in the scripts of contrib. Defaults in tables are the program's."""
 
 import fnmatch
 import glob
@@ -32,7 +33,9 @@ def read(path):
         return f.read()
 
 
-pages = {page: read(page) for page in ["README.md", *glob.glob("docs/*.md"), *glob.glob("src/**/README.md", recursive=True)]}
+pages = {page: read(page) for page in ["README.md", *glob.glob("docs/*.md"), *glob.glob("src/**/README.md", recursive=True),
+                                       "python/README.md", *glob.glob("contrib/**/README.md", recursive=True),
+                                       "models/fathom-tiny/README.md", "tests/data/README.md"]}
 
 
 def fault(page, what):
@@ -170,6 +173,51 @@ def check_commands(page):
                 fault(page, f"`make {target}` is no target")
 
 
+def read_defaults():
+    """Numbers that --help gives as defaults, of flags that have the same one in all commands; 0 often means
+    "chosen by the program", which the help then explains."""
+    said = {}
+    for command in commands:
+        for line in says(command, "--print-options").splitlines():
+            found = re.match(r"--([a-z0-9-]+)=?\t(.*)\(default ([0-9]+(?:\.[0-9]+)?)\)$", line)
+            if found and "0: " not in found[2]:
+                said.setdefault(found[1], set()).add(float(found[3]))
+    return {name: values.pop() for name, values in said.items() if len(values) == 1}
+
+
+defaults = read_defaults()
+
+
+def check_defaults(page):
+    """Tables with the columns flag and default: a number there is the program's."""
+    for table in re.findall(r"^\| flag \| default \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", pages[page], re.M):
+        for row in table.splitlines():
+            flags, default = (cell.strip() for cell in row.split("|")[1:3])
+            names, values = re.findall(r"`--([a-z0-9-]+)`", flags), default.split(", ")
+            for name, value in zip(names, values if len(values) == len(names) else []):
+                if re.fullmatch(r"[0-9]+(\.[0-9]+)?", value) and defaults.get(name, float(value)) != float(value):
+                    fault(page, f"--{name}: the default is {defaults[name]:g}, not {value}")
+
+
+def check_manual(page):
+    text = read(page).replace("\\-", "-")
+    for command in commands:
+        if not re.search(rf"^\.SS {command}\b|^\.B fathom {command}\b", text, re.M):
+            fault(page, f"fathom {command} is not in it")
+    for name in set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])", text)):
+        if not is_option(name, set().union(*options.values())) and name not in others:
+            fault(page, f"--{name} is no option")
+
+
+def check_script(path):
+    """Commands of `fathom` in a job script or a unit."""
+    code = re.sub(r"\\\n\s*", "", re.sub(r"^\s*#.*\n", "", read(path), flags=re.M))
+    for command, words in re.findall(r"(?:FATHOM\"|bin/fathom) ([a-z]+)([^|;&\n]*)", code):
+        for name in re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])", words):
+            if command not in commands or not is_option(name, options[command]):
+                fault(path, f"`fathom {command}` has no --{name}")
+
+
 def check_options(page):
     every = set().union(*options.values())
     for name in set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])", pages[page])):
@@ -202,7 +250,12 @@ for page in sorted(pages):
     check_names(page)
     check_commands(page)
     check_options(page)
+    check_defaults(page)
     check_variables(page)
 check_rooms()
+check_manual("docs/fathom.1")
+for path in glob.glob("contrib/*/*"):
+    if os.path.isfile(path):
+        check_script(path)
 print("\n".join(faults) or f"{len(pages)} pages: all that they name exists")
 sys.exit(bool(faults))

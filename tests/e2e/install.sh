@@ -8,7 +8,8 @@ root=$here/../..
 
 run 0 cmake --install "$build" --prefix "$work/usr"
 for file in bin/fathom include/fathom/fathom.h include/fathom/sampling.h include/fathom/status.h \
-    share/man/man1/fathom.1; do
+    share/man/man1/fathom.1 share/doc/fathom/LICENSE share/doc/fathom/docs/cluster.md \
+    share/doc/fathom/contrib/systemd/fathom.service; do
     [ -e "$work/usr/$file" ] || fail "$file is not installed"
 done
 pc=$(find "$work/usr" -name fathom.pc)

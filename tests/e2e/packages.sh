@@ -12,6 +12,7 @@ mkdir "$work/there"
 tar -C "$work/there" -xzf "$work/fathom-test.tar.gz"
 mv "$work/there/fathom-test" "$work/moved"
 run 0 ldd "$work/moved/bin/fathom"
+[ -s "$work/moved/share/doc/fathom/LICENSE" ] || fail "a tarball without its licence"
 for lib in libjansson libevent-2 libhwloc libopenblas libgfortran; do
     grep -q "$lib.*=> $work/moved/" "$work/out" || fail "$lib is not the tarball's own"
 done
@@ -24,7 +25,8 @@ if command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
     deb=$(ls "$work"/deb/fathom_*.deb)
     run 0 dpkg-deb --contents "$deb"
     for file in usr/bin/fathom usr/share/man/man1/fathom.1 usr/share/bash-completion/completions/fathom \
-        usr/share/fathom/models/fathom-tiny/config.json usr/include/fathom/fathom.h; do
+        usr/share/fathom/models/fathom-tiny/config.json usr/include/fathom/fathom.h usr/share/doc/fathom/LICENSE \
+        usr/share/doc/fathom/contrib/slurm/serve-cpu.sbatch; do
         grep -q "/$file$" "$work/out" || fail "no $file in the package"
     done
     run 0 dpkg-deb --field "$deb" Depends

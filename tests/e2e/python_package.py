@@ -148,6 +148,6 @@ if __name__ == "__main__":
     try:
         model.generate("x")
     except fathom.FathomError as e:
-        assert "NULL" in str(e), e
+        assert "the engine is closed" in str(e), e
     else:
         raise AssertionError("a closed engine answered")

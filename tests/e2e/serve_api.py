@@ -316,7 +316,8 @@ def test_errors(s):
         says(s.post("/generate", body, 400), word)
     same(s.post(chat, dict(CHAT, temperature="hot"), 400)["error"]["param"], "temperature")
     same(s.ask("GET", "/nowhere")[0], 404)
-    same(s.ask("DELETE", "/v1/models")[0], 405)
+    status, _, data = s.ask("DELETE", "/v1/models")
+    same((status, json.loads(data)["error"]["message"]), (405, "this path takes GET, HEAD"))
     s.post(chat, dict(CHAT, unheard_of={"a": [1]}, user="me", logit_bias=None, stop=None, temperature=None))
 
 

@@ -5,9 +5,26 @@
 command -v curl >/dev/null || { echo "no curl"; exit 77; }
 
 run 2 "$fathom" serve --model-path r1-mini --reasoning-parser nonsense
-grep -q "reasoning-parser" "$work/err" || fail "an unknown parser"
+grep -q -- "--reasoning-parser nonsense is none of auto, none, deepseek-r1, " "$work/err" || fail "an unknown parser"
 run 2 "$fathom" serve --model-path r1-mini --ssl-certfile "$work/none.pem"
-grep -q "none.pem" "$work/err" || fail "a certificate that is not there"
+grep -q "^fathom serve: certificate $work/none.pem: No such file or directory$" "$work/err" || fail "no certificate"
+if command -v openssl >/dev/null; then # what a file lacks is said in words, not in codes of OpenSSL
+    for name in a b; do
+        run 0 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$work/$name.key" -out "$work/$name.pem"
+    done
+    run 0 openssl rsa -in "$work/a.key" -aes128 -passout pass:x -out "$work/locked.key"
+    refused() { words=$1; shift; run 2 "$fathom" serve --model-path r1-mini "$@"; grep -q "$words" "$work/err" || fail "\"$words\": $*"; }
+    refused "a.pem: its private key is not in this file.*--ssl-keyfile" --ssl-certfile "$work/a.pem"
+    refused "a.key: there is no certificate in PEM form" --ssl-certfile "$work/a.key"
+    refused "none.key: No such file" --ssl-certfile "$work/a.pem" --ssl-keyfile "$work/none.key"
+    refused "a.pem: there is no private key in PEM form" --ssl-certfile "$work/a.pem" --ssl-keyfile "$work/a.pem"
+    refused "locked.key: .*without a pass phrase" --ssl-certfile "$work/a.pem" --ssl-keyfile "$work/locked.key"
+    refused "b.key: it is not the certificate's" --ssl-certfile "$work/a.pem" --ssl-keyfile "$work/b.key"
+fi
+for origin in a.example https://a.example/ "https://a.example/page"; do # browsers never send such a one
+    run 2 "$fathom" serve --model-path r1-mini --cors-origins "https://b.example,$origin"
+    grep -q -- "--cors-origins: \"$origin\" is no origin: https://HOST or" "$work/err" || fail "an origin: $origin"
+done
 run 2 "$fathom" serve --model-path r1-mini --host 203.0.113.1
 grep -q "cannot listen" "$work/err" || fail "an address that is not ours"
 

@@ -76,7 +76,7 @@ def test_errors(s):
         r = json.loads(data)
         same((status, list(r)), (400, ["error"]))
         assert word in r["error"], r
-    same(json.loads(s.ask("GET", "/api/nothing")[2]), {"error": "there is nothing at this path"})
+    same(json.loads(s.ask("GET", "/api/nothing")[2]), {"error": "there is nothing at this path; GET /openapi.json lists the paths"})
 
 
 def test_models(s):

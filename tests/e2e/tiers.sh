@@ -64,7 +64,7 @@ grep -q " 0 damaged" "$work/out" || fail "pages are damaged"
 page=$(find "$work/pages" -name '*.page' | sort | head -1)
 printf x | dd of="$page" bs=1 seek=6000 conv=notrunc 2>/dev/null
 run 1 "$fathom" cache "$work/pages" --remove-bad
-grep -q "^damaged: $page" "$work/out" || fail "the damaged page is not named"
+grep -q "^damaged: $page, removed$" "$work/out" || fail "the damaged page is not named"
 run 0 "$fathom" cache "$work/pages" --check
 for page in $(find "$work/pages" -name '*.page'); do printf x | dd of="$page" bs=1 seek=6000 conv=notrunc 2>/dev/null; done
 ask damaged $files --hicache-debug-demote

@@ -65,6 +65,8 @@ wait $pid || got=$?
 [ "$got" -eq 4 ] && grep -q "^Ended: *SIGINT" "$work/out" || fail "an interrupt: exit $got"
 
 # What is asked for wrongly is said at once.
+run 2 "$fathom" ablate bar
+grep -q '"bar" stands where an option is expected' "$work/err" || fail "a stray word"
 run 2 "$fathom" tune
 run 2 "$fathom" tune --param n=1..5 -- echo '{n}'
 run 2 "$fathom" tune --param n=1..5 --metric x -- echo '{n}'
@@ -74,6 +76,13 @@ run 2 "$fathom" tune --param n=1..5 --metric x --maximize -- echo n
 grep -q "does not mention the parameter {n}" "$work/err" || fail "an unused parameter"
 run 2 "$fathom" tune --param n=1..5 --metric x --maximize --sampler magic --study b.jsonl -- echo '{n}'
 run 2 "$fathom" tune fly
+grep -q '"fly": expected bench, serve, or -- and a command' "$work/err" || fail "tune fly"
+run 2 "$fathom" tune --trails 20 bench
+grep -q "there is no option --trails; is --trials meant" "$work/err" || fail "a misspelt option"
+run 2 "$fathom" tune bench --num-promts 3 # before the first trial
+[ "$(cat "$work/err")" = "fathom tune: there is no option --num-promts; is --num-prompts meant?" ] || fail "a misspelt flag of bench"
+run 2 "$fathom" ablate --num-promts 3
+[ "$(cat "$work/err")" = "fathom ablate: there is no option --num-promts; is --num-prompts meant?" ] || fail "a misspelt flag of an ablation"
 run 1 "$fathom" tune --param n=1..5 --metric 'x=([0-9]+)' --maximize --trials 2 --study c.jsonl -- echo '{n}'
 grep -q "none of 2 trials gave a value" "$work/err" || fail "no value at all"
 

@@ -288,6 +288,10 @@ static void test_completion_and_generate(void **state)
     bad(fm__read_completion, "{\"prompt\": \"a\", \"max_tokens\": 3, \"min_tokens\": 4}",
         "min_tokens is 4");
     bad(fm__read_generate, "{\"text\": [\"a\"], \"sampling_params\": []}", "sampling_params");
+    bad(fm__read_generate, "{\"text\": \"a\", \"sampling_params\": {\"max_tokens\": 5}}",
+        "sampling_params.max_tokens: there is no such parameter");
+    bad(fm__read_generate, "{\"text\": \"a\", \"sampling_params\": {\"temprature\": 0}}",
+        "is temperature meant");
     bad(fm__read_generate, "{\"text\": [\"a\", 5]}", "text");
     bad(fm__read_generate, "{\"input_ids\": [[1], 5]}", "input_ids");
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -237,6 +238,25 @@ static void says_why_a_trace_cannot_be_written(void **state)
     assert_null(t);
 }
 
+static void no_room_leaves_no_file(void **state)
+{
+    (void)state;
+    struct rlimit all, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    small          = all;
+    small.rlim_cur = 4096;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    fm_trace       *t  = NULL;
+    const fm_status rc = fm_trace_open(
+        &t, &(fm_trace_options){.path = path, .ring_bytes = 1 << 20, .n_rank = 1, .program = "t"});
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    assert_int_equal(rc, FM_E_IO);
+    assert_non_null(strstr(fm_why(), "no room for a trace"));
+    assert_null(t);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void rings_of_many_ranks_share_the_default(void **state)
 {
     (void)state;
@@ -290,6 +310,7 @@ int main(void)
         cmocka_unit_test(no_bytes_crash_the_reader),
         cmocka_unit_test(says_why_a_file_is_no_trace),
         cmocka_unit_test(says_why_a_trace_cannot_be_written),
+        cmocka_unit_test(no_room_leaves_no_file),
         cmocka_unit_test(rings_of_many_ranks_share_the_default),
         cmocka_unit_test(a_full_ring_leaves_ring_and_tables),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A JSON schema being turned into rules.  What is written always satisfies
- * the schema; not everything that satisfies it can be written (see docs). */
+ * the schema; not everything that satisfies it can be written (docs/api.md). */
 #ifndef FM_LLM_GRAMMAR_SCHEMA_INTERNAL_H
 #define FM_LLM_GRAMMAR_SCHEMA_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The KV cache's books: a fixed pool of pages, and a radix tree over token
+/* Bookkeeping of the KV cache: a fixed pool of pages, and a radix tree over token
  * prefixes that remembers which pages hold which prefix.
  *
  *     request tokens ──match──> [shared pages] + (suffix to compute)
@@ -9,7 +9,7 @@
  *
  * Sharing is by whole pages: a prefix is shared as far as its full pages go.
  * One thread, the scheduler's, calls everything here.  Kernels see only the
- * page numbers inside a lease; where the bytes lie is the back end's affair.
+ * page numbers inside a lease; the back end decides where the bytes lie.
  *
  * Ownership.  A lease is owned by its sequence and ends with fm_kv_end().  The
  * pages stay owned by the cache; ending a lease makes shared ones evictable

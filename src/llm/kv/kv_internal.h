@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache's books, shared by its files.
+/* The state of the KV cache's bookkeeping.
  *
- * The radix tree's digits are whole pages: a node is one page of tokens under
- * its parent, so nothing is ever split, and the node of a page has the page's
+ * The radix tree branches on whole pages: a node is one page of tokens under
+ * its parent, so no node is ever split, and the node of a page has the page's
  * own number.  Children are found through one hash table keyed by (parent,
  * tokens of the page).
  *
@@ -10,10 +10,10 @@
  *             └─── 1             lease B: 7 1          locks 7, 1
  *
  * A node's lock count is the number of leases whose shared part passes through
- * it.  A lease that ends unlocks its deepest node first, and a node whose
- * count falls to zero goes to the young end of the idle list.  A child
- * therefore always lies on the older side of its parent, the oldest idle node
- * is always a leaf, and eviction takes it in constant time. */
+ * it.  A node whose count falls to zero becomes the youngest of the idle list
+ * (least recently used first).  A lease that ends unlocks its deepest node first:
+ * a child is always older in the list than its parent, the oldest idle node is
+ * always a leaf, and eviction takes it in constant time. */
 #ifndef FM_LLM_KV_KV_INTERNAL_H
 #define FM_LLM_KV_KV_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the cache's books that tiers below the pool need: host memory, files.
+/* The part of the cache's bookkeeping that tiers below the pool need (host memory, files).
  *
  * A page of the tree has an identity (page_hash.h).  It may be saved below, which frees
  * nothing; once it is saved, evicting it loses nothing.  A page that was evicted comes back

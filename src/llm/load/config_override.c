@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "llm/load/config_internal.h"
 #include "llm/load/config_read.h"
 
@@ -31,40 +32,6 @@ static const char *const known[] = {
 /* clang-format on */
 enum { N_KNOWN = sizeof known / sizeof known[0] };
 
-/* Letters to insert, remove or replace (Levenshtein's distance). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t       row[MAX_NAME + 1];
-    const size_t na = strlen(a), nb = strlen(b);
-    if (na > MAX_NAME || nb > MAX_NAME) return MAX_NAME;
-    for (size_t j = 0; j <= nb; j++) row[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0]          = i;
-        for (size_t j = 1; j <= nb; j++) {
-            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            const size_t other    = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal              = row[j];
-            row[j]                = replaced < other ? replaced : other;
-        }
-    }
-    return row[nb];
-}
-
-static const char *nearest(const char *name)
-{
-    const char *best  = known[0];
-    size_t      least = MAX_NAME;
-    for (size_t i = 0; i < N_KNOWN; i++) {
-        const size_t d = distance(name, known[i]);
-        if (d < least) {
-            least = d;
-            best  = known[i];
-        }
-    }
-    return best;
-}
-
 static int is_known(const char *name)
 {
     for (size_t i = 0; i < N_KNOWN; i++)
@@ -74,9 +41,11 @@ static int is_known(const char *name)
 
 static fm_status refuse(const char *name)
 {
-    return fm_fail(FM_E_ARG,
-                   "%s: config.json has no \"%.*s\" and fathom reads none; is \"%s\" meant?",
-                   option, MAX_NAME, name, nearest(name));
+    fm_nearest like = {.word = name};
+    for (size_t i = 0; i < N_KNOWN; i++) fm_nearest_offer(&like, known[i]);
+    return fm_fail(FM_E_ARG, "%s: config.json has no \"%.*s\" and fathom reads none%s%s%s", option,
+                   MAX_NAME, name, like.name ? "; is \"" : "", like.name ? like.name : "",
+                   like.name ? "\" meant?" : "");
 }
 
 /* Objects are merged member by member. */

@@ -133,11 +133,11 @@ static fm_status nothing_found(const char *asked, const fm_str *looked)
 {
     if (is_closed(asked)) return fm_fail(FM_E_IO, "%s: Permission denied", asked);
     if (is_directory(asked)) return fm_fail(FM_E_IO, "%s: no config.json there", asked);
-    return fm_fail(FM_E_IO,
-                   "no model %.200s: not a directory, not fathom-tiny, not a built-in shape "
-                   "(r1-mini, r1, v2-lite)%s%s",
-                   asked, looked->len ? ", not in the Hugging Face cache: " : "",
-                   looked->len ? looked->text : "");
+    return fm_fail(
+        FM_E_IO,
+        "no model %.200s: not a directory, %snot a built-in shape (r1-mini, r1, v2-lite)%s%s",
+        asked, strcmp(asked, "fathom-tiny") ? "not fathom-tiny, " : "",
+        looked->len ? ", not in the Hugging Face cache: " : "", looked->len ? looked->text : "");
 }
 
 fm_status fm_model_path_find(fm_model_path *out, const char *asked)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server: an engine behind HTTP, in the dialects of OpenAI, SGLang and
- * Anthropic.
+/* The server: an engine behind HTTP, in the dialects of OpenAI, SGLang,
+ * Anthropic and Ollama.
  *
  *     loop thread        worker threads          engine thread
  *     ───────────        ──────────────          ─────────────

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splits an answer into reasoning and content at the tags <think> and </think>.  How the text is
- * cut into pushes changes nothing: the
- * beginning of a possible tag is held back until it is decided.  Nothing is
- * trimmed. */
+ * cut into pushes changes nothing: what may be the beginning of a tag is held back until more
+ * text decides.  Nothing is trimmed. */
 #ifndef FM_LLM_TEXT_REASONING_H
 #define FM_LLM_TEXT_REASONING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The books of the host tier: which of its slots holds which page, least recently used
+/* Bookkeeping of the host tier: which of its slots holds which page, least recently used
  * first when one is wanted. */
 #ifndef FM_LLM_TIER_POLICY_HOST_BOOKS_H
 #define FM_LLM_TIER_POLICY_HOST_BOOKS_H

@@ -16,15 +16,31 @@ static char *lines_for(const char *origin)
     return s.text;
 }
 
+/* "*", "null" (of a page opened as a file), or scheme://host[:port], as browsers send it: one with
+ * a path, or a "/" at its end, would never match. */
+static int is_origin(const char *text)
+{
+    const char *host = strstr(text, "://");
+    for (const char *at = text; *at; at++)
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f) return 0;
+    if (!strcmp(text, "*") || !strcmp(text, "null")) return 1;
+    return host && host > text && host[3] && !strchr(host + 3, '/');
+}
+
 static fm_status add(fm__cors *c, const char *text, size_t len)
 {
     if (c->n == FM__MAX_ORIGINS)
         return fm_fail(FM_E_ARG, "--cors-origins: at most %d origins", FM__MAX_ORIGINS);
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
-            return fm_fail(FM_E_ARG, "--cors-origins: \"%.*s\" is no origin", (int)len, text);
-    c->origin[c->n] = strndup(text, len);
-    if (!c->origin[c->n]) return fm_fail(FM_E_OOM, "origins");
+    char *origin = strndup(text, len);
+    if (!origin) return fm_fail(FM_E_OOM, "origins");
+    if (!is_origin(origin)) {
+        free(origin);
+        return fm_fail(FM_E_ARG,
+                       "--cors-origins: \"%.*s\" is no origin: https://HOST or https://HOST:PORT, "
+                       "without a path, or *",
+                       (int)len, text);
+    }
+    c->origin[c->n] = origin;
     c->lines[c->n] = lines_for(c->origin[c->n]);
     c->n++;
     return FM_OK;

@@ -23,13 +23,12 @@ static void reply_wrong_method(fm_exchange *x, int how)
         int         how;
         const char *name;
     } method[]   = {{FM__GET, "GET, HEAD"}, {FM__POST, "POST"}, {FM__PUT, "PUT"}};
-    fm_str allow = {0};
+    fm_str methods = {0};
     for (int i = 0; i < 3; i++)
         if (how & method[i].how)
-            fm_str_printf(&allow, "%s%s", allow.len ? ", " : "Allow: ", method[i].name);
-    fm_str_puts(&allow, "\r\n");
-    fm__reply_error_with(x, 405, "this path does not know that method", allow.text);
-    fm_str_fini(&allow);
+            fm_str_printf(&methods, "%s%s", methods.len ? ", " : "", method[i].name);
+    fm__reply_wrong_method(x, methods.text);
+    fm_str_fini(&methods);
 }
 
 static void run_route(fm_serve *s, fm_exchange *x, int i)
@@ -74,7 +73,7 @@ int fm__serve_admit(void *ctx, fm_exchange *x)
     if (found)
         reply_wrong_method(x, fm__routes[i].how);
     else if (!model_asked_for(x) && !fm__is_response_path(x))
-        fm__reply_error(x, 404, "there is nothing at this path");
+        fm__reply_error(x, 404, "there is nothing at this path; GET /openapi.json lists the paths");
     else
         return 0;
     return 1;

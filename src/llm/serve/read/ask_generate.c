@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "llm/serve/read/ask.h"
 
 enum { DEFAULT_TOKENS = 128 };
@@ -52,6 +53,38 @@ static fm_status read_logprobs(fm_sampling *s, const json_t *body, int i)
     return FM_OK;
 }
 
+/* clang-format off */
+static const char *const sampling_name[] = {
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "frequency_penalty", "presence_penalty",
+    "sampling_seed", "max_new_tokens", "min_new_tokens", "n", "ignore_eos", "no_stop_trim",
+    "skip_special_tokens", "stop", "stop_token_ids", "logit_bias",
+    "json_schema", "regex", "ebnf", "grammar", "guided_json", "guided_regex", "guided_choice",
+    "guided_grammar", "whitespace_pattern", "guided_whitespace_pattern", "structured_outputs",
+    "response_format", "stop_regex", "structural_tag",
+    /* without effect here */
+    "spaces_between_special_tokens", "custom_params", "stream_interval",
+};
+/* clang-format on */
+enum { N_SAMPLING_NAME = sizeof sampling_name / sizeof sampling_name[0] };
+
+/* SGLang refuses names that it does not know, too: with "max_tokens" in place of "max_new_tokens"
+ * the answer would not be the one that was asked for. */
+static fm_status check_names(const json_t *o)
+{
+    const char *key;
+    json_t     *v;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        fm_nearest like = {.word = key};
+        for (int i = 0; i < N_SAMPLING_NAME; i++) fm_nearest_offer(&like, sampling_name[i]);
+        if (json_is_null(v) || (like.name && !like.distance)) continue;
+        return fm_fail(
+            FM_E_FORMAT, "request: sampling_params.%.40s: there is no such parameter%s%s%s", key,
+            like.name ? "; is " : "", like.name ? like.name : "", like.name ? " meant?" : "");
+    }
+    return FM_OK;
+}
+
 static fm_status read_one_params(fm__ask *a, fm__params *p, const json_t *v, const fm__reader *r)
 {
     json_t *empty = json_object();
@@ -61,7 +94,8 @@ static fm_status read_one_params(fm__ask *a, fm__params *p, const json_t *v, con
                        fm_json_kind(v));
     }
     const json_t *o  = v ? v : empty;
-    fm_status     rc = fm__read_params(p, o, &fm__native_names, r->facts, DEFAULT_TOKENS);
+    fm_status     rc = check_names(o);
+    if (rc == FM_OK) rc = fm__read_params(p, o, &fm__native_names, r->facts, DEFAULT_TOKENS);
     if (rc == FM_OK) rc = fm__read_format(p, o, NULL);
     if (rc == FM_OK) rc = fm__read_n(a, o);
     json_decref(empty);

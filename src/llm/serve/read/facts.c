@@ -8,9 +8,16 @@
 #include "llm/load/model_path.h"
 #include "llm/serve/loop/serve_internal.h"
 
+/* Without - and _, since SGLang writes deepseekv3 and deepseek-r1, vLLM deepseek_v3 and
+ * deepseek_r1. */
 static int is(const char *word, const char *name)
 {
-    return !strcmp(word, name);
+    for (;; word++, name++) {
+        word += strspn(word, "-_");
+        name += strspn(name, "-_");
+        if (*word != *name) return 0;
+        if (!*word) return 1;
+    }
 }
 
 static void pick_reasoning(fm__facts *f, const char *word)
@@ -52,7 +59,11 @@ static fm_status check_word(const char *option, const char *word, const char *co
 {
     for (int i = 0; i < n; i++)
         if (is(word, allowed[i])) return FM_OK;
-    return fm_fail(FM_E_ARG, "--%s %.40s is not known; --help lists the choices", option, word);
+    fm_str list = {0};
+    for (int i = 0; i < n; i++) fm_str_printf(&list, "%s%s", i ? ", " : "", allowed[i]);
+    const fm_status rc = fm_fail(FM_E_ARG, "--%s %.40s is none of %s", option, word, list.text);
+    fm_str_fini(&list);
+    return rc;
 }
 
 fm_status fm__facts_check_words(const fm_serve_options *opt)

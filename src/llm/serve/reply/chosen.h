@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of settings that leave the choice to the server ("auto", 0). */
+/* The values in force of settings that were given as "auto" or 0. */
 #ifndef FM_LLM_SERVE_CHOSEN_H
 #define FM_LLM_SERVE_CHOSEN_H
 

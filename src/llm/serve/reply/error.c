@@ -31,6 +31,16 @@ void fm__reply_error(fm_exchange *x, int status, const char *why)
                                          : NULL);
 }
 
+void fm__reply_wrong_method(fm_exchange *x, const char *methods)
+{
+    fm_str why = {0}, allow = {0};
+    fm_str_printf(&why, "this path takes %s", methods);
+    fm_str_printf(&allow, "Allow: %s\r\n", methods);
+    fm__reply_error_with(x, 405, why.text, allow.text);
+    fm_str_fini(&allow);
+    fm_str_fini(&why);
+}
+
 void fm__reply_json(fm_exchange *x, const fm_str *body)
 {
     fm_exchange_reply(x, 200, "application/json", NULL, body->text ? body->text : "", body->len);
