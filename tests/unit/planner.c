@@ -72,8 +72,9 @@ static void reads_clusters(void **state)
     assert_true(c.n_node == 2 && c.per_node == 8 && !strcmp(c.device, "H200"));
     assert_int_equal(fm_cluster_read(&c, "4xH100-PCIe"), FM_OK);
     assert_true(c.n_node == 1 && c.per_node == 4 && !strcmp(c.device, "H100-PCIe"));
-    const char *const bad[] = {"",     "H200",    "2x",         "0x8xH200",    "2x0xH200",
-                               "2x8x", "x8xH200", "2x800xH200", "2 x 8 x H200"};
+    const char *const bad[] = {"",         "H200",         "2x",        "0x8xH200",
+                               "2x0xH200", "2x8x",         "x8xH200",   "2x800xH200",
+                               "2x8xH200,", "2 x 8 x H200", "2x8xH200/", "2x8x-H200"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (fm_cluster_read(&c, bad[i]) != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
         assert_non_null(strstr(fm_why(), "2x8xH200"));
@@ -302,6 +303,8 @@ static void complains_about_files(void **state)
                 {"\"read_bytes_per_s\"", "\"x\"", "read_bytes_per_s"},
                 {"\"experts\"", "\"exports\"", "share.experts is missing"},
                 {"[1.0, 8.0", "[8.0, 1.0", "ascend"},
+                {"\"step\": {", "\"step\": 3, \"other\": {", "step: expected an object"},
+                {"\"tiers\": {", "\"tiers\": 3, \"other\": {", "tiers: expected an object"},
                 {"\"fathom_tuned\": 1", "\"fathom_tuned\": 9", "fathom_tuned"}};
     for (size_t i = 0; i < sizeof harm / sizeof *harm; i++) {
         fm_str      bad = {0};
