@@ -74,11 +74,18 @@ static fm_status read_command_line(fm_plan_command *c, int argc, char **argv)
     return fm_output_check("write-script", c->options.write_script);
 }
 
+/* What was typed is checked before anything is measured. */
+static fm_status prepare(fm_plan_command *c)
+{
+    FM_TRY(fm_plan_find_cluster(c));
+    FM_TRY(fm_plan_draw(c));
+    return fm_plan_find_table(c);
+}
+
 static fm_status run(fm_plan_command *c)
 {
     if (c->options.calibrate) return fm_plan_calibrate(c);
-    FM_TRY(fm_plan_find_machine(c));
-    FM_TRY(fm_plan_draw(c));
+    FM_TRY(prepare(c));
     FM_TRY(fm_plan_search(c));
     return fm_plan_report(c);
 }
@@ -107,8 +114,7 @@ fm_status fm_plan_open(fm_plan_command **out, int argc, char **argv)
     *out      = c; /* the caller closes it */
     c->strict = 1;
     FM_TRY(read_command_line(c, argc, argv));
-    FM_TRY(fm_plan_find_machine(c));
-    return fm_plan_draw(c);
+    return prepare(c);
 }
 
 int fm_cmd_plan(int argc, char **argv)

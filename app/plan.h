@@ -60,8 +60,10 @@ typedef struct {
 fm_status fm_plan_open(fm_plan_command **out, int argc, char **argv);
 void      fm_plan_close(fm_plan_command *c); /* NULL is fine */
 
-/* plan_machine.c: the cluster, and the table of what its devices cost. */
-fm_status   fm_plan_find_machine(fm_plan_command *c);
+/* plan_machine.c: the cluster; the table of what its devices cost, which is measured in a second
+ * where there is none; --calibrate. */
+fm_status   fm_plan_find_cluster(fm_plan_command *c);
+fm_status   fm_plan_find_table(fm_plan_command *c);
 fm_status   fm_plan_calibrate(fm_plan_command *c);
 const char *fm_plan_model_name(const fm_options *o); /* under which steps are kept */
 
