@@ -284,38 +284,45 @@ static micro_batch *first_to_wake(const world *w, replica **whose)
 
 static int all_answered(const world *w) { return w->n_arrived == w->n && !w->n_live; }
 
+static fm_status arrive(world *w)
+{
+    w->now = fmax(w->now, next_arrival(w));
+    FM_TRY(admit_arrivals(w));
+    for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
+    return FM_OK;
+}
+
+static fm_status end_step(world *w, replica *r, micro_batch *m)
+{
+    w->now = m->ends;
+    finish(w, r, m);
+    FM_TRY(admit_arrivals(w));
+    FM_TRY(launch(w, r, m));
+    return launch_idle(w, r);
+}
+
+/* The next event: a load that lets a micro-batch go on, a request, the end of a step. */
+static fm_status advance(world *w, int *is_over)
+{
+    replica           *r = NULL, *sleeper = NULL;
+    micro_batch *const m = first_to_end(w, &r), *const idle = first_to_wake(w, &sleeper);
+    const double ends = m ? m->ends : INFINITY, wakes = idle ? idle->wakes : INFINITY;
+    *is_over = all_answered(w) || (!m && !idle && w->n_arrived == w->n);
+    if (*is_over) return FM_OK;
+    if (wakes < ends && wakes <= next_arrival(w)) {
+        w->now = fmax(w->now, wakes);
+        return launch(w, sleeper, idle);
+    }
+    return !m || next_arrival(w) < ends ? arrive(w) : end_step(w, r, m);
+}
+
 static fm_status run(world *w, int *is_over)
 {
     const double patience = w->sim->patience > 0 ? w->sim->patience : INFINITY;
     *is_over              = 0;
     FM_TRY(admit_arrivals(w));
     for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
-    while (w->now < patience) {
-        replica           *r = NULL, *sleeper = NULL;
-        micro_batch       *m    = first_to_end(w, &r);
-        micro_batch *const idle = first_to_wake(w, &sleeper);
-        const double       ends = m ? m->ends : INFINITY, wakes = idle ? idle->wakes : INFINITY;
-        if (all_answered(w) || (!m && !idle && w->n_arrived == w->n)) {
-            *is_over = 1;
-            return FM_OK;
-        }
-        if (wakes < ends && wakes <= next_arrival(w)) {
-            w->now = fmax(w->now, wakes);
-            FM_TRY(launch(w, sleeper, idle));
-            continue;
-        }
-        if (!m || next_arrival(w) < ends) {
-            w->now = fmax(w->now, next_arrival(w));
-            FM_TRY(admit_arrivals(w));
-            for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
-            continue;
-        }
-        w->now = m->ends;
-        finish(w, r, m);
-        FM_TRY(admit_arrivals(w));
-        FM_TRY(launch(w, r, m));
-        FM_TRY(launch_idle(w, r));
-    }
+    while (w->now < patience && !*is_over) FM_TRY(advance(w, is_over));
     return FM_OK;
 }
 
