@@ -199,7 +199,9 @@ static fm_status fill_slots(running *r, const char **why)
         fm_point p;
         if (r->id[slot] >= 0 || (*why = reason_to_end(r))) continue;
         const fm_status rc = choose(r->q, &p);
-        if (rc == FM_E_FULL)
+        if (rc == FM_E_FULL && !r->q->study->n)
+            return fm_fail(FM_E_ARG, "no point was found that the constraints allow");
+        else if (rc == FM_E_FULL)
             *why = "every point was tried";
         else if (rc != FM_OK)
             return rc;

@@ -74,6 +74,14 @@ run 2 "$fathom" tune --param n=1..5 --metric x --maximize -- echo n
 grep -q "does not mention the parameter {n}" "$work/err" || fail "an unused parameter"
 run 2 "$fathom" tune --param n=1..5 --metric x --maximize --sampler magic --study b.jsonl -- echo '{n}'
 run 2 "$fathom" tune fly
+run 2 "$fathom" tune --param n=1..5 --constraint 'n > 9' --metric x --maximize --study none.jsonl -- echo '{n}'
+grep -q "no point was found that the constraints allow" "$work/err" || fail "constraints that nothing meets"
+run 0 "$fathom" tune bench --help
+grep -q "^Usage: fathom tune" "$work/out" || fail "tune bench --help"
+run 2 "$fathom" tune bench --wings --study wings.jsonl
+grep -q "^fathom tune bench: .*--wings" "$work/err" || fail "a flag that bench does not have: $(cat "$work/err")"
+run 1 "$fathom" tune --trials 1 --confirm 0 --study wings.jsonl serve --wings
+grep -q "exit status 2: fathom serve: .*--wings" "$work/err" || fail "a flag that serve does not have: $(cat "$work/err")"
 run 1 "$fathom" tune --param n=1..5 --metric 'x=([0-9]+)' --maximize --trials 2 --study c.jsonl -- echo '{n}'
 grep -q "none of 2 trials gave a value" "$work/err" || fail "no value at all"
 
