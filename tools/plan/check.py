@@ -7,12 +7,12 @@
     tools/plan/check.py build/fathom four --table calibrated.json      one job in ten layouts of four ranks
     tools/plan/check.py build-gpu/fathom h200 --calibrate --repeat 1   ten jobs of V2-Lite and R1
 
-Jobs are measured in --repeat passes, each job once a pass: a shared machine changes its speed by the minute, and
-so does every job's share of it.  All jobs are predicted before the first is measured, with --table FILE;  with
---calibrate also by a table of costs that each pass measures before its first job, starting from FILE.  Offline jobs
-are compared by total token throughput, online ones (a server, requests that arrive one by one) by the mean time per
-token.  The error is that of the median prediction against the median measurement; the spread is the machine's own.
-Have the machine to yourself.
+Jobs are measured in --repeat passes, each job once a pass, because a shared machine changes its speed by the minute.
+With --table FILE all jobs are predicted before the first is measured; with --calibrate also by a table of costs that
+each pass measures before its first job, starting from FILE.  Offline jobs are compared by total token throughput,
+online ones (a server, requests that arrive one by one) by the mean time per token.  The error of a job is the median
+over the passes of predicted / measured; by one table this is the error against the median measurement.  The spread is
+the machine's own.  Have the machine to yourself.
 
 In pieces: --json FILE keeps predictions and measurements, and the same command goes on where an earlier one
 ended; --predict-only stops before the first measurement, --for S begins none after S seconds.
@@ -59,7 +59,7 @@ class Job:
         self.name, self.model = name, model
         self.flags = [str(f) for f in flags]    # of the engine and of the workload
         self.online = [str(f) for f in online]  # of the arrivals; empty: all at once
-        self.load = load                        # (share of the capacity, tokens of a request): sets the rate
+        self.load = load                        # sets the rate: that share of what is answered n at a time
         self.is_online = bool(online or load)
 
     def words(self):
@@ -67,6 +67,10 @@ class Job:
 
     def size(self, option):
         return int(self.flags[self.flags.index(option) + 1]) if option in self.flags else 1
+
+    def tokens(self):
+        """In and out, of a request of random()."""
+        return self.size("--random-input-len") + self.size("--random-output-len")
 
     def n_rank(self):
         groups = "--enable-dp-attention" in self.flags
@@ -82,8 +86,8 @@ def cpu_jobs():
         Job("long-3000", MINI, random(4, 3000, 16)),
         Job("prefix-4x8", MINI, shared(4, 8, 512, 64, 32)),
         Job("prefix-2x24", MINI, shared(2, 24, 256, 32, 24)),
-        Job("online-light", MINI, random(20, 128, 24), load=(0.35, 152)),
-        Job("online-busy", MINI, random(40, 64, 24), ["--max-concurrency", 16], load=(0.6, 88)),
+        Job("online-light", MINI, random(20, 128, 24), load=(0.5, 1)),
+        Job("online-busy", MINI, random(40, 64, 24), ["--max-concurrency", 16], load=(0.7, 16)),
         Job("tp2", MINI, random(64, 96, 24) + ["--tp-size", 2]),
         Job("pp2", MINI, random(64, 96, 24) + ["--pp-size", 2]),
         Job("dp2", MINI, random(64, 96, 24) + ["--dp-size", 2]),
@@ -165,20 +169,23 @@ class Check:
     def is_crowded(self, job):
         return job.n_rank() > len(os.sched_getaffinity(0))
 
-    def predict(self, job, table):
+    def plan(self, job, table):
         given = job.words()
         sizes = [w for s in ("--tp-size", "--pp-size", "--dp-size", "--ep-size") if s not in given for w in (s, 1)]
-        cluster = self.cluster_of(job, table)
-        out = json.loads(self.run("plan", "--json", "--machine", table, *cluster, *given, *sizes))
-        return out["mean_tpot_ms" if job.is_online else "total_token_throughput"]
+        return json.loads(self.run("plan", "--json", "--machine", table, *self.cluster_of(job, table), *given, *sizes))
+
+    def predict(self, job, table):
+        return self.plan(job, table)["mean_tpot_ms" if job.is_online else "total_token_throughput"]
 
     def set_rates(self, jobs, table):
-        """Online jobs load any machine alike: near saturation latencies are those of queues."""
-        wanting = [j for j in jobs if j.load]
-        if wanting:
-            capacity = self.predict(Job("capacity", MINI, random(48, 128, 32)), table)
-        for j in wanting:
-            j.online += ["--request-rate", str(round(j.load[0] * capacity / j.load[1], 2))]
+        """Online jobs load any machine alike.  A light one asks less than is answered one by one: above that, and near
+        saturation, latencies are those of queues, which multiply every change of the machine's speed."""
+        for j in jobs:
+            if j.load:
+                share, at_once = j.load
+                capacity = Job("capacity", j.model, j.flags + ["--max-concurrency", at_once])
+                per_second = self.plan(capacity, table)["total_token_throughput"] / j.tokens()
+                j.online += ["--request-rate", str(round(share * per_second, 2))]
 
     def bench(self, key, *words, launcher=()):
         result = os.path.join(self.work, "result.json")
@@ -249,7 +256,9 @@ def spread(row):
 
 
 def error(row, source):
-    return predicted(row, source) / measured(row) - 1
+    """Of every measurement against the newest prediction before it: the median."""
+    p = row["predicted"][source]
+    return statistics.median(p[min(i, len(p) - 1)] / m for i, m in enumerate(row["measured"])) - 1
 
 
 def print_titles(sources):
