@@ -163,8 +163,23 @@ static int plan(world *w, micro_batch *m)
     return n_row > 0;
 }
 
-/* Through the stages: each begins when the one before has passed the rows on and it has done with
- * the step before. */
+/* When a step that begins then leaves the last stage: each begins when the one before has passed
+ * the rows on and it has done with the step before. */
+static double pass_stages(const world *w, replica *r, const fm_sim_times *t, double begins)
+{
+    const double pace = w->sim->pace ? w->sim->pace[r - w->replica] : 1;
+    double       at   = begins;
+    for (int s = 0; s < w->n_stage; s++) {
+        const double busy = pace * t->stage[s];
+        if (r->free_at[s] > at) at = r->free_at[s];
+        at += busy;
+        r->free_at[s] = at;
+        r->busy[s] += busy;
+        at += w->n_stage > 1 ? t->pass : 0;
+    }
+    return at;
+}
+
 static fm_status launch(world *w, replica *r, micro_batch *m)
 {
     fm_sim_times t = {0};
@@ -182,15 +197,7 @@ static fm_status launch(world *w, replica *r, micro_batch *m)
     }
     w->sim->step(w->sim->ctx, m->batch, &t);
     m->launched = begins;
-    double at   = begins;
-    for (int s = 0; s < w->n_stage; s++) {
-        if (r->free_at[s] > at) at = r->free_at[s];
-        at += t.stage[s];
-        r->free_at[s] = at;
-        r->busy[s] += t.stage[s];
-        at += w->n_stage > 1 ? t.pass : 0;
-    }
-    m->ends = at;
+    m->ends     = pass_stages(w, r, &t, begins);
     return FM_OK;
 }
 
