@@ -66,11 +66,7 @@ const char *fm_ablate_lacks(const fm_ablation *a, const fm_ablate_feature *f)
 
 static int is_listed(const char *list, const char *name)
 {
-    const size_t n = strlen(name);
-    if (!list) return 1;
-    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == n && !strncmp(at, name, n)) return 1;
-    return 0;
+    return !list || fm_list_has(list, name);
 }
 
 static const char *feature_name(int i) { return fm_ablate_features[i].name; }
@@ -79,18 +75,13 @@ static const char *layout_name(int i) { return fm_ablate_layouts[i].name; }
 /* Every word of a list is the name of something. */
 static fm_status check_list(const char *flag, const char *list, const char *(*name)(int), int n)
 {
-    fm_status rc = FM_OK;
-    for (const char *at = list; at && *at && rc == FM_OK;
-         at += strcspn(at, ","), at += *at == ',') {
-        const int len = (int)strcspn(at, ",");
-        fm_str    all = {0};
-        int       i   = 0;
-        while (i < n && ((int)strlen(name(i)) != len || strncmp(at, name(i), (size_t)len))) i++;
-        if (i < n) continue;
-        for (i = 0; i < n; i++) fm_str_printf(&all, "%s%s", i ? ", " : "", name(i));
-        rc = fm_fail(FM_E_ARG, "--%s: there is no \"%.*s\" among %s", flag, len, at, all.text);
-        fm_str_fini(&all);
-    }
+    const char *at  = fm_list_stranger(list, name, n);
+    fm_str      all = {0};
+    if (!at) return FM_OK;
+    for (int i = 0; i < n; i++) fm_str_printf(&all, "%s%s", i ? ", " : "", name(i));
+    const fm_status rc = fm_fail(FM_E_ARG, "--%s: there is no \"%.*s\" among %s", flag,
+                                 (int)strcspn(at, ","), at, all.text);
+    fm_str_fini(&all);
     return rc;
 }
 

@@ -184,14 +184,9 @@ static fm_status write_file(const char *flag, const char                        
                             void (*add)(fm_str *, const fm_ablation *), const fm_ablation *a)
 {
     if (!path) return FM_OK;
-    fm_str         text = {0};
-    fm_output_file o    = {0};
+    fm_str text = {0};
     add(&text, a);
-    fm_status rc = fm_output_create(&o, flag, path);
-    if (rc == FM_OK) {
-        fwrite(text.text, 1, text.len, o.to);
-        rc = fm_output_close(&o);
-    }
+    const fm_status rc = fm_output_write(flag, path, &text);
     fm_str_fini(&text);
     return rc;
 }

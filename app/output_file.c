@@ -110,3 +110,11 @@ fm_status fm_output_close(fm_output_file *o)
     forget(o);
     return rc;
 }
+
+fm_status fm_output_write(const char *flag, const char *path, const fm_str *text)
+{
+    fm_output_file o;
+    FM_TRY(fm_output_create(&o, flag, path));
+    if (text->len) fwrite(text->text, 1, text->len, o.to);
+    return fm_output_close(&o);
+}

@@ -30,4 +30,7 @@ fm_status fm_output_append(fm_output_file *o, const char *flag, const char *path
 /* FM_E_IO: not all of it was written; a file that was to be replaced is as before. */
 fm_status fm_output_close(fm_output_file *o);
 
+/* A whole file at once. */
+fm_status fm_output_write(const char *flag, const char *path, const fm_str *text);
+
 #endif

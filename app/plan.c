@@ -39,7 +39,7 @@ static fm_status note_size(void *ctx, const fm_knob *k, const char *value)
     return FM_OK;
 }
 
-static fm_status parse(fm_plan_command *c, int argc, char **argv)
+static fm_status parse(fm_plan_command *c, const char *command, int argc, char **argv)
 {
     const fm_arg_table tables[] = {
         {"The plan:", fm_plan_knobs, fm_n_plan_knob, &c->options},
@@ -48,7 +48,7 @@ static fm_status parse(fm_plan_command *c, int argc, char **argv)
         {"The engine:", fm_engine_knobs, fm_n_engine_knob, c->engine},
         {"Its ranks:", fm_world_knobs, fm_n_world_knob, &c->engine->world},
     };
-    c->args            = (fm_args){.command = "plan",
+    c->args            = (fm_args){.command = command,
                                    .about   = about,
                                    .table   = tables,
                                    .n_table = 5,
@@ -57,7 +57,7 @@ static fm_status parse(fm_plan_command *c, int argc, char **argv)
     return fm_args_parse(&c->args, argc, argv);
 }
 
-static fm_status read_command_line(fm_plan_command *c, int argc, char **argv)
+static fm_status read_command_line(fm_plan_command *c, const char *command, int argc, char **argv)
 {
     fm_word_list own     = {0};
     c->wish.dp_attention = -1;
@@ -67,18 +67,25 @@ static fm_status read_command_line(fm_plan_command *c, int argc, char **argv)
     FM_TRY(fm_knobs_init(fm_plan_knobs, fm_n_plan_knob, &c->options));
     FM_TRY(fm_knobs_init(fm_bench_knobs, fm_n_bench_knob, &c->bench));
     FM_TRY(fm_knobs_init(fm_online_knobs, fm_n_online_knob, &c->online));
-    FM_TRY(parse(c, argc, argv));
+    FM_TRY(parse(c, command, argc, argv));
     if (!c->engine->model_path) FM_TRY(fm_options_set(c->engine, "model-path", default_model));
     FM_TRY(fm_named_model(c->engine));
     FM_TRY(fm_output_check("html", c->options.html));
     return fm_output_check("write-script", c->options.write_script);
 }
 
+/* What was typed is checked before anything is measured. */
+static fm_status prepare(fm_plan_command *c)
+{
+    FM_TRY(fm_plan_find_cluster(c));
+    FM_TRY(fm_plan_draw(c));
+    return fm_plan_find_table(c);
+}
+
 static fm_status run(fm_plan_command *c)
 {
     if (c->options.calibrate) return fm_plan_calibrate(c);
-    FM_TRY(fm_plan_find_machine(c));
-    FM_TRY(fm_plan_draw(c));
+    FM_TRY(prepare(c));
     FM_TRY(fm_plan_search(c));
     return fm_plan_report(c);
 }
@@ -100,22 +107,21 @@ void fm_plan_close(fm_plan_command *c)
     free(c);
 }
 
-fm_status fm_plan_open(fm_plan_command **out, int argc, char **argv)
+fm_status fm_plan_open(fm_plan_command **out, const char *command, int argc, char **argv)
 {
     fm_plan_command *c = calloc(1, sizeof *c);
     if (!c) return fm_fail(FM_E_OOM, "plan");
     *out      = c; /* the caller closes it */
     c->strict = 1;
-    FM_TRY(read_command_line(c, argc, argv));
-    FM_TRY(fm_plan_find_machine(c));
-    return fm_plan_draw(c);
+    FM_TRY(read_command_line(c, command, argc, argv));
+    return prepare(c);
 }
 
 int fm_cmd_plan(int argc, char **argv)
 {
     fm_plan_command *c = calloc(1, sizeof *c);
     FM_BUG_UNLESS(c != NULL);
-    fm_status rc = read_command_line(c, argc, argv);
+    fm_status rc = read_command_line(c, "plan", argc, argv);
     if (rc == FM_OK) rc = run(c);
     const int unmet  = rc == FM_OK && !c->options.calibrate && !fm_plan_choice(c);
     const int status = rc != FM_OK ? fm_complain("plan", rc) : unmet ? FM_EXIT_FAILED : FM_EXIT_OK;

@@ -55,13 +55,15 @@ typedef struct {
     double       seconds; /* that the forecast took */
 } fm_plan_command;
 
-/* plan.c: for other commands, up to the requests: argv[0] is not read.  Close *out even after an
- * error. */
-fm_status fm_plan_open(fm_plan_command **out, int argc, char **argv);
+/* plan.c: for another command, whose name stands in complaints about words, up to the table of
+ * costs: argv[0] is not read.  Close *out even after an error. */
+fm_status fm_plan_open(fm_plan_command **out, const char *command, int argc, char **argv);
 void      fm_plan_close(fm_plan_command *c); /* NULL is fine */
 
-/* plan_machine.c: the cluster, and the table of what its devices cost. */
-fm_status   fm_plan_find_machine(fm_plan_command *c);
+/* plan_machine.c: the cluster; the table of what its devices cost, which is measured in a second
+ * where there is none; --calibrate. */
+fm_status   fm_plan_find_cluster(fm_plan_command *c);
+fm_status   fm_plan_find_table(fm_plan_command *c);
 fm_status   fm_plan_calibrate(fm_plan_command *c);
 const char *fm_plan_model_name(const fm_options *o); /* under which steps are kept */
 

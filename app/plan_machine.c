@@ -170,12 +170,14 @@ static fm_status find_table(fm_plan_command *c)
     return is_cpu(c) ? scale_cpu(c) : rc;
 }
 
-fm_status fm_plan_find_machine(fm_plan_command *c)
+fm_status fm_plan_find_cluster(fm_plan_command *c)
 {
-    if (c->options.cluster)
-        FM_TRY(fm_cluster_read(&c->cluster, c->options.cluster));
-    else
-        FM_TRY(describe_here(c));
+    if (c->options.cluster) return fm_cluster_read(&c->cluster, c->options.cluster);
+    return describe_here(c);
+}
+
+fm_status fm_plan_find_table(fm_plan_command *c)
+{
     fm_cluster kept = {0};
     if (c->is_here && remembered(&kept, c->cluster.device)) c->cluster.tiers = kept.tiers;
     FM_TRY(find_table(c));
@@ -226,19 +228,14 @@ static void describe_measurement(fm_tuned *t, const char *model)
 
 static fm_status write_table(fm_plan_command *c)
 {
-    fm_str         path = {0}, text = {0};
-    fm_output_file o  = {0};
-    fm_status      rc = FM_OK;
+    fm_str    path = {0}, text = {0};
+    fm_status rc = FM_OK;
     if (c->options.write_table)
         fm_str_puts(&path, c->options.write_table);
     else
         rc = fm_tuned_home(&path, c->tuned.name);
     fm_tuned_print(&c->tuned, &text);
-    if (rc == FM_OK) rc = fm_output_create(&o, "write-table", path.text);
-    if (rc == FM_OK) {
-        fwrite(text.text, 1, text.len, o.to);
-        rc = fm_output_close(&o);
-    }
+    if (rc == FM_OK) rc = fm_output_write("write-table", path.text, &text);
     if (rc == FM_OK) printf("table of costs: %s\n", path.text);
     fm_str_fini(&path);
     fm_str_fini(&text);

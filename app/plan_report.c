@@ -262,31 +262,31 @@ static void print_json(const fm_plan_command *c)
 
 /* --- files -------------------------------------------------------------------- */
 
-static fm_status write_text(const char *flag, const char *path, fm_str *text)
+static fm_status write_script(const fm_plan_command *c)
 {
-    fm_output_file o  = {0};
-    fm_status      rc = fm_output_create(&o, flag, path);
-    if (rc == FM_OK) {
-        fwrite(text->text, 1, text->len, o.to);
-        rc = fm_output_close(&o);
-    }
-    fm_str_fini(text);
+    fm_str             text   = {0};
+    const fm_forecast *choice = fm_plan_choice(c);
+    fm_plan_script(&text, c, choice ? choice : &c->list[0]);
+    const fm_status rc = fm_output_write("write-script", c->options.write_script, &text);
+    fm_str_fini(&text);
+    return rc;
+}
+
+static fm_status write_page(const fm_plan_command *c)
+{
+    fm_str text = {0};
+    fm_plan_page(&text, c);
+    const fm_status rc = fm_output_write("html", c->options.html, &text);
+    fm_str_fini(&text);
     return rc;
 }
 
 fm_status fm_plan_report(const fm_plan_command *c)
 {
-    fm_str text = {0};
     if (c->options.json)
         print_json(c);
     else
         print_all(c);
-    if (c->options.write_script) {
-        fm_plan_script(&text, c, fm_plan_choice(c) ? fm_plan_choice(c) : &c->list[0]);
-        FM_TRY(write_text("write-script", c->options.write_script, &text));
-    }
-    if (!c->options.html) return FM_OK;
-    text = (fm_str){0};
-    fm_plan_page(&text, c);
-    return write_text("html", c->options.html, &text);
+    if (c->options.write_script) FM_TRY(write_script(c));
+    return c->options.html ? write_page(c) : FM_OK;
 }

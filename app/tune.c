@@ -74,6 +74,7 @@ static fm_status divide_words(fm_tune_command *c, fm_word_list *own, int argc, c
     static const char *const shared[] = {"seed", "quiet", NULL};
     fm_word_divide(own, &c->given, fm_tune_knobs, fm_n_tune_knob, shared, argv + end + 1,
                    argc - end - 1);
+    if (fm_word_has_option(&c->given, "help")) fm_word_add(own, "--help");
     return FM_OK;
 }
 

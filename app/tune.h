@@ -73,7 +73,8 @@ fm_status fm_tune_own_form(fm_tune_command *c);
 void fm_tune_seed(fm_tune_command *c);
 
 /* One trial of `tune serve`: words are server flags, "--", client flags.  The server starts on a
- * free port, the client measures it, SIGTERM ends it; the exit status is the client's. */
+ * free port, the client measures it, SIGTERM ends it; the exit status is the client's, or
+ * that of a server that failed. */
 int fm_tune_serve_trial(char *const *word, int n);
 
 /* Table on stdout; files as asked for. */

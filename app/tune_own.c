@@ -13,26 +13,14 @@
 
 /* ---- which knobs ---- */
 
-static int is_listed(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == n && !strncmp(at, name, n)) return 1;
-    return 0;
-}
+static const char *knob_name(int i) { return fm_tune_spaces[i].name; }
 
 static fm_status check_list(const char *list)
 {
-    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        int i = 0;
-        while (i < fm_n_tune_space && (strlen(fm_tune_spaces[i].name) != strcspn(at, ",") ||
-                                       strncmp(fm_tune_spaces[i].name, at, strcspn(at, ","))))
-            i++;
-        if (i == fm_n_tune_space)
-            return fm_fail(FM_E_ARG, "--knobs: there is no \"%.*s\"; --knobs help lists them",
-                           (int)strcspn(at, ","), at);
-    }
-    return FM_OK;
+    const char *at = fm_list_stranger(list, knob_name, fm_n_tune_space);
+    if (!at) return FM_OK;
+    return fm_fail(FM_E_ARG, "--knobs: there is no \"%.*s\"; --knobs help lists them",
+                   (int)strcspn(at, ","), at);
 }
 
 /* --param NAME=... of the user replaces the table's range. */
@@ -49,7 +37,7 @@ static int is_wanted(const fm_tune_command *c, const fm_tune_knob *k, int gpu)
 {
     if (fm_word_has_option(&c->given, k->option)) return 0;
     if (given_range(c, k->name)) return 1;
-    if (c->options.knobs) return is_listed(c->options.knobs, k->name);
+    if (c->options.knobs) return fm_list_has(c->options.knobs, k->name);
     return (k->where & (gpu ? FM_TUNE_GPU : FM_TUNE_CPU)) && !(k->where & FM_TUNE_ASKED);
 }
 

@@ -65,14 +65,6 @@ static void print_parameters(const report *r)
 
 /* ---- files ---- */
 
-static fm_status write_file(const char *flag, const char *path, const fm_str *text)
-{
-    fm_output_file o = {0};
-    FM_TRY(fm_output_create(&o, flag, path));
-    fwrite(text->text, 1, text->len, o.to);
-    return fm_output_close(&o);
-}
-
 static json_t *report_json(const report *r)
 {
     const fm_trial *t  = fm_study_find(r->s, r->winner);
@@ -103,7 +95,7 @@ static fm_status write_json(const report *r)
     fm_str_printf(&out, "%s\n", text);
     free(text);
     json_decref(o);
-    const fm_status rc = write_file("json", r->c->options.json, &out);
+    const fm_status rc = fm_output_write("json", r->c->options.json, &out);
     fm_str_fini(&out);
     return rc;
 }
@@ -119,7 +111,7 @@ static fm_status write_html(const report *r)
                                   .preset   = r->preset.text,
                                   .share    = r->share};
     fm_study_page(&page, r->s, &facts);
-    const fm_status rc = write_file("html", r->c->options.html, &page);
+    const fm_status rc = fm_output_write("html", r->c->options.html, &page);
     fm_str_fini(&what);
     fm_str_fini(&page);
     return rc;
@@ -154,7 +146,7 @@ static fm_status write_files(const report *r)
     const fm_tune_options *o = &r->c->options;
     if (o->html) FM_TRY(write_html(r));
     if (o->json) FM_TRY(write_json(r));
-    return o->write_preset ? write_file("write-preset", o->write_preset, &r->preset) : FM_OK;
+    return o->write_preset ? fm_output_write("write-preset", o->write_preset, &r->preset) : FM_OK;
 }
 
 static fm_status no_winner(const fm_study *s, const char *ended_by)

@@ -120,7 +120,7 @@ void fm_tune_seed(fm_tune_command *c)
     fm_word_add(&words, "plan");
     fm_word_add_all(&words, c->given.word, c->given.n);
     char *name = words.word[0]; /* parsing puts its own there */
-    if (fm_plan_open(&p, words.n, words.word) == FM_OK && try_all(c, p) == FM_OK &&
+    if (fm_plan_open(&p, "tune bench", words.n, words.word) == FM_OK && try_all(c, p) == FM_OK &&
         !c->options.quiet)
         fprintf(stderr, "fathom tune: %d points from the plan come first\n",
                 c->n_first - c->has_first);

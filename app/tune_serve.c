@@ -83,12 +83,12 @@ int fm_tune_serve_trial(char *const *word, int n)
     fm_word_list_fini(&server);
     close(pipe_fd[1]);
     if (pid < 0) return FM_EXIT_FAILED;
-    FILE *from   = fdopen(pipe_fd[0], "r");
-    int   status = FM_EXIT_FAILED;
-    if (from && await_address(from, url, sizeof url))
-        status = measure(url, word + n_server + 1, n - n_server - 1);
+    FILE     *from    = fdopen(pipe_fd[0], "r");
+    const int listens = from && await_address(from, url, sizeof url);
+    const int status  = listens ? measure(url, word + n_server + 1, n - n_server - 1) : FM_EXIT_OK;
     kill(pid, SIGTERM);
     const int served = status_of(pid);
     if (from) fclose(from);
-    return status ? status : served;
+    if (status || served) return status ? status : served;
+    return listens ? FM_EXIT_OK : FM_EXIT_FAILED;
 }

@@ -43,6 +43,35 @@ int fm_word_has_option(const fm_word_list *l, const char *name)
     return 0;
 }
 
+static int is_word(const char *at, const char *name)
+{
+    const size_t n = strcspn(at, ",");
+    return strlen(name) == n && !strncmp(at, name, n);
+}
+
+static const char *next_word(const char *at)
+{
+    at += strcspn(at, ",");
+    return at + (*at == ',');
+}
+
+int fm_list_has(const char *list, const char *name)
+{
+    for (const char *at = list; at && *at; at = next_word(at))
+        if (is_word(at, name)) return 1;
+    return 0;
+}
+
+const char *fm_list_stranger(const char *list, const char *(*name)(int), int n)
+{
+    for (const char *at = list; at && *at; at = next_word(at)) {
+        int i = 0;
+        while (i < n && !is_word(at, name(i))) i++;
+        if (i == n) return at;
+    }
+    return NULL;
+}
+
 static const fm_knob *knob_of(const fm_knob *table, int n, const char *const *shared,
                               const char *word)
 {

@@ -32,16 +32,9 @@ void fm_candidates_fini(fm_candidates *c)
     *c = (fm_candidates){0};
 }
 
-static int was_tried(const fm_study *s, const fm_point *p)
-{
-    for (int i = 0; i < s->n; i++)
-        if (fm_point_equal(s->space, &s->trial[i].at, p)) return 1;
-    return 0;
-}
-
 static void add(fm_candidates *c, const fm_study *s, const fm_point *p)
 {
-    if (!fm_point_allowed(s->space, p) || was_tried(s, p)) return;
+    if (!fm_point_allowed(s->space, p) || fm_study_has(s, p)) return;
     if (c->n == c->cap) {
         c->cap          = c->cap ? 2 * c->cap : 256;
         fm_point *grown = realloc(c->point, (size_t)c->cap * sizeof *grown);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascending.h"
+
 enum { MOST_POINTS = 240, FIT_POINTS = 72 };
 
 typedef struct {
@@ -194,12 +196,6 @@ static double expected_improvement(double best, double mean, double sd)
 
 /* ---- losses into targets ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void centre(double *y, int n)
 {
     double sum = 0;
@@ -212,7 +208,7 @@ static void centre(double *y, int n)
 static void transform(double *y, int n, double *work)
 {
     memcpy(work, y, (size_t)n * sizeof *y);
-    qsort(work, (size_t)n, sizeof *work, ascending);
+    fm_sort_ascending(work, (size_t)n);
     const double best = work[0], half = work[n / 2] - work[0], all = work[n - 1] - work[0];
     const double unit = half > 0 ? half : all > 0 ? all : 1;
     for (int i = 0; i < n; i++) {

@@ -168,20 +168,32 @@ void fm_process_fini(fm_process *p)
     *p = (fm_process){.fd = -1};
 }
 
-/* The last line with something in it, as printable ASCII. */
+/* Where the last line with something in it begins, before *to, where it ends. */
+static size_t last_line(const char *text, size_t *to)
+{
+    while (*to && strchr(" \t\r\n", text[*to - 1])) --*to;
+    size_t from = *to;
+    while (from && text[from - 1] != '\n') from--;
+    return from;
+}
+
+/* The last line of the output, as printable ASCII; argp's hint behind a complaint is passed over.
+ */
 static void add_last_line(const fm_process *p, char *out, size_t size)
 {
-    size_t to = p->output.len;
-    while (to && strchr(" \t\r\n", p->output.text[to - 1])) to--;
-    size_t from = to;
-    while (from && p->output.text[from - 1] != '\n') from--;
-    size_t n = strlen(out);
+    static const char hint[] = "Try `";
+    const char       *text   = p->output.text;
+    size_t            to = p->output.len, from = last_line(text, &to), n = strlen(out);
+    if (from && to - from >= sizeof hint - 1 && !memcmp(text + from, hint, sizeof hint - 1)) {
+        to   = from;
+        from = last_line(text, &to);
+    }
     if (from < to && n + 3 < size) {
         out[n++] = ':';
         out[n++] = ' ';
     }
     for (; from < to && n + 1 < size; from++) {
-        const char c = p->output.text[from];
+        const char c = text[from];
         out[n++]     = c >= ' ' && c < 127 ? c : '?';
     }
     out[n] = 0;

@@ -3,11 +3,7 @@
 
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "base/ascending.h"
 
 static double best_so_far(const fm_study *s, const fm_trial *t, int n)
 {
@@ -29,7 +25,7 @@ int fm_prune(const fm_study *s, const fm_trial *t)
     for (int i = 0; i < s->n; i++)
         if (s->trial[i].state == FM_TRIAL_OK && s->trial[i].n_report >= step)
             others[n++] = best_so_far(s, &s->trial[i], step);
-    qsort(others, (size_t)n, sizeof *others, ascending);
+    fm_sort_ascending(others, (size_t)n);
     const int hopeless = n >= FM_PRUNE_AFTER && best_so_far(s, t, step) > others[n / 2];
     free(others);
     return hopeless;

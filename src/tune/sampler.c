@@ -44,13 +44,6 @@ static double nearest(const fm_study *s, const fm_point *p)
     return near;
 }
 
-static int was_tried(const fm_study *s, const fm_point *p)
-{
-    for (int i = 0; i < s->n; i++)
-        if (fm_point_equal(s->space, &s->trial[i].at, p)) return 1;
-    return 0;
-}
-
 /* Each parameter is drawn on its own scale, so that a branch with few points is met as
  * often as one with many.  A space that is nearly exhausted: any candidate. */
 static fm_status draw(fm_point *out, const fm_study *s, fm_mt *random)
@@ -58,7 +51,7 @@ static fm_status draw(fm_point *out, const fm_study *s, fm_mt *random)
     enum { TRIES = 100 };
     for (int k = 0; k < TRIES; k++) {
         FM_TRY(fm_point_random(s->space, random, out));
-        if (!was_tried(s, out)) return FM_OK;
+        if (!fm_study_has(s, out)) return FM_OK;
     }
     fm_candidates c = {0};
     FM_TRY(fm_candidates_make(&c, s, random));

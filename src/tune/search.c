@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/ascending.h"
 #include "base/clock.h"
 #include "tune/prune.h"
 #include "tune/words.h"
@@ -43,12 +44,6 @@ static fm_status begin(running *r, int slot, const fm_point *at, int confirms)
     return FM_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_seconds(const fm_study *s)
 {
     double *x = malloc((size_t)(s->n + 1) * sizeof *x);
@@ -56,7 +51,7 @@ static double median_seconds(const fm_study *s)
     int n = 0;
     for (int i = 0; i < s->n; i++)
         if (s->trial[i].state != FM_TRIAL_RUNNING) x[n++] = s->trial[i].seconds;
-    qsort(x, (size_t)n, sizeof *x, ascending);
+    fm_sort_ascending(x, (size_t)n);
     const double median = n ? x[n / 2] : 0;
     free(x);
     return median;
@@ -68,17 +63,10 @@ static int fits_wall_time(const fm_search *q, int n_run)
     return fm_now() + 1.2 * n_run * median_seconds(q->study) < q->until;
 }
 
-static int was_tried(const fm_study *s, const fm_point *p)
-{
-    for (int i = 0; i < s->n; i++)
-        if (fm_point_equal(s->space, &s->trial[i].at, p)) return 1;
-    return 0;
-}
-
 static fm_status choose(const fm_search *q, fm_point *out)
 {
     for (int i = 0; i < q->n_first; i++)
-        if (!was_tried(q->study, &q->first[i])) {
+        if (!fm_study_has(q->study, &q->first[i])) {
             *out = q->first[i];
             return FM_OK;
         }
@@ -211,7 +199,9 @@ static fm_status fill_slots(running *r, const char **why)
         fm_point p;
         if (r->id[slot] >= 0 || (*why = reason_to_end(r))) continue;
         const fm_status rc = choose(r->q, &p);
-        if (rc == FM_E_FULL)
+        if (rc == FM_E_FULL && !r->q->study->n)
+            return fm_fail(FM_E_ARG, "no point was found that the constraints allow");
+        else if (rc == FM_E_FULL)
             *why = "every point was tried";
         else if (rc != FM_OK)
             return rc;

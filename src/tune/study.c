@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ascending.h"
+
 const char *fm_trial_state_name(fm_trial_state s)
 {
     static const char *const name[] = {
@@ -61,6 +63,13 @@ fm_trial *fm_study_find(const fm_study *s, int id)
     return NULL;
 }
 
+int fm_study_has(const fm_study *s, const fm_point *at)
+{
+    for (int i = 0; i < s->n; i++)
+        if (fm_point_equal(s->space, &s->trial[i].at, at)) return 1;
+    return 0;
+}
+
 int fm_study_n_ended(const fm_study *s)
 {
     int n = 0;
@@ -72,12 +81,6 @@ int fm_study_n_ended(const fm_study *s)
 double fm_study_loss(const fm_study *s, double value) { return s->maximize ? -value : value; }
 
 /* ---- numbers for a model ---- */
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 typedef struct {
     double median, worst, mean, spread;
@@ -93,7 +96,7 @@ static summary summarise(const fm_study *s)
         if (s->trial[i].state == FM_TRIAL_OK) sum += ok[n++] = fm_study_loss(s, s->trial[i].value);
     summary out = {0};
     if (n) {
-        qsort(ok, (size_t)n, sizeof *ok, ascending);
+        fm_sort_ascending(ok, (size_t)n);
         out = (summary){ok[n / 2], ok[n - 1], sum / n, ok[n - 1] - ok[0]};
     }
     if (out.spread <= 0) out.spread = fabs(out.worst) > 0 ? fabs(out.worst) : 1;

@@ -87,6 +87,7 @@ fm_trial *fm_study_begin(fm_study *s, const fm_point *at);
 fm_status fm_study_end(fm_study *s, const fm_trial *t);
 
 fm_trial *fm_study_find(const fm_study *s, int id); /* or NULL */
+int       fm_study_has(const fm_study *s, const fm_point *at); /* a trial at that point */
 int       fm_study_n_ended(const fm_study *s);      /* confirmations not counted */
 
 /* Smaller is better, for OK trials. */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/ascending.h"
+
 enum { MOST_GOOD = 25, N_DRAW = 24 };
 
 /* One parameter's density: a kernel at every observation, and one that covers
@@ -58,12 +60,6 @@ static fm_status divide(division *d, const fm_study *s)
 
 static int is_unordered(const fm_param *p) { return p->kind == FM_PARAM_CHOICE && !p->ordered; }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double normal_below(double z) { return 0.5 * erfc(-z * M_SQRT1_2); }
 
 /* A kernel is as wide as the larger gap to its neighbours, within limits. */
@@ -93,7 +89,7 @@ static fm_status fill(density *out, const division *d, int param, int from, int 
         const double v = d->study->trial[d->by_loss[i]].at.v[param];
         if (!isnan(v)) out->at[out->n++] = is_unordered(p) ? v : fm_param_unit(p, v);
     }
-    qsort(out->at, (size_t)out->n, sizeof(double), ascending);
+    fm_sort_ascending(out->at, (size_t)out->n);
     set_widths(out);
     return FM_OK;
 }

@@ -95,12 +95,15 @@ refuse "none of the layouts .* tp x pp x dp .* must be" $small --tp-size 7
 refuse "none.json: No such file" $small --dataset none.json
 refuse "leave out --cluster" --calibrate --cluster 8xH200
 refuse "not a positive number" $small --request-rate fast
+refuse "neither NODESxDEVICESxKIND" --cluster 2x8xH200,
 echo '{"fathom_tuned": 1, "name": "x", "kind": "cpu"}' >broken.json
 refuse "broken.json: memory_bytes" --machine broken.json
 
 # A CPU without a table is scaled from the one that ships: by a short measurement, or by what doctor
 # kept of this host; doctor's file is a cluster, too.  Links that were not measured are not said to be.
 one="--model-path r1-mini --num-prompts 4 --dataset-name random --random-input-len 32 --random-output-len 4"
+FM_ISA=avx2 run 2 "$fathom" plan --dataset-name none
+[ "$(wc -l <err)" -eq 1 ] || fail "the machine is measured before words are read: $(cat err)"
 scaled() { FM_ISA=avx2 run 0 "$fathom" plan $one "$@"; grep -q "scaled from cpu-amx by .*--calibrate" err && grep -q "+- *3[0-9]%" out && ! grep -q "links.*measured" out || fail "a CPU without a table: $*"; }
 scaled
 grep -q "by a short measurement" err || fail "this machine is measured"

@@ -83,6 +83,14 @@ run 2 "$fathom" tune bench --num-promts 3 # before the first trial
 [ "$(cat "$work/err")" = "fathom tune: there is no option --num-promts; is --num-prompts meant?" ] || fail "a misspelt flag of bench"
 run 2 "$fathom" ablate --num-promts 3
 [ "$(cat "$work/err")" = "fathom ablate: there is no option --num-promts; is --num-prompts meant?" ] || fail "a misspelt flag of an ablation"
+run 2 "$fathom" tune --param n=1..5 --constraint 'n > 9' --metric x --maximize --study none.jsonl -- echo '{n}'
+grep -q "no point was found that the constraints allow" "$work/err" || fail "constraints that nothing meets"
+run 0 "$fathom" tune bench --help
+grep -q "^Usage: fathom tune" "$work/out" || fail "tune bench --help"
+run 2 "$fathom" tune serve --wings
+grep -q "^fathom tune: .*--wings" "$work/err" || fail "a flag that serve does not have: $(cat "$work/err")"
+run 1 "$fathom" tune --param n=1..2 --metric x --maximize --trials 1 --confirm 0 --study wings.jsonl -- "$fathom" serve --wings '{n}'
+grep -q "exit status 2: fathom serve: .*--wings" "$work/err" || fail "what a failed trial said: $(cat "$work/err")"
 run 1 "$fathom" tune --param n=1..5 --metric 'x=([0-9]+)' --maximize --trials 2 --study c.jsonl -- echo '{n}'
 grep -q "none of 2 trials gave a value" "$work/err" || fail "no value at all"
 

@@ -253,6 +253,33 @@ static void arrivals_move_the_clock(void **state)
     assert_int_equal(fm_simulate(&r, &sim, few, 3), FM_E_ARG);
 }
 
+/* Two replicas with one request each: the job ends with the slower one. */
+static void a_slow_replica_ends_last(void **state)
+{
+    (void)state;
+    static const double pace[2] = {1.5, 0.5};
+    fm_sim_request      two[2];
+    fm_sim_result       r;
+    make_requests(0);
+    for (int i = 0; i < 2; i++) {
+        two[i]          = request[7 * i];
+        two[i].n_prompt = 20;
+        two[i].n_output = 10;
+    }
+    const fm_sim sim = {.sched     = {.max_running      = 8,
+                                      .chunk            = 4096,
+                                      .max_prefill      = 4096,
+                                      .max_context      = MAX_CONTEXT,
+                                      .page_size        = 16,
+                                      .n_page           = 512,
+                                      .conservativeness = 1},
+                        .n_replica = 2,
+                        .pace      = pace,
+                        .step      = one_second};
+    assert_int_equal(fm_simulate(&r, &sim, two, 2), FM_OK);
+    assert_true(r.seconds == 15 && r.busy == 15 && r.mean_tpot == 1);
+}
+
 /* Two users, one sequence at a time, answers of ten steps: a request waits for the one before it,
  * and how many there are does not matter. */
 static void users_ask_again(void **state)
@@ -503,7 +530,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1) return run_on_ranks(argv[1]);
     enum { N = sizeof settings / sizeof settings[0] };
-    struct CMUnitTest tests[N + 5];
+    struct CMUnitTest tests[N + 6];
     for (size_t i = 0; i < N; i++)
         tests[i] =
             (struct CMUnitTest){settings[i].name, steps_agree, NULL, NULL, (void *)&settings[i]};
@@ -512,5 +539,6 @@ int main(int argc, char **argv)
     tests[N + 2] = (struct CMUnitTest)cmocka_unit_test(files_below_the_pool_agree);
     tests[N + 3] = (struct CMUnitTest)cmocka_unit_test(loads_only_when_it_pays);
     tests[N + 4] = (struct CMUnitTest)cmocka_unit_test(host_memory_comes_over_the_link);
+    tests[N + 5] = (struct CMUnitTest)cmocka_unit_test(a_slow_replica_ends_last);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

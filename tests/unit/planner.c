@@ -72,8 +72,9 @@ static void reads_clusters(void **state)
     assert_true(c.n_node == 2 && c.per_node == 8 && !strcmp(c.device, "H200"));
     assert_int_equal(fm_cluster_read(&c, "4xH100-PCIe"), FM_OK);
     assert_true(c.n_node == 1 && c.per_node == 4 && !strcmp(c.device, "H100-PCIe"));
-    const char *const bad[] = {"",     "H200",    "2x",         "0x8xH200",    "2x0xH200",
-                               "2x8x", "x8xH200", "2x800xH200", "2 x 8 x H200"};
+    const char *const bad[] = {"",         "H200",         "2x",        "0x8xH200",
+                               "2x0xH200", "2x8x",         "x8xH200",   "2x800xH200",
+                               "2x8xH200,", "2 x 8 x H200", "2x8xH200/", "2x8x-H200"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (fm_cluster_read(&c, bad[i]) != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
         assert_non_null(strstr(fm_why(), "2x8xH200"));
@@ -302,6 +303,8 @@ static void complains_about_files(void **state)
                 {"\"read_bytes_per_s\"", "\"x\"", "read_bytes_per_s"},
                 {"\"experts\"", "\"exports\"", "share.experts is missing"},
                 {"[1.0, 8.0", "[8.0, 1.0", "ascend"},
+                {"\"step\": {", "\"step\": 3, \"other\": {", "step: expected an object"},
+                {"\"tiers\": {", "\"tiers\": 3, \"other\": {", "tiers: expected an object"},
                 {"\"fathom_tuned\": 1", "\"fathom_tuned\": 9", "fathom_tuned"}};
     for (size_t i = 0; i < sizeof harm / sizeof *harm; i++) {
         fm_str      bad = {0};
@@ -473,6 +476,27 @@ static void ranks_wait_for_the_slowest(void **state)
     near_to(out.stage[0], 10e-3);
 }
 
+/* Two ranks that never meet are as unequal as two that do; four are held up as much whether they
+ * are one replica or two. */
+static void replicas_are_unequal(void **state)
+{
+    (void)state;
+    fm_step_model m = {.size = {.tp = 1, .pp = 1, .dp = 2, .ep = 1}, .jitter = 0.1};
+    double        pace[3];
+    fm_replica_paces(&m, pace, 1);
+    near_to(pace[0], 1);
+    fm_replica_paces(&m, pace, 2);
+    assert_true(fabs(pace[0] - 1.0564) < 5e-3 && fabs(pace[0] + pace[1] - 2) < 1e-12);
+    fm_replica_paces(&m, pace, 3);
+    assert_true(pace[0] > 1.05 && fabs(pace[1] - 1) < 1e-12 && fabs(pace[0] + pace[2] - 2) < 1e-12);
+    m.size.tp = 2;
+    fm_replica_paces(&m, pace, 2);
+    assert_true(fabs(1.0564 * pace[0] - 1.103) < 5e-3);
+    m.jitter = 0; /* a GPU */
+    fm_replica_paces(&m, pace, 2);
+    assert_true(pace[0] == 1 && pace[1] == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +519,7 @@ int main(void)
         cmocka_unit_test(short_prompts_share_a_product_on_a_gpu),
         cmocka_unit_test(a_draft_costs_a_layer_and_the_head),
         cmocka_unit_test(ranks_wait_for_the_slowest),
+        cmocka_unit_test(replicas_are_unequal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,16 +7,18 @@
     tools/plan/check.py build/fathom four --table calibrated.json      one job in ten layouts of four ranks
     tools/plan/check.py build-gpu/fathom h200 --calibrate --repeat 1   ten jobs of V2-Lite and R1
 
-All jobs are predicted before the first is measured: with --table FILE, with --calibrate also by a
-table of costs that is measured first, starting from FILE.  Offline jobs are compared by total token throughput,
-online ones (a server, requests that arrive one by one) by the mean time per token.  The error is counted against
-the median of --repeat measurements; the spread is the machine's own.  Have the machine to yourself.
+Jobs are measured in --repeat passes, each job once a pass, because a shared machine changes its speed by the minute.
+With --table FILE all jobs are predicted before the first is measured; with --calibrate also by a table of costs that
+each pass measures before its first job, starting from FILE.  Offline jobs are compared by total token throughput,
+online ones (a server, requests that arrive one by one) by the mean time per token.  The error of a job is the median
+over the passes of predicted / measured; by one table this is the error against the median measurement.  The spread is
+the machine's own.  Have the machine to yourself.
 
 In pieces: --json FILE keeps predictions and measurements, and the same command goes on where an earlier one
 ended; --predict-only stops before the first measurement, --for S begins none after S seconds.
 
     tools/plan/check.py build/fathom cpu --calibrate --predict-only --json cpu.json
-    tools/plan/check.py build/fathom cpu --for 200 --json cpu.json          (until all is measured)
+    tools/plan/check.py build/fathom cpu --calibrate --for 200 --json cpu.json          (until all is measured)
 """
 import argparse
 import json
@@ -57,7 +59,7 @@ class Job:
         self.name, self.model = name, model
         self.flags = [str(f) for f in flags]    # of the engine and of the workload
         self.online = [str(f) for f in online]  # of the arrivals; empty: all at once
-        self.load = load                        # (share of the capacity, tokens of a request): sets the rate
+        self.load = load                        # sets the rate: that share of what is answered n at a time
         self.is_online = bool(online or load)
 
     def words(self):
@@ -65,6 +67,10 @@ class Job:
 
     def size(self, option):
         return int(self.flags[self.flags.index(option) + 1]) if option in self.flags else 1
+
+    def tokens(self):
+        """In and out, of a request of random()."""
+        return self.size("--random-input-len") + self.size("--random-output-len")
 
     def n_rank(self):
         groups = "--enable-dp-attention" in self.flags
@@ -80,8 +86,8 @@ def cpu_jobs():
         Job("long-3000", MINI, random(4, 3000, 16)),
         Job("prefix-4x8", MINI, shared(4, 8, 512, 64, 32)),
         Job("prefix-2x24", MINI, shared(2, 24, 256, 32, 24)),
-        Job("online-light", MINI, random(20, 128, 24), load=(0.35, 152)),
-        Job("online-busy", MINI, random(40, 64, 24), ["--max-concurrency", 16], load=(0.6, 88)),
+        Job("online-light", MINI, random(20, 128, 24), load=(0.5, 1)),
+        Job("online-busy", MINI, random(40, 64, 24), ["--max-concurrency", 16], load=(0.7, 16)),
         Job("tp2", MINI, random(64, 96, 24) + ["--tp-size", 2]),
         Job("pp2", MINI, random(64, 96, 24) + ["--pp-size", 2]),
         Job("dp2", MINI, random(64, 96, 24) + ["--dp-size", 2]),
@@ -163,20 +169,23 @@ class Check:
     def is_crowded(self, job):
         return job.n_rank() > len(os.sched_getaffinity(0))
 
-    def predict(self, job, table):
+    def plan(self, job, table):
         given = job.words()
         sizes = [w for s in ("--tp-size", "--pp-size", "--dp-size", "--ep-size") if s not in given for w in (s, 1)]
-        cluster = self.cluster_of(job, table)
-        out = json.loads(self.run("plan", "--json", "--machine", table, *cluster, *given, *sizes))
-        return out["mean_tpot_ms" if job.is_online else "total_token_throughput"]
+        return json.loads(self.run("plan", "--json", "--machine", table, *self.cluster_of(job, table), *given, *sizes))
+
+    def predict(self, job, table):
+        return self.plan(job, table)["mean_tpot_ms" if job.is_online else "total_token_throughput"]
 
     def set_rates(self, jobs, table):
-        """Online jobs load any machine alike: near saturation latencies are those of queues."""
-        wanting = [j for j in jobs if j.load]
-        if wanting:
-            capacity = self.predict(Job("capacity", MINI, random(48, 128, 32)), table)
-        for j in wanting:
-            j.online += ["--request-rate", str(round(j.load[0] * capacity / j.load[1], 2))]
+        """Online jobs load any machine alike.  A light one asks less than is answered one by one: above that, and near
+        saturation, latencies are those of queues, which multiply every change of the machine's speed."""
+        for j in jobs:
+            if j.load:
+                share, at_once = j.load
+                capacity = Job("capacity", j.model, j.flags + ["--max-concurrency", at_once])
+                per_second = self.plan(capacity, table)["total_token_throughput"] / j.tokens()
+                j.online += ["--request-rate", str(round(share * per_second, 2))]
 
     def bench(self, key, *words, launcher=()):
         result = os.path.join(self.work, "result.json")
@@ -218,6 +227,9 @@ class Check:
     def seconds(self):
         return time.time() - self.began
 
+    def has_time(self):
+        return self.seconds() < self.args.patience
+
 
 def await_server(url, server):
     for _ in range(300):
@@ -231,23 +243,37 @@ def await_server(url, server):
     sys.exit("the server on %s did not start" % url)
 
 
-def errors_of(row):
-    m = statistics.median(row["measured"])
-    return {source: p / m - 1 for source, p in row["predicted"].items()}
+def predicted(row, source):
+    return statistics.median(row["predicted"][source])
+
+
+def measured(row):
+    return statistics.median(row["measured"])
+
+
+def spread(row):
+    return (max(row["measured"]) - min(row["measured"])) / measured(row)
+
+
+def error(row, source):
+    """Of every measurement against the newest prediction before it: the median."""
+    p = row["predicted"][source]
+    return statistics.median(p[min(i, len(p) - 1)] / m for i, m in enumerate(row["measured"])) - 1
+
+
+def print_titles(sources):
+    print("%-14s %12s %9s%s" % ("job", "measured", "spread", "".join(" %12s %9s" % (s, "error") for s in sources)))
 
 
 def print_row(row, sources):
-    m = row["measured"]
-    middle = statistics.median(m)
-    errors = errors_of(row)
-    columns = "".join(" %12.1f %+7.1f %%" % (row["predicted"][s], 100 * errors[s]) for s in sources)
-    print("%-14s %12.1f %7.1f %%%s" % (row["job"], middle, 100 * (max(m) - min(m)) / middle, columns), flush=True)
+    columns = "".join(" %12.1f %+7.1f %%" % (predicted(row, s), 100 * error(row, s)) for s in sources)
+    print("%-14s %12.1f %7.1f %%%s" % (row["job"], measured(row), 100 * spread(row), columns), flush=True)
 
 
 def print_summary(rows, sources):
     summary = {}
     for s in sources:
-        e = [abs(errors_of(r)[s]) for r in rows]
+        e = [abs(error(r, s)) for r in rows]
         summary[s] = {"median_error": statistics.median(e), "worst_error": max(e)}
         print("%s, %d jobs: median error %.1f %%, worst %.1f %%"
               % (s, len(e), 100 * summary[s]["median_error"], 100 * summary[s]["worst_error"]))
@@ -260,9 +286,7 @@ def print_order(layouts, source):
     of them that are so in every measurement."""
     if len(layouts) < 2:
         return
-    def measured(r):
-        return statistics.median(r["measured"])
-    by_plan = sorted(layouts, key=lambda r: -r["predicted"][source])
+    by_plan = sorted(layouts, key=lambda r: -predicted(r, source))
     for text, order in (("predicted", by_plan), ("measured", sorted(layouts, key=lambda r: -measured(r)))):
         print("%s: %s" % (text, " > ".join(r["job"] for r in order)))
     pairs = [(a, b) for i, a in enumerate(by_plan) for b in by_plan[i + 1:]]
@@ -286,39 +310,56 @@ def arguments():
     p.add_argument("list", choices=LISTS, help="which jobs")
     p.add_argument("job", nargs="*", help="only these, by name")
     p.add_argument("--table", help="table of costs to predict with; on a GPU also what calibration begins with")
-    p.add_argument("--calibrate", action="store_true", help="measure a table first and predict with it, too")
+    p.add_argument("--calibrate", action="store_true", help="measure a table in every pass and predict with it, too")
     p.add_argument("--calibrate-seconds", type=int, default=120, help="time for each model's calibration (120)")
     p.add_argument("--calibrated", default="calibrated.json", help="where that table goes (calibrated.json)")
     p.add_argument("--cluster", help="predict for this cluster instead of this machine")
     p.add_argument("--predict-only", action="store_true", help="measure nothing")
     p.add_argument("--for", dest="patience", type=float, default=float("inf"), metavar="S", help="begin no measurement after S seconds")
-    p.add_argument("--repeat", type=int, default=3, help="measurements of each job (3)")
+    p.add_argument("--repeat", type=int, default=3, help="passes, and so measurements of each job (3)")
     p.add_argument("--again", type=int, default=0, help="measure so many of the shortest jobs once more (0)")
     p.add_argument("--json", help="keep predictions and measurements here, and go on from there")
     return p.parse_args()
 
 
-def predict_all(check, args):
-    """What is known before the first measurement."""
-    make, models = LISTS[args.list]
-    jobs = [j for j in make() if not args.job or j.name in args.job]
-    tables = {"table": os.path.realpath(args.table)} if args.table else {}
-    if args.calibrate:
-        tables["calibrated"] = check.calibrate(models, tables.get("table"))
-    if not tables:
+def new_rows(check, args):
+    """The jobs, predicted by the table that is given."""
+    jobs = [j for j in LISTS[args.list][0]() if not args.job or j.name in args.job]
+    if not args.table and not args.calibrate:
         sys.exit("no table of costs: give --table or --calibrate")
-    check.set_rates(jobs, list(tables.values())[-1])
-    return {"list": args.list, "version": check.run("--version").splitlines()[0], "date": time.strftime("%F %R", time.gmtime()),
-            "jobs": [{"job": j.name, "command": " ".join(j.words()), "unit": "ms a token" if j.is_online else "tok/s", "online": j.online,
-                      "predicted": {s: check.predict(j, t) for s, t in tables.items()}, "measured": []} for j in jobs]}
+    found = {"list": args.list, "version": check.run("--version").splitlines()[0], "date": time.strftime("%F %R", time.gmtime()),
+             "jobs": [{"job": j.name, "command": "", "unit": "ms a token" if j.is_online else "tok/s", "online": None,
+                       "predicted": {}, "measured": []} for j in jobs]}
+    if args.table:
+        predict_all(check, found, "table", os.path.realpath(args.table))
+    return found
 
 
-def read_or_predict(check, args):
+def named_jobs(found):
+    """Every row with its job; arrivals are those of the first prediction."""
+    jobs = {j.name: j for j in LISTS[found["list"]][0]()}
+    for r in found["jobs"]:
+        jobs[r["job"]].online = r["online"] or jobs[r["job"]].online
+        yield r, jobs[r["job"]]
+
+
+def predict_all(check, found, source, table):
+    pairs = list(named_jobs(found))
+    if any(r["online"] is None for r, _ in pairs):
+        check.set_rates([j for _, j in pairs], table)
+    for r, j in pairs:
+        r["online"], r["command"] = j.online, " ".join(j.words())
+        r["predicted"].setdefault(source, []).append(check.predict(j, table))
+
+
+def calibrate_and_predict(check, args, found):
+    table = os.path.realpath(args.table) if args.table else None
+    predict_all(check, found, "calibrated", check.calibrate(LISTS[args.list][1], table))
+
+
+def read_or_begin(check, args):
     if not args.json or not os.path.exists(args.json):
-        found = predict_all(check, args)
-        save(args.json, found)
-        print("predicted after %.0f s" % check.seconds())
-        return found
+        return new_rows(check, args)
     with open(args.json) as f:
         found = json.load(f)
     if found["list"] != args.list:
@@ -326,39 +367,50 @@ def read_or_predict(check, args):
     return found
 
 
-def measure_all(check, args, found):
-    jobs = {j.name: j for j in LISTS[args.list][0]()}
-    for r in found["jobs"]:
-        job, left = jobs[r["job"]], args.repeat - len(r["measured"])
-        if left <= 0 or check.seconds() > args.patience or (args.job and r["job"] not in args.job):
-            continue
-        job.online = r["online"]
-        began = time.time()
-        for n, value in enumerate(check.measure(job, left), 1):
-            r["measured"].append(value)
-            r["seconds"] = round((time.time() - began) / n, 1)
+def n_calibrated(found):
+    return len(found["jobs"][0]["predicted"].get("calibrated", []))
+
+
+def measure_once(check, row, job):
+    began = time.time()
+    row["measured"] += check.measure(job, 1)
+    row["seconds"] = round(time.time() - began, 1)
+
+
+def run_pass(check, args, found, n):
+    """Pass n: a calibration, if one is wanted, then every job that was measured n times."""
+    if args.calibrate and n_calibrated(found) <= n and check.has_time():
+        calibrate_and_predict(check, args, found)
+        save(args.json, found)
+        print("pass %d: predicted after %.0f s" % (n + 1, check.seconds()), flush=True)
+    if args.predict_only:
+        return
+    for row, job in named_jobs(found):
+        if len(row["measured"]) == n and check.has_time() and (not args.job or job.name in args.job):
+            measure_once(check, row, job)
             save(args.json, found)
-            if check.seconds() > args.patience:
-                break
-        print_row(r, list(r["predicted"]))
-    for r in sorted(found["jobs"], key=lambda r: r.get("seconds", 0))[: args.again]:
-        r["measured"] += check.measure(jobs[r["job"]], 1)
-        print_row(r, list(r["predicted"]))
+            print_row(row, list(row["predicted"]))
 
 
 def main():
     args = arguments()
     check = Check(args)
-    found = read_or_predict(check, args)
+    found = read_or_begin(check, args)
+    for n in range(1 if args.predict_only else args.repeat):
+        run_pass(check, args, found, n)
     rows, sources = found["jobs"], list(found["jobs"][0]["predicted"])
     if args.predict_only:
         for r in rows:
-            print("%-14s" % r["job"], *("%s %.1f" % p for p in r["predicted"].items()), r["unit"])
-        return
-    print("%-14s %12s %9s%s" % ("job", "measured", "spread", "".join(" %12s %9s" % (s, "error") for s in sources)), flush=True)
-    measure_all(check, args, found)
+            print("%-14s" % r["job"], *("%s %.1f" % (s, predicted(r, s)) for s in sources), r["unit"])
+        return save(args.json, found)
+    pairs = sorted(named_jobs(found), key=lambda p: p[0].get("seconds", 0))
+    for row, job in pairs[: args.again]:
+        measure_once(check, row, job)
     done = [r for r in rows if len(r["measured"]) >= args.repeat]
     if done:
+        print_titles(sources)
+        for r in done:
+            print_row(r, sources)
         found["summary"] = print_summary(done, sources)
     save(args.json, found)
     print("%d of %d jobs are measured, %.0f s" % (len(done), len(rows), check.seconds()))

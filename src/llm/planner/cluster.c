@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "llm/planner/cluster.h"
 
-#include <stdlib.h>
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -39,6 +40,16 @@ static int take_number(const char **at, int most)
     return (int)n;
 }
 
+/* "H200", "AMD EPYC x2": what a table of costs may be called. */
+static int is_kind(const char *word)
+{
+    const size_t n = strlen(word);
+    if (!n || n >= sizeof((fm_cluster *)0)->device || !isalnum((unsigned char)word[0])) return 0;
+    for (; *word; word++)
+        if (!isalnum((unsigned char)*word) && !strchr(" -_.()@", *word)) return 0;
+    return 1;
+}
+
 static fm_status read_words(fm_cluster *c, const char *words)
 {
     const char *at = words;
@@ -48,7 +59,7 @@ static fm_status read_words(fm_cluster *c, const char *words)
         c->n_node   = c->per_node;
         c->per_node = take_number(&at, MOST_DEVICES);
     }
-    if (!c->per_node || c->per_node > MOST_DEVICES || !*at || strlen(at) >= sizeof c->device)
+    if (!c->per_node || c->per_node > MOST_DEVICES || !is_kind(at))
         return fm_fail(FM_E_ARG,
                        "--cluster %s is neither NODESxDEVICESxKIND, such as 2x8xH200, nor a .json "
                        "file (at most %d nodes of %d devices)",

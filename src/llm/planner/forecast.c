@@ -59,6 +59,7 @@ typedef struct {
     fm_options             options; /* a copy whose words are borrowed */
     fm_str                 layers;  /* of the stages, once the first has cut them */
     fm_stage_work         *stage;   /* [pp] */
+    double                *pace;    /* [dp] */
     fm_sched_options       sched;
     int                    n_lane, n_page;
     double                 weights; /* bytes of all parts of a replica */
@@ -223,28 +224,38 @@ static double error_of(const forecast *f)
     return sqrt(model * model + noise * noise + links * links + far * far + drafts * drafts);
 }
 
-static fm_status simulate(forecast *f)
+static fm_sim sim_of(const forecast *f, fm_step_model *m)
 {
     const fm_forecast_ask *a   = f->ask;
-    fm_forecast           *o   = f->out;
-    fm_step_model          m   = model_of(f);
+    const fm_forecast     *o   = f->out;
     fm_sim                 sim = {.sched       = f->sched,
                                   .share       = !a->options->disable_radix_cache,
                                   .tiers       = f->tiers.page_bytes > 0 ? &f->tiers : NULL,
                                   .n_replica   = o->size.dp_attention ? 1 : o->size.dp,
                                   .n_lane      = f->n_lane,
-                                  .n_group     = m.n_group,
+                                  .n_group     = m->n_group,
                                   .n_stage     = o->size.pp,
                                   .n_draft     = f->sched.max_draft,
                                   .concurrency = a->concurrency,
                                   .is_steady   = a->is_steady,
+                                  .pace        = f->pace,
                                   .step        = fm_step_seconds,
-                                  .ctx         = &m};
+                                  .ctx         = m};
     sim.sched.n_page           = f->n_page / f->n_lane;
     sim.sched.keeps_states     = 0;
     if (sim.n_draft && !(sim.sched.simulated > 0))
         sim.sched.simulated =
             fm_acceptance_for(a->accept_length > 1 ? a->accept_length : 1, sim.n_draft);
+    return sim;
+}
+
+static fm_status simulate(forecast *f)
+{
+    const fm_forecast_ask *a   = f->ask;
+    fm_forecast           *o   = f->out;
+    fm_step_model          m   = model_of(f);
+    const fm_sim           sim = sim_of(f, &m);
+    fm_replica_paces(&m, f->pace, sim.n_replica);
     FM_TRY(fm_simulate(&o->sim, &sim, a->request, a->n_request));
     o->has_tiers  = sim.tiers != NULL;
     o->throughput = o->sim.throughput;
@@ -265,7 +276,8 @@ static fm_status look_at(forecast *f)
     f->options.ep_size             = z->ep;
     f->options.enable_dp_attention = z->dp_attention;
     f->stage                       = calloc((size_t)z->pp, sizeof *f->stage);
-    if (!f->stage) return fm_fail(FM_E_OOM, "stages");
+    f->pace                        = calloc((size_t)z->dp, sizeof *f->pace);
+    if (!f->stage || !f->pace) return fm_fail(FM_E_OOM, "stages");
     FM_TRY(plan_memory(f));
     return simulate(f);
 }
@@ -276,6 +288,7 @@ static void forecast_one(const fm_forecast_ask *ask, fm_forecast *out)
     out->rc    = look_at(&f);
     if (out->rc != FM_OK) snprintf(out->why, sizeof out->why, "%s", fm_why());
     free(f.stage);
+    free(f.pace);
     fm_str_fini(&f.layers);
 }
 

@@ -260,6 +260,15 @@ static double hold_up(const fm_step_model *m)
     return 1 + m->jitter * largest_of(m->size.tp * m->size.pp);
 }
 
+/* Replicas do not meet in a step, but the job ends with the slowest: from the expected slowest to
+ * the fastest in equal steps, such that the slowest rank of all is as slow as if they met. */
+void fm_replica_paces(const fm_step_model *m, double *pace, int n)
+{
+    const int    ranks = m->size.tp * m->size.pp;
+    const double most  = m->jitter * (largest_of(n * ranks) - largest_of(ranks)) / hold_up(m);
+    for (int i = 0; i < n; i++) pace[i] = n > 1 ? 1 + most * (1 - 2.0 * i / (n - 1)) : 1;
+}
+
 /* --- a step -------------------------------------------------------------------- */
 
 static double correction(const fm_step_model *m, double rows, int has_prompt)

@@ -4,7 +4,8 @@
  *
  * Ranks of a stage meet in every layer, so the slowest decides: the attention group with the most
  * work, the set of experts that routing happens to prefer, and on CPUs, whose cores serve others,
- * too, the one that is held up most.  Stages of a pipeline meet after every step. */
+ * too, the one that is held up most.  Stages of a pipeline meet after every step, replicas at the
+ * end of the job. */
 #ifndef FM_LLM_PLANNER_STEP_MODEL_H
 #define FM_LLM_PLANNER_STEP_MODEL_H
 
@@ -49,6 +50,9 @@ typedef struct {
 
 /* For fm_sim.step: ctx is an fm_step_model. */
 void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out);
+
+/* For fm_sim.pace: how unequal n replicas are whose ranks are held up by chance; 1 on a GPU. */
+void fm_replica_paces(const fm_step_model *m, double *pace /* [n] */, int n);
 
 /* Of the first stage of one rank: seconds by kind of work, launches left out; with empty tables of
  * shares the least possible ones. */

@@ -76,7 +76,8 @@ static fm_status read_steps(fm_tuned *t, json_t *all, const char *file)
     const char *model;
     json_t     *o;
     char        scope[128];
-    if (!all) return FM_OK;
+    if (all && !json_is_object(all))
+        return fm_fail(FM_E_FORMAT, "%s: step: expected an object, one member a model", file);
     json_object_foreach(all, model, o)
     {
         fm_tuned_steps *s = fm_tuned_add_steps(t, model);
@@ -122,6 +123,8 @@ enum { N_TIER_KEY = sizeof tier_keys / sizeof tier_keys[0] };
 fm_status fm_tier_rates_read(fm_tier_rates *out, const json_t *o, const char *file)
 {
     const fm_json_at at = {file, "tiers."};
+    if (o && !json_is_object(o))
+        return fm_fail(FM_E_FORMAT, "%s: tiers: expected an object of rates", file);
     for (int i = 0; o && i < N_TIER_KEY; i++)
         FM_TRY(fm_json_opt_real((double *)((char *)out + tier_keys[i].at), o, tier_keys[i].key, 1,
                                 1e18, at));

@@ -3,20 +3,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/ascending.h"
 #include "llm/simulate/simulate_internal.h"
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Mean and 99th percentile; sorts x. */
 static void describe(double *x, int n, double *mean, double *p99)
 {
     double sum = 0;
     for (int i = 0; i < n; i++) sum += x[i];
-    qsort(x, (size_t)n, sizeof *x, ascending);
+    fm_sort_ascending(x, (size_t)n);
     *mean = n ? sum / n : 0;
     *p99  = n ? x[(int)(0.99 * (n - 1) + 0.5)] : 0;
 }

@@ -163,8 +163,23 @@ static int plan(world *w, micro_batch *m)
     return n_row > 0;
 }
 
-/* Through the stages: each begins when the one before has passed the rows on and it has done with
- * the step before. */
+/* When a step that begins then leaves the last stage: each begins when the one before has passed
+ * the rows on and it has done with the step before. */
+static double pass_stages(const world *w, replica *r, const fm_sim_times *t, double begins)
+{
+    const double pace = w->sim->pace ? w->sim->pace[r - w->replica] : 1;
+    double       at   = begins;
+    for (int s = 0; s < w->n_stage; s++) {
+        const double busy = pace * t->stage[s];
+        if (r->free_at[s] > at) at = r->free_at[s];
+        at += busy;
+        r->free_at[s] = at;
+        r->busy[s] += busy;
+        at += w->n_stage > 1 ? t->pass : 0;
+    }
+    return at;
+}
+
 static fm_status launch(world *w, replica *r, micro_batch *m)
 {
     fm_sim_times t = {0};
@@ -182,15 +197,7 @@ static fm_status launch(world *w, replica *r, micro_batch *m)
     }
     w->sim->step(w->sim->ctx, m->batch, &t);
     m->launched = begins;
-    double at   = begins;
-    for (int s = 0; s < w->n_stage; s++) {
-        if (r->free_at[s] > at) at = r->free_at[s];
-        at += t.stage[s];
-        r->free_at[s] = at;
-        r->busy[s] += t.stage[s];
-        at += w->n_stage > 1 ? t.pass : 0;
-    }
-    m->ends = at;
+    m->ends     = pass_stages(w, r, &t, begins);
     return FM_OK;
 }
 
@@ -284,38 +291,45 @@ static micro_batch *first_to_wake(const world *w, replica **whose)
 
 static int all_answered(const world *w) { return w->n_arrived == w->n && !w->n_live; }
 
+static fm_status arrive(world *w)
+{
+    w->now = fmax(w->now, next_arrival(w));
+    FM_TRY(admit_arrivals(w));
+    for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
+    return FM_OK;
+}
+
+static fm_status end_step(world *w, replica *r, micro_batch *m)
+{
+    w->now = m->ends;
+    finish(w, r, m);
+    FM_TRY(admit_arrivals(w));
+    FM_TRY(launch(w, r, m));
+    return launch_idle(w, r);
+}
+
+/* The next event: a load that lets a micro-batch go on, a request, the end of a step. */
+static fm_status advance(world *w, int *is_over)
+{
+    replica           *r = NULL, *sleeper = NULL;
+    micro_batch *const m = first_to_end(w, &r), *const idle = first_to_wake(w, &sleeper);
+    const double ends = m ? m->ends : INFINITY, wakes = idle ? idle->wakes : INFINITY;
+    *is_over = all_answered(w) || (!m && !idle && w->n_arrived == w->n);
+    if (*is_over) return FM_OK;
+    if (wakes < ends && wakes <= next_arrival(w)) {
+        w->now = fmax(w->now, wakes);
+        return launch(w, sleeper, idle);
+    }
+    return !m || next_arrival(w) < ends ? arrive(w) : end_step(w, r, m);
+}
+
 static fm_status run(world *w, int *is_over)
 {
     const double patience = w->sim->patience > 0 ? w->sim->patience : INFINITY;
     *is_over              = 0;
     FM_TRY(admit_arrivals(w));
     for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
-    while (w->now < patience) {
-        replica           *r = NULL, *sleeper = NULL;
-        micro_batch       *m    = first_to_end(w, &r);
-        micro_batch *const idle = first_to_wake(w, &sleeper);
-        const double       ends = m ? m->ends : INFINITY, wakes = idle ? idle->wakes : INFINITY;
-        if (all_answered(w) || (!m && !idle && w->n_arrived == w->n)) {
-            *is_over = 1;
-            return FM_OK;
-        }
-        if (wakes < ends && wakes <= next_arrival(w)) {
-            w->now = fmax(w->now, wakes);
-            FM_TRY(launch(w, sleeper, idle));
-            continue;
-        }
-        if (!m || next_arrival(w) < ends) {
-            w->now = fmax(w->now, next_arrival(w));
-            FM_TRY(admit_arrivals(w));
-            for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
-            continue;
-        }
-        w->now = m->ends;
-        finish(w, r, m);
-        FM_TRY(admit_arrivals(w));
-        FM_TRY(launch(w, r, m));
-        FM_TRY(launch_idle(w, r));
-    }
+    while (w->now < patience && !*is_over) FM_TRY(advance(w, is_over));
     return FM_OK;
 }
 

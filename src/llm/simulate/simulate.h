@@ -47,9 +47,11 @@ typedef struct {
     int                 n_draft; /* drafts of a request in a step; sched.simulated accepts them */
     int concurrency;             /* requests under way at most: the next one comes when one ends,
                                     and its latency counts from there; 0: no limit */
-    int is_steady;   /* `concurrency` users ask again and again: the first and the last request of
-                        each only fill the machine and keep it full, and are not measured */
-    double patience; /* simulated seconds after which it is given up; 0: never */
+    int is_steady; /* `concurrency` users ask again and again: the first and the last request of
+                      each only fill the machine and keep it full, and are not measured */
+    double        patience; /* simulated seconds after which it is given up; 0: never */
+    const double *pace; /* [n_replica] the steps of each take so many times as long; NULL: as step
+                           says */
 
     /* batch[n_group] are the rows of each group, NULL for none. */
     void (*step)(void *ctx, const fm_batch *const *batch, fm_sim_times *out);
