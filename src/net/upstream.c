@@ -21,14 +21,23 @@ static char *copy_host(const char *host) /* "[::1]" -> "::1" */
     return *host == '[' && n > 2 ? strndup(host + 1, n - 2) : strdup(host);
 }
 
-static fm_status read_url(fm_upstream *u, const char *url, struct evhttp_uri *uri)
+/* What would have no effect is an error. */
+static fm_status check_url(const char *url, const struct evhttp_uri *uri)
 {
-    const char *scheme = uri ? evhttp_uri_get_scheme(uri) : NULL;
-    const char *host   = uri ? evhttp_uri_get_host(uri) : NULL;
-    const char *path   = uri ? evhttp_uri_get_path(uri) : NULL;
-    if (!scheme || !host || !*host)
+    const char *host = uri ? evhttp_uri_get_host(uri) : NULL;
+    if (!host || !*host || !evhttp_uri_get_scheme(uri) || evhttp_uri_get_port(uri) == 0)
         return fm_fail(FM_E_ARG, "\"%s\" is no address like http://127.0.0.1:30000", url);
-    const int is_https = !strcmp(scheme, "https");
+    if (evhttp_uri_get_userinfo(uri) || evhttp_uri_get_query(uri) || evhttp_uri_get_fragment(uri))
+        return fm_fail(FM_E_ARG, "%s: an address has no user, query or fragment here", url);
+    return FM_OK;
+}
+
+static fm_status read_url(fm_upstream *u, const char *url, const struct evhttp_uri *uri)
+{
+    FM_TRY(check_url(url, uri));
+    const char *scheme = evhttp_uri_get_scheme(uri), *host = evhttp_uri_get_host(uri);
+    const char *path     = evhttp_uri_get_path(uri);
+    const int   is_https = !strcmp(scheme, "https");
     if (!is_https && strcmp(scheme, "http"))
         return fm_fail(FM_E_NOSUP, "%s: only http:// and https:// are spoken", url);
     const int given = evhttp_uri_get_port(uri), port = given > 0 ? given : is_https ? 443 : 80;

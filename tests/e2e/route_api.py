@@ -192,6 +192,21 @@ def test_wrong_files_are_refused(workers):
             same(sorted(os.listdir(d)), ["state", "workers"])
 
 
+def test_wrong_options_are_refused(workers):
+    """What could have no effect is an error that names it."""
+    for args, word in (
+            (("--worker", "http://a:0"), "http://a:0"), (("--worker", "http://:1"), "http://:1"),
+            (("--worker", "http://user:word@a:1"), "user"), (("--worker", "http://a:1/x?y=1"), "query"),
+            (("--worker", "http://a:1#x"), "fragment"), (("--worker-urls", "http://a:1", "b:2"), '"b:2"'),
+            (("--worker-api-key", "two words"), "--worker-api-key"), (("--api-key", ""), "--api-key"),
+            (("--reasoning-parser", "x"), "--reasoning-parser x"), (("--tool-call-parser", "x"), "--tool-call-parser x"),
+            (("--tokenizer-path", "/"), "/: there is no tokenizer"), (("--health-check-endpoint", "health"), "health does not"),
+            (("--policy", "best"), "--policy best"), (("--ssl-keyfile", "x"), "--ssl-certfile")):
+        got = subprocess.run([FATHOM, "route", "--port", "0", *args], capture_output=True, text=True, check=False, timeout=20)
+        last = got.stderr.splitlines()[-1]
+        same((got.returncode, last.startswith("fathom route: "), word in last), (2, True, True), (args, last))
+
+
 def test_unknown_names_are_waited_for(workers):
     """A host that has no address now may have one later; it holds up neither the start nor the others."""
     with Router([], "--worker", "http://no-such-host.invalid:30000", "--worker", workers[0].url()) as r:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers are killed and stopped at random moments while many clients stream: no request fails,
 and every text is that of an undisturbed run, byte for byte.
-route_chaos.py PROGRAM [ROUNDS [CLIENTS [WORKERS]]]"""
+route_chaos.py PROGRAM [ROUNDS [CLIENTS [WORKERS [SEED]]]]"""
 import collections
 import json
 import random
@@ -15,7 +15,7 @@ from route_lib import Router, Worker
 from route_stream import joined, read_stream
 from serve_lib import same
 
-ROUNDS, CLIENTS, WORKERS = (int(a) for a in (sys.argv[2:] + ["4", "16", "3"][len(sys.argv) - 2:]))
+ROUNDS, CLIENTS, WORKERS, SEED = (int(a) for a in (sys.argv[2:] + ["4", "16", "3", "7"][len(sys.argv) - 2:]))
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
 SCHEMA = {"type": "array", "items": {"type": "integer"}, "minItems": 8}
@@ -95,7 +95,7 @@ def main():
         with Router(workers) as router:
             for (p, b), w in zip(asks, want):
                 assert content(p, read_stream(router.port, p, b)[0]) == w, f"undisturbed {p} {b}"
-            began, clients, rng = time.time(), Clients(router.port, asks, want), random.Random(7)
+            began, clients, rng = time.time(), Clients(router.port, asks, want), random.Random(SEED)
             for i in range(ROUNDS):
                 disturb(router, workers[rng.randrange(WORKERS)], rng)
                 print(f"round {i + 1}: {clients.n} requests, {sum(clients.failures.values())} failed, "

@@ -9,9 +9,7 @@ route_compare.py PROGRAM WHAT [DIRECTORY OF SGLANG-ROUTER'S ENVIRONMENT [LOAD | 
     chat      the same for conversations, each turn of which is the whole text so far and a question
     prefix    groups of requests with a common prefix from clients that always ask, so that the machine is
               always busy; LOAD is GROUPS,QUESTIONS,WORDS,WORDS,CLIENTS,POOL
-    latency   what routers add to a short request at 64 clients
-    idle      resident memory with 2,000 streams that say nothing"""
-import asyncio
+    latency   what routers add to a short request at 64 clients"""
 import http.client
 import json
 import multiprocessing
@@ -129,7 +127,8 @@ def prefix():
 
 # 28 prefixes of 440 to 1,760 tokens take about 80 % of four pools of 8,192; popularity follows Zipf's law.
 ARRIVALS = {"seed": 1, "rounds": 1, "pool": 8192, "rate": 30.0, "prompts": 1200, "groups": 28, "zipf": 1.0, "kept": 0,
-            "prefix_words": 450, "prefix_spread": 2.0, "question_words": 20, "turns": 1, "think": 0.0, "output": 8}
+            "prefix_words": 450, "prefix_spread": 2.0, "question_words": 20, "turns": 1, "think": 0.0, "output": 8,
+            "others": "", "slowest": 0}  # slowest: so many requests are shown
 # Eight applications; about 45 conversations of 300 to 800 tokens are under way at any time.
 CHAT = dict(ARRIVALS, prompts=1000, groups=8, zipf=0.0, prefix_words=100, prefix_spread=1.0, question_words=40, turns=6,
             think=1.5, output=16)
@@ -154,22 +153,25 @@ class Direct:
         pass
 
 
-def systems(workers, large):
-    """Each with a function that starts it."""
+def systems(workers, large, others):
+    """Each with a function that starts it; others: further builds of our router, separated by commas."""
     python = os.path.join(sys.argv[3], "bin", "python") if len(sys.argv) > 3 else None
-    ours = {f"fathom route {p}": lambda p=p: Router(workers, "--policy", p) for p in ("cache_aware",)}
+    ours = {"fathom route cache_aware": lambda: Router(workers)}
+    ours |= {f"{p} cache_aware": lambda p=p: Router(workers, program=p) for p in others.split(",") if p}
     theirs = {f"sglang-router {p}": lambda p=p: SglangRouter(python, workers, p) for p in ("cache_aware", "round_robin")}
     return ours | (theirs if python else {}) | {"one worker, pool x 4": lambda: Direct(large)}
 
 
 def measure(start, workers, seed, o):
-    """Cached tokens, their share, p50 and p99 of the time to the first token in ms."""
+    """Cached tokens, their share, p50 and p99 of the time to the first token in ms, seconds."""
     with start() as system:
         flush(workers)
         time.sleep(0.5)  # until routers know it
         results, seconds = route_load.run(system.port, seed, o)
     prompt, cached = sum(r[0] for r in results), sum(r[1] for r in results)
     ttft = [1000 * r[2] for r in results]
+    for i in sorted(range(len(ttft)), key=lambda i: -ttft[i])[:o.slowest]:
+        print(f"     request {i:4}: {results[i][1]:5} of {results[i][0]:5} tokens cached, {ttft[i]:6.1f} ms")
     return cached, 100 * cached / prompt, quantile(ttft, 0.5), quantile(ttft, 0.99), seconds
 
 
@@ -192,7 +194,9 @@ def compare(defaults):
     o = options(defaults)
     workers = [Worker(model=TINY + ["--max-total-tokens", str(o.pool)]) for _ in range(4)]
     large = Worker("--threads", "2", model=TINY + ["--max-total-tokens", str(4 * o.pool)])
-    start = systems(workers, large)
+    for w in [*workers, large]:  # the first requests of a process are slower
+        ask(w.port, "warm " * 250)
+    start = systems(workers, large, o.others)
     table = {name: [] for name in start}
     try:
         for number in range(o.rounds):
@@ -265,52 +269,5 @@ def latency():
         r.process.kill()
 
 
-# --- idle streams ------------------------------------------------------------
-
-async def idle_worker(reader, writer):
-    head = await reader.readuntil(b"\r\n\r\n")
-    if b"POST" not in head:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        writer.close()
-        return
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
-                 b"x-fathom-frames: 1\r\n\r\n11\r\n9 1 0:5\ndata: x\n\n\r\n")
-    await asyncio.sleep(3600)
-
-
-async def idle_client(port, body):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    await reader.readuntil(b"data: x\n\n")
-    return writer
-
-
-def resident(pid):
-    with open(f"/proc/{pid}/statm", encoding="ascii") as f:
-        return int(f.read().split()[1]) * 4096 / 1e6
-
-
-def idle(n=2000):
-    class Fake:
-        def url(self):
-            return f"http://127.0.0.1:{self.port}"
-
-    async def run():
-        fake = Fake()
-        server = await asyncio.start_server(idle_worker, "127.0.0.1", 0, backlog=1024)
-        fake.port = server.sockets[0].getsockname()[1]
-        router = await asyncio.to_thread(Router, [fake])
-        body = json.dumps({"messages": [{"role": "user", "content": "word " * 500}], "stream": True}).encode()
-        before = resident(router.process.pid)
-        streams = []
-        for i in range(0, n, 50):
-            streams += await asyncio.gather(*(idle_client(router.port, body) for _ in range(min(50, n - i))))
-        print(f"{len(streams)} idle streams: {resident(router.process.pid):.1f} MB resident, {before:.1f} MB before")
-        router.process.kill()
-        os._exit(0)
-
-    asyncio.run(run())
-
-
 if __name__ == "__main__":
-    {"arrivals": arrivals, "chat": chat, "prefix": prefix, "latency": latency, "idle": idle}[sys.argv[2]]()
+    {"arrivals": arrivals, "chat": chat, "prefix": prefix, "latency": latency}[sys.argv[2]]()

@@ -4,10 +4,9 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 
-from serve_lib import ENV, FATHOM, Server, same
+from serve_lib import FATHOM, Server, same
 
 ROUTER = os.environ.get("FM_TEST_ROUTER", FATHOM)  # another build of it, say one with sanitizers
 FAST = ["--health-check-interval-secs", "0.2", "--health-check-timeout-secs", "1"]
@@ -40,21 +39,10 @@ class Router(Server):
     """Everything a Server is, answered by workers behind it."""
     is_router = True
 
-    def __init__(self, workers, *args, fast=FAST, launcher=()):
+    def __init__(self, workers, *args, fast=FAST, launcher=(), program=ROUTER):
         urls = [word for w in workers for word in ("--worker", w.url())]
         self.workers = workers
-        self.process = subprocess.Popen([*launcher, ROUTER, "route", "--port", "0", *urls, *fast, *args], env=ENV, text=True,
-                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.log = []
-        for line in self.process.stderr:
-            found = re.search(r"listening on (https?)://[\d.]+:(\d+)", line)
-            if found:
-                self.port = int(found[2])
-                break
-            self.log.append(line)
-        else:
-            raise SystemExit("the router did not start: " + "".join(self.log))
-        os.set_blocking(self.process.stderr.fileno(), True)
+        self.start([*launcher, program, "route", "--port", "0", *urls, *fast, *args])
         if workers:
             self.wait_up(len(workers))
 

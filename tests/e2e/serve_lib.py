@@ -30,8 +30,11 @@ class Server:
     is_router = False
 
     def __init__(self, *args, model=MODEL + TOKENIZER + ["--max-total-tokens", "65536"], launcher=()):
-        self.process = subprocess.Popen([*launcher, FATHOM, "serve", "--port", "0", *model, *args], env=ENV, text=True,
-                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.start([*launcher, FATHOM, "serve", "--port", "0", *model, *args])
+
+    def start(self, argv):
+        """Until it listens."""
+        self.process = subprocess.Popen(argv, env=ENV, text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.log = []
         for line in self.process.stderr:
             found = re.search(r"listening on (https?)://[\d.]+:(\d+)", line)
@@ -40,7 +43,7 @@ class Server:
                 break
             self.log.append(line)
         else:
-            raise SystemExit("the server did not start: " + "".join(self.log))
+            raise SystemExit("it did not start: " + "".join(self.log))
 
     def __enter__(self):
         return self

@@ -266,7 +266,8 @@ static void nobody_listens(void **state)
     assert_non_null(fm_upstream_send(u, &ask));
     fm_upstream_destroy(u); /* cancels, without a word */
     assert_int_equal(x.n_done, 1);
-    static const char *const urls[] = {"", "a:1", "ftp://a", "http://"};
+    static const char *const urls[] = {"",           "a:1",          "ftp://a",    "http://",
+                                       "http://a:0", "http://u:p@a", "http://a?x", "http://a#x"};
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++)
         assert_int_not_equal(fm_upstream_create(&u, x.loop, urls[i]), FM_OK);
     fm_loop_destroy(x.loop);

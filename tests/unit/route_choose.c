@@ -133,6 +133,41 @@ static void prompts_that_were_sent_make_their_pages_young(void **state)
     free_stand(s);
 }
 
+/* Of equal workers one has computed its first prompts beside others and reports half the rate. */
+static void rates_that_differ_little_leave_no_cache_empty(void **state)
+{
+    (void)state;
+    stand     *s = make_stand();
+    fm__rcall *c = make_call(1, 10 * PAGE);
+    for (int i = 0; i < N_WORKER; i++) {
+        s->worker[i].feed.prefill_rate = i == 1 ? 9000 : 20000;
+        s->worker[i].feed.rated        = fm_now();
+        if (i != 1) fill(&s->worker[i], N_PAGE, 2);
+    }
+    for (int i = 0; i < 4; i++) assert_int_equal(chosen(s, c), 2);
+    free_call(c);
+    free_stand(s);
+}
+
+/* One that seemed slow is given a prompt from time to time, else it would seem slow for ever; the
+ * slower, the more seldom. */
+static void slow_workers_are_measured_anew(void **state)
+{
+    (void)state;
+    stand     *s = make_stand();
+    fm__rcall *c = make_call(1, 10 * PAGE);
+    for (int i = 0; i < N_WORKER; i++) {
+        s->worker[i].feed.prefill_rate = i == 1 ? 200 : 20000;
+        s->worker[i].feed.rated        = fm_now() - 100;
+        if (i != 1) fill(&s->worker[i], N_PAGE, 2);
+    }
+    for (int i = 0; i < 4; i++) assert_int_not_equal(chosen(s, c), 2);
+    s->worker[1].feed.rated = fm_now() - 1000;
+    for (int i = 0; i < 4; i++) assert_int_equal(chosen(s, c), 2);
+    free_call(c);
+    free_stand(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +175,8 @@ int main(void)
         cmocka_unit_test(free_pages_are_taken_before_any_is_evicted),
         cmocka_unit_test(similar_ages_leave_it_to_the_queue),
         cmocka_unit_test(prompts_that_were_sent_make_their_pages_young),
+        cmocka_unit_test(rates_that_differ_little_leave_no_cache_empty),
+        cmocka_unit_test(slow_workers_are_measured_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

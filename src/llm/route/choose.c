@@ -6,7 +6,7 @@
 #include "llm/route/route_internal.h"
 
 enum { MAX_CANDIDATES = 1024 };
-static const double guessed_rate = 5000, guessed_row = 1e-4;
+static const double guessed_rate = 5000, guessed_row = 1e-4, believed_seconds = 4;
 
 /* How much a worker is to be preferred; those of the best rank are candidates. */
 typedef enum { UNFIT, AVOIDED, SUSPECT, FIT } rank;
@@ -80,22 +80,26 @@ static void expect_losses(fm_candidate *c, fm_worker *const *list, int n, const 
 }
 
 /* Only ratios between workers matter.  What equal workers report differs by what each has computed
- * lately, most of all in their first seconds: those within a factor of two of the best count as
- * equal to it, and so does one that has not said how fast it is. */
-static double rate_of(const fm_worker *w, double best)
+ * lately and what ran beside it, most of all in their first seconds: each counts as twice as fast
+ * as it says, up to the best.  One that seems slow gets no new prefixes, and would seem slow for
+ * ever: after a time without another rate it counts as the best until it has computed a prefix; the
+ * slower it is, the longer that time. */
+static double rate_of(const fm_worker *w, double best, double now)
 {
     const double own = w->feed.prefill_rate;
-    return own > 0 && own < best / 2 ? own : best;
+    if (own <= 0 || 2 * own > best) return best;
+    return now - w->feed.rated > believed_seconds * best / own ? best : 2 * own;
 }
 
-static fm_candidate candidate_of(const fm_worker *w, fm__rcall *c, double rate, double row)
+static fm_candidate candidate_of(const fm_worker *w, fm__rcall *c, double best, double now)
 {
-    const int elsewhere = w->feed.load - w->n_active; /* sent by other routers */
+    const int    elsewhere = w->feed.load - w->n_active; /* sent by other routers */
+    const double row       = w->feed.row_seconds;
     return (fm_candidate){.load           = w->n_active + (elsewhere > 0 ? elsewhere : 0),
                           .pending_tokens = w->pending_tokens,
                           .n_cached       = fm__prompt_cached(c, w),
-                          .prefill_rate   = rate_of(w, rate),
-                          .row_seconds    = w->feed.row_seconds > 0 ? w->feed.row_seconds : row};
+                          .prefill_rate   = rate_of(w, best, now),
+                          .row_seconds    = row > 0 ? row : guessed_row};
 }
 
 static double best_prefill_rate(fm_worker *const *list, int n)
@@ -113,8 +117,8 @@ fm_worker *fm__choose_worker(fm_route *r, fm__rcall *c, int32_t *n_cached)
     const fm_candidate_ask ask = {.n_prompt = (int32_t)c->prompt.n, .n_output = c->n_output};
     const int              n   = collect(r, c, list);
     if (!n) return NULL;
-    const double rate = best_prefill_rate(list, n);
-    for (int i = 0; i < n; i++) candidate[i] = candidate_of(list[i], c, rate, guessed_row);
+    const double best = best_prefill_rate(list, n), now = fm_now();
+    for (int i = 0; i < n; i++) candidate[i] = candidate_of(list[i], c, best, now);
     expect_losses(candidate, list, n, c);
     const int i = fm_policy_choose(r->policy, candidate, n, &ask, &r->policy_state);
     *n_cached   = candidate[i].n_cached;

@@ -64,11 +64,14 @@ int fm__feed_read(fm_worker_feed *f, const char *text)
 
 static void on_done(void *ctx, const char *why)
 {
-    fm_worker      *w = ctx;
-    fm_worker_feed *f = &w->feed;
-    const fm_query *q = &f->query;
-    const int ok = !why && q->status == 200 && fm__feed_read(f, q->reply.text ? q->reply.text : "");
-    f->next      = fm_now() + (ok ? pause_seconds : pause_after_failure);
+    fm_worker      *w    = ctx;
+    fm_worker_feed *f    = &w->feed;
+    const fm_query *q    = &f->query;
+    const double    rate = f->prefill_rate, now = fm_now();
+    const char     *text = q->reply.text ? q->reply.text : "";
+    const int       ok   = !why && q->status == 200 && fm__feed_read(f, text);
+    f->next              = now + (ok ? pause_seconds : pause_after_failure);
+    if (f->prefill_rate != rate) f->rated = now;
     if (!why && q->status != 200) f->is_none = 1;
     if (!ok) fm__feed_forget(w);
     fm_str_fini(&f->query.reply);

@@ -52,7 +52,7 @@ fm_status fm__prompts_open(fm__prompts **out, const char *path, const fm_route_o
 {
     fm_model_path where;
     const char   *dir = path;
-    if (!fm_tokenizer_exists(path)) {
+    if (!o->tokenizer_path && !fm_tokenizer_exists(path)) {
         FM_TRY(fm_model_path_find(&where, path));
         dir = where.dir;
     }

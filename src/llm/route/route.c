@@ -87,10 +87,12 @@ static fm_status check(const fm_route_options *o)
 {
     if (o->ssl_keyfile && !o->ssl_certfile)
         return fm_fail(FM_E_ARG, "--ssl-keyfile needs --ssl-certfile");
-    if (o->worker_api_key && strpbrk(o->worker_api_key, "\r\n"))
-        return fm_fail(FM_E_ARG, "--worker-api-key is no key");
-    if (*o->health_endpoint != '/') return fm_fail(FM_E_ARG, "--health-check-endpoint is no path");
-    return FM_OK;
+    if (o->worker_api_key && strpbrk(o->worker_api_key, " \t\r\n"))
+        return fm_fail(FM_E_ARG, "--worker-api-key has blanks in it");
+    if (*o->health_endpoint != '/')
+        return fm_fail(FM_E_ARG, "--health-check-endpoint %.80s does not begin with a slash",
+                       o->health_endpoint);
+    return fm__facts_check_parsers(o->reasoning_parser, o->tool_call_parser);
 }
 
 static fm_status build(fm_route *r)

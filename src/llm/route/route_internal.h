@@ -138,7 +138,6 @@ fm_status  fm__roster_read_file(fm_route *r); /* workers that are no longer list
 void       fm__roster_sweep(fm_route *r);     /* frees those that have left */
 int        fm__roster_n_up(const fm_route *r);
 int        fm__split_words(char *line, char **word, int most); /* up to a comment; how many */
-/* What just failed is in that line of that file: fm_why() says so, too.  Returns rc. */
 /* take(): a line's words, up to three.  Errors name the file and the line. */
 typedef fm_status fm__take_line(fm_route *r, char **word, int n);
 fm_status fm__read_lines(fm_route *r, FILE *f, const char *path, fm__take_line *take);

@@ -36,7 +36,8 @@ typedef struct {
     int            page_size;      /* 0: it has said nothing yet */
     int            n_page;         /* that its cache has room for */
     double         prefill_rate, row_seconds;
-    int            load; /* answers that ran or waited there */
+    double         rated; /* when prefill_rate was last another one than before */
+    int            load;  /* answers that ran or waited there */
     fm_query       query;
     int            is_none; /* it has no feed */
     double         next;    /* when it is asked again */
@@ -68,11 +69,11 @@ struct fm_worker {
     char             why[96]; /* what was wrong with the last check; empty: nothing */
     fm_breaker       breaker;
 
-    int draining, leaving; /* no new requests; and gone after the last */
-    int n_active;          /* requests under way */
-    int64_t
-        pending_tokens; /* prompt tokens sent that are not cached there, before the first byte */
-    int64_t            promised_tokens; /* that answers under way may have */
+    int     draining, leaving; /* no new requests; and gone after the last */
+    int     n_active;          /* requests under way */
+    int64_t pending_tokens;    /* uncached prompt tokens of requests without a first byte */
+    int64_t promised_tokens;   /* that answers under way may have */
+
     fm_worker_counts   counts;
     fm_worker_feed     feed;
     fm_worker_progress progress;

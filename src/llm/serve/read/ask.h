@@ -107,7 +107,9 @@ typedef struct {
     int prompts_only; /* a router reads for the prompts: no grammar is made */
 } fm__facts;
 
-/* From the tokenizer and the words of the options: chat template and parsers. */
+/* From the tokenizer and the words of the options: chat template and parsers.  The words are
+ * checked before.  FM_E_ARG: there is no such parser. */
+fm_status fm__facts_check_parsers(const char *reasoning_parser, const char *tool_call_parser);
 void fm__facts_pick(fm__facts *f, const char *reasoning_parser, const char *tool_call_parser);
 
 /* One worker's view while it reads a request. */

@@ -66,14 +66,19 @@ static fm_status check_word(const char *option, const char *word, const char *co
     return rc;
 }
 
-fm_status fm__facts_check_words(const fm_serve_options *opt)
+fm_status fm__facts_check_parsers(const char *reasoning_parser, const char *tool_call_parser)
 {
     static const char *const reasoning[] = {"auto", "none", "deepseek-r1", "deepseek-v3",
                                             "kimi_k2"};
     static const char *const tools[]     = {"auto", "none", "deepseekv3", "deepseekv31", "kimi_k2"};
-    static const char *const defaults[]  = {"model", "openai"};
-    FM_TRY(check_word("reasoning-parser", opt->reasoning_parser, reasoning, 5));
-    FM_TRY(check_word("tool-call-parser", opt->tool_call_parser, tools, 5));
+    FM_TRY(check_word("reasoning-parser", reasoning_parser, reasoning, 5));
+    return check_word("tool-call-parser", tool_call_parser, tools, 5);
+}
+
+fm_status fm__facts_check_words(const fm_serve_options *opt)
+{
+    static const char *const defaults[] = {"model", "openai"};
+    FM_TRY(fm__facts_check_parsers(opt->reasoning_parser, opt->tool_call_parser));
     FM_TRY(check_word("sampling-defaults", opt->sampling_defaults, defaults, 2));
     for (const char *c = opt->metrics_prefix; *c; c++)
         if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_'))
