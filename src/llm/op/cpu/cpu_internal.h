@@ -6,6 +6,7 @@
 #define FM_LLM_OP_CPU_CPU_INTERNAL_H
 
 #include "llm/kernel/gemm/gemm.h"
+#include "llm/kernel/gemm/gemm_few.h"
 #include "llm/kernel/latent/latent.h"
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/exchange_internal.h"
@@ -69,6 +70,7 @@ typedef struct {
 
 typedef struct {
     const fm_gemm   *gemm;
+    fm_gemm_few_fn  *few; /* or NULL */
     const fm_pack   *pack;
     const fm_latent *latent;
     int              n_thread;
@@ -256,6 +258,16 @@ static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *cons
                  fm__panel_scale(w, panel), m, w->k, done, ctx);
 }
 
+/* Panels that m rows are multiplied with at once; 1: one after the other.  Panels larger than those
+ * of a small model come from memory, slower than one chain of sums takes them. */
+static inline int fm__panels_together(const fm_cpu *c, const fm_matrix *w, int m)
+{
+    enum { TOGETHER = 4, SHORT = 64, LARGEST = 64 << 10 };
+    const int is_few = c->few && w->dtype == FM_BF16 && m <= FM_GEMM_FEW_ROWS;
+    const int gains  = w->k > SHORT || m > 2;
+    return is_few && gains && fm_panel_bytes(w->dtype, w->k) <= LARGEST ? TOGETHER : 1;
+}
+
 /* Where the rows of a panel's tile go. */
 typedef struct {
     const float *tile;
@@ -287,6 +299,24 @@ static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, cons
     o->ahead = fm_gemm_tells(c->gemm, w->dtype) ? 32 : o->m;
     fm__expect_rows(o, 0, o->ahead);
     fm__panel_told(c, tile, x, x_scale, w, panel, o->m, done, ctx);
+    if (o->far) fm_scatter_end();
+}
+
+/* The tiles of n neighbouring panels of few rows, if they are multiplied together; 0: they are not. */
+static inline int fm__multiply_few(const fm_cpu *c, float *tile, const void *const *x,
+                                   const fm_matrix *w, int panel, int n, int m)
+{
+    if (n < 2) return 0;
+    c->few(tile, x, fm__panel_data(w, panel), n, m, w->k);
+    return 1;
+}
+
+/* Rows of a tile that is final, to where they belong. */
+static inline void fm__put_tile(fm_outlet *o, const float *tile, fm_rows_done *put, void *ctx)
+{
+    o->tile  = tile;
+    o->ahead = o->m;
+    put(ctx, 0, o->m);
     if (o->far) fm_scatter_end();
 }
 
