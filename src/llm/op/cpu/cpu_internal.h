@@ -5,6 +5,7 @@
 #ifndef FM_LLM_OP_CPU_CPU_INTERNAL_H
 #define FM_LLM_OP_CPU_CPU_INTERNAL_H
 
+#include "llm/kernel/draft_head/draft_head.h"
 #include "llm/kernel/gemm/gemm.h"
 #include "llm/kernel/gemm/gemm_few.h"
 #include "llm/kernel/latent/latent.h"
@@ -106,6 +107,9 @@ typedef struct {
     int32_t      *drafted;    /* [limits.max_draft, max_out] of the chain at hand */
     fm_best_word *best;       /* [n_attn, out rows] each rank's */
     size_t       *best_bytes; /* [n_attn] */
+    fm_draft_head draft_head;  /* panel NULL: links use the BF16 head */
+    uint8_t      *draft_row;   /* [max_out, D] a link's rows, in bytes, */
+    float        *draft_scale; /* [max_out] and their scales */
     float        *embedded;   /* [vocab, D] by token (embedded.c), or NULL; */
     char         *is_embedded; /* [vocab] rows of it that are known */
     fm_batch      filling;      /* the rows of a pass that fill the cache for drafts, */
@@ -386,6 +390,11 @@ int       fm__cpu_draft_rows(fm_run *r);
 fm_status fm__cpu_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 /* embedded.c */
 void fm__carve_embedded(fm_cpu *b, const fm_model_config *c, const fm_shard *shard, fm_slab *s);
+/* draft_head.c */
+void fm__carve_draft_head(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                          const fm_run_limits *lim, fm_slab *s);
+void fm__fill_draft_head(fm_run *r); /* from the weights */
+void fm__cpu_linear_draft(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w);
 void fm__cpu_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
                            const fm_matrix *w);
 /* attend*.c */
