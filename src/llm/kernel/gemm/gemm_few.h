@@ -5,7 +5,7 @@
  *
  * The bits are those of fm_gemm.bf16, panel by panel.  One row times one panel is two chains of
  * sums, each of which waits for its last term (six cycles of VDPBF16PS on Zen 4 and 5), while
- * weights that lie in a cache come faster; several panels are as many chains more.  */
+ * weights that lie in a cache come faster; several panels are as many chains more. */
 #ifndef FM_LLM_KERNEL_GEMM_GEMM_FEW_H
 #define FM_LLM_KERNEL_GEMM_GEMM_FEW_H
 
