@@ -3,7 +3,11 @@
 #include "llm/kernel/gemm/gemm_few.h"
 #include "llm/kernel/gemm/tile_avx512.h"
 
-enum { MOST = 4, ROWS = FM_GEMM_FEW_ROWS };
+enum {
+    MOST  = 4,
+    ROWS  = FM_GEMM_FEW_ROWS,
+    AHEAD = 2048, /* bytes of a panel between reading and prefetching */
+};
 
 typedef struct {
     fm__rows_of x;
@@ -22,6 +26,18 @@ FM__INLINE void add_pair(__m512 sum[MOST][ROWS][2], const operands *o, const cha
         fm__multiply_pair(sum[p], o->x, rows, at, fm__load_pair(w + (size_t)p * o->step));
 }
 
+/* What lies behind the end of a panel is its neighbour, which is read as well: the panels after them
+ * are next. */
+FM__INLINE void prefetch(const operands *o, size_t at, int panels)
+{
+    const size_t ahead = at + AHEAD < o->step ? at + AHEAD : at + AHEAD + (size_t)(panels - 1) * o->step;
+#pragma GCC unroll 4
+    for (int p = 0; p < panels; p++)
+#pragma GCC unroll 4
+        for (int line = 0; line < 4; line++)
+            _mm_prefetch(o->w + (size_t)p * o->step + ahead + line * 64, _MM_HINT_T0);
+}
+
 FM__INLINE void run_tile(float *c, const operands *o, int panels, int rows)
 {
     __m512       sum[MOST][ROWS][2];
@@ -30,6 +46,7 @@ FM__INLINE void run_tile(float *c, const operands *o, int panels, int rows)
 #pragma GCC unroll 4
     for (int p = 0; p < panels; p++) fm__clear_sums(sum[p], rows);
     for (size_t at = 0; at < to; at += 8, w += 256) {
+        prefetch(o, at * FM_PANEL, panels);
         add_pair(sum, o, w, at, panels, rows);
         add_pair(sum, o, w + 128, at + 4, panels, rows);
     }

@@ -266,10 +266,9 @@ static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *cons
  * of a small model come from memory, slower than one chain of sums takes them. */
 static inline int fm__panels_together(const fm_cpu *c, const fm_matrix *w, int m)
 {
-    enum { TOGETHER = 4, SHORT = 64, LARGEST = 64 << 10 };
+    enum { TOGETHER = 4, LARGEST = 64 << 10 };
     const int is_few = c->few && w->dtype == FM_BF16 && m <= FM_GEMM_FEW_ROWS;
-    const int gains  = w->k > SHORT || m > 2;
-    return is_few && gains && fm_panel_bytes(w->dtype, w->k) <= LARGEST ? TOGETHER : 1;
+    return is_few && fm_panel_bytes(w->dtype, w->k) <= LARGEST ? TOGETHER : 1;
 }
 
 /* Where the rows of a panel's tile go. */
