@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "llm/kernel/gemm/gemm.h"
+#include "llm/kernel/gemm/gemm_few.h"
 
 #ifndef FM_AMX_EMULATED
 #define FM_AMX_EMULATED 0
@@ -235,6 +236,38 @@ static void check_level(const fm_gemm *v, int m, const float *got)
     assert_memory_equal(other, got, (size_t)m * FM_PANEL * sizeof *got);
 }
 
+enum { MOST_PANELS = 9 };
+
+/* Panel i has the weights of p.panel i pairs of k further on. */
+static const char *neighbouring_panels(void)
+{
+    static _Alignas(64) char all[MOST_PANELS * FM_PANEL * MAX_K * 2];
+    const size_t bytes = fm_panel_bytes(FM_BF16, p.k), pair = 2 * 2 * FM_PANEL;
+    for (size_t i = 0; i < MOST_PANELS; i++) {
+        memcpy(all + i * bytes, p.panel + i * pair, bytes - i * pair);
+        memcpy(all + (i + 1) * bytes - i * pair, p.panel, i * pair);
+    }
+    return all;
+}
+
+/* Few rows times several panels: each has the bits of a product with that panel alone. */
+static void check_few(const fm_gemm *v, int m)
+{
+    static float   c[(MOST_PANELS * FM_GEMM_FEW_ROWS + 1) * FM_PANEL], want[MAX_M * FM_PANEL];
+    const size_t   bytes = fm_panel_bytes(FM_BF16, p.k), tile = (size_t)m * FM_PANEL;
+    const char    *w     = neighbouring_panels();
+    for (int n = 1; n <= MOST_PANELS; n++) {
+        memset(c, GUARD, sizeof c);
+        fm_gemm_few(v)(c, p.row, w, n, m, p.k);
+        for (int i = 0; i < n; i++) {
+            v->bf16(want, p.row, w + (size_t)i * bytes, NULL, m, p.k);
+            assert_memory_equal(c + (size_t)i * tile, want, tile * sizeof *c);
+        }
+        for (size_t i = (size_t)n * tile * sizeof *c; i < sizeof c; i++)
+            assert_int_equal(((unsigned char *)c)[i], GUARD);
+    }
+}
+
 static void check_shape(const fm_gemm *v, int m)
 {
     static float got[(MAX_M + 1) * FM_PANEL];
@@ -270,6 +303,16 @@ static void check_type(void **state, fm_dtype type)
 static void bf16_obeys_contract(void **state)
 {
     check_type(state, FM_BF16);
+}
+
+static void few_rows_times_panels_have_the_bits_of_one(void **state)
+{
+    const fm_gemm *v = variant(state);
+    if (!fm_gemm_few(v)) return;
+    for (size_t a = 0; a < LENGTH(shape_k); a++) {
+        fill(FM_BF16, shape_k[a]);
+        for (int m = 1; m <= FM_GEMM_FEW_ROWS; m++) check_few(v, m);
+    }
 }
 
 static void fp8_obeys_contract(void **state)
@@ -423,6 +466,7 @@ int main(void)
 {
     static const struct CMUnitTest each[] = {
         cmocka_unit_test(bf16_obeys_contract),
+        cmocka_unit_test(few_rows_times_panels_have_the_bits_of_one),
         cmocka_unit_test(fp8_obeys_contract),
         cmocka_unit_test(f32_obeys_contract),
         cmocka_unit_test(fp8_reads_every_byte),

@@ -339,10 +339,13 @@ def check_drafts():
             return  # what the server says as a whole is then one worker's, not always that of the request
         info = json.loads(s.get("/server_info"))
         same((info["speculative_num_steps"], info["speculative_num_draft_tokens"]), (3, 4))
+        same(info["speculative_adaptive"], False)
         state = info["internal_states"][0]
         assert abs(state["avg_spec_accept_length"] - told["spec_accept_length"]) < 0.1, (state, told)
         assert abs(state["spec_accept_rate"] - (told["spec_accept_length"] - 1) / 3) < 0.15, (state, told)
         assert s.metric("spec_accept_length") > 1.2
+    with Server("--speculative-algorithm", "auto", model=["--model-path", box]) as s:
+        same(json.loads(s.get("/server_info"))["speculative_adaptive"], True)  # the default of speculation
 
 
 if __name__ == "__main__":

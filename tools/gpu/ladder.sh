@@ -29,7 +29,10 @@ norm_sum       v2-lite 1   500  decode  rmsnorm|gather_add|experts
 norm_sum       v2-lite 256 500  decode  rmsnorm|gather_add|experts
 side           v2-lite 1   500  decode  mlp|experts
 experts_8      v2-lite 32  500  decode  experts
+experts_8      r1      64  500  decode  experts
+experts_8      r1      128 500  decode  experts
 experts_16     v2-lite 64  500  decode  experts
+experts_16     r1      256 500  decode  experts
 experts_32     v2-lite 128 500  decode  experts
 experts_256    v2-lite 1   4096 prefill experts
 "

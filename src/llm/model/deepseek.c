@@ -95,7 +95,7 @@ static void draft(fm_run *r)
     else                     dense(r, &w->layer.ffn);
     fm_at_layer   (r, FM_NO_LAYER);
     fm_gather_norm(r, a->hl, a->x, w->norm);
-    fm_linear_out (r, a->logits, a->hl, &m->head);
+    fm_linear_draft(r, a->logits, a->hl, &m->head);
     fm_best       (r, a->logits, a->hl);                    /* the drafts; hl is the next state */
 }
 

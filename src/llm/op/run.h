@@ -56,6 +56,7 @@ typedef struct {
     fm_activations activations; /* and what a pass computes in: the model's (model/model.h) */
     int n_kept;       /* hidden states kept between passes, for drafts; 0: there are none */
     int max_draft;    /* links of a chain of drafts, at most */
+    int draft_head;   /* CPU: links may use a copy of the BF16 head in bytes */
     int n_staged;     /* device: pages that are gathered for one copy to or from host memory; 0: no
                        * pages are copied */
     const struct fm_threads *team; /* over whose NUMA nodes KV pages are spread, or NULL */
@@ -114,6 +115,8 @@ typedef struct {
     void (*embed_product)(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
                           const fm_matrix *w); /* x = w RMSNorm(Emb(t)), with h as room.  NULL: the
                                  three ops one by one */
+    void (*linear_draft)(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w); /* the head's product in
+                                 a link, which may be approximate.  NULL: linear_f32 */
     int (*draft_rows)(fm_run *r); /* the rest of the pass has only the rows that fill the cache for
                                  drafts, from the first that is not a decode whose state is not kept
                                  (sched/sched.h); out rows and hidden's x remain.  0: there are no such
@@ -230,6 +233,11 @@ static inline void fm_gather_norm(fm_run *r, fm_act y, fm_f32s x, const float *w
 static inline void fm_linear(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, LINEAR, r->n_row, y.data, w, linear_f32(r, y, x, w, r->n_row)); }
 static inline void fm_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w) { FM_OP(r, LINEAR_ACT, r->n_row, y.data, w, linear_act(r, y, x, w, r->n_row)); }
 static inline void fm_linear_out(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w) { FM_OP(r, HEAD, r->n_out, y.data, w, linear_f32(r, y, x, w, r->n_out)); }
+static inline void fm_linear_draft(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w)
+{
+    if (r->ops->linear_draft) FM_OP(r, HEAD, r->n_out, y.data, w, linear_draft(r, y, x, w));
+    else fm_linear_out(r, y, x, w);
+}
 static inline void fm_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm, const fm_matrix *w)
 {
     if (r->ops->embed_product) {

@@ -178,6 +178,15 @@ static fm_status start_threads(opening *p)
     return FM_OK;
 }
 
+/* Whether links may multiply with a copy of the head in bytes.  Not beside a GPU, whose links they are
+ * compared with; nor where the head is smaller than that anyway.  Unknown until weights are measured. */
+static int keeps_draft_head(const fm_engine *e)
+{
+    const fm_matrix *head = &e->weights.head;
+    return e->draft.is_chain && e->backend->is_host && !e->backend->also && head->n &&
+           head->dtype == FM_BF16;
+}
+
 /* Seats divide the running requests, groups the prompt tokens of a step. */
 fm_status fm__open_set_limits(opening *p)
 {
@@ -207,6 +216,7 @@ fm_status fm__open_set_limits(opening *p)
                                 .n_lane      = n_lane,
                                 .n_kept      = n_lane * fm_sched_n_kept(s),
                                 .max_draft   = e->draft.is_chain ? e->draft.most : 0,
+                                .draft_head  = keeps_draft_head(e),
                                 .n_staged    = fm__open_n_staged(p),
                                 .team        = e->threads};
     fm_model_declare(e->model, &e->config, &e->layout.shard, p->cache, &e->limits);
@@ -269,7 +279,8 @@ fm_status fm__open_measure_weights(opening *p)
     e->slab.bytes = measure.used;
     measure       = (fm_slab){0};
     if (also) FM_TRY(fm__open_lay_out(p, &e->beside.weights, also->packing, &measure));
-    e->beside.bytes = measure.used;
+    e->beside.bytes      = measure.used;
+    e->limits.draft_head = keeps_draft_head(e);
     return FM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "llm/kernel/gemm/gemm.h"
 
+#include "llm/kernel/gemm/gemm_few.h"
 #include "llm/kernel/gemm/gemm_internal.h"
 
 /* AMX has no f32 product: that column falls back to AVX-512.  Rows of one level have the same bits. */
@@ -28,4 +29,9 @@ const fm_gemm *fm_gemm_pick(void)
     const fm_gemm *v = all;
     while (v->isa > fm_cpu_isa() || !fm_gemm_runs_here(v)) v++; /* stops at ref */
     return v;
+}
+
+fm_gemm_few_fn *fm_gemm_few(const fm_gemm *g)
+{
+    return g->bf16 == fm__gemm_bf16_avx512 ? fm__gemm_few_avx512 : NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heads are the 16 lanes of scores and the rows of values:
  *
- *     score   8 tokens x 16 heads in registers; each pair of d is one load of q
- *             and, for each token, one broadcast from where it is cached
+ *     score   16 or 8 tokens x 16 heads in registers; each pair of d is one load of q
+ *             and, for each token, one broadcast from where it is cached.  A sum waits six
+ *             cycles for its last term: Zen 5, which starts two a cycle, needs 12 sums
  *     value   8 heads x 32 columns; two tokens are interleaved in registers and
  *             each head's pair of weights is broadcast
  *
@@ -17,7 +18,7 @@
 
 enum {
     LANES   = FM_LATENT_LANES,
-    TOKENS  = 8,
+    TOKENS  = 12, /* at most */
     HEADS   = 8,
     COLUMNS = 32,
     LINE    = 64,
@@ -47,38 +48,44 @@ INLINE __m512bh broadcast_pair(const char *from)
     return (__m512bh)_mm512_set1_epi32(pair);
 }
 
-/* Scores of 8 tokens; the 8 after them are fetched meanwhile, since across so
+/* Scores of up to 12 tokens; the 12 after them are fetched meanwhile, since across so
  * many rows at once they would come from memory one wait after the other. */
 INLINE void score_tile(float *score, const char *q, const void *const *row,
-                       const void *const *next, int width)
+                       const void *const *next, int tokens, int width)
 {
     enum { PAIRS = 4 };
     __m512 sum[TOKENS];
-#pragma GCC unroll 8
-    for (int i = 0; i < TOKENS; i++) sum[i] = _mm512_setzero_ps();
+#pragma GCC unroll 12
+    for (int i = 0; i < tokens; i++) sum[i] = _mm512_setzero_ps();
     for (int at = 0; at < width * 2; at += PAIRS * 4, q += PAIRS * LINE) {
         __m512bh lane[PAIRS];
 #pragma GCC unroll 4
         for (int p = 0; p < PAIRS; p++) lane[p] = (__m512bh)_mm512_load_si512(q + p * LINE);
-        _mm_prefetch((const char *)next[at / 16 % 4] + at / LINE * LINE, _MM_HINT_T1);
-        _mm_prefetch((const char *)next[at / 16 % 4 + 4] + at / LINE * LINE, _MM_HINT_T1);
-#pragma GCC unroll 8
-        for (int i = 0; i < TOKENS; i++)
+#pragma GCC unroll 3
+        for (int i = at / 16 % 4; i < tokens; i += 4)
+            _mm_prefetch((const char *)next[i] + at / LINE * LINE, _MM_HINT_T1);
+#pragma GCC unroll 12
+        for (int i = 0; i < tokens; i++)
 #pragma GCC unroll 4
             for (int p = 0; p < PAIRS; p++)
                 sum[i] = _mm512_dpbf16_ps(
                     sum[i], lane[p], broadcast_pair((const char *)row[i] + at + p * 4));
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < TOKENS; i++) _mm512_store_ps(score + i * LANES, sum[i]);
+#pragma GCC unroll 12
+    for (int i = 0; i < tokens; i++) _mm512_store_ps(score + i * LANES, sum[i]);
 }
 
+/* Tiles end at multiples of 4: `row` and `score` go on to the next multiple of 32. */
 void fm__latent_score_bf16_avx512(float *restrict score, const void *restrict q,
                                   const void *const *restrict row, int n, int width)
 {
-    for (int t = 0; t < n; t += TOKENS)
-        score_tile(score + t * LANES, q, row + t, t + TOKENS < n ? row + t + TOKENS : row + t,
-                   width);
+    for (int t = 0; t < n; t += TOKENS) {
+        float             *to   = score + t * LANES;
+        const void *const *from = row + t, *const *next = t + 2 * TOKENS <= n ? from + TOKENS : from;
+        if (n - t > 8) score_tile(to, q, from, next, TOKENS, width);
+        else if (n - t > 4) score_tile(to, q, from, from, 8, width);
+        else score_tile(to, q, from, from, 4, width);
+    }
 }
 
 INLINE void value_tile(float *z, const char *p, const void *const *row, int n, int at, int width)

@@ -70,10 +70,12 @@ static part_stat *stat_of(const wave *v, int unit, int group)
     return (part_stat *)v->b->part_stat + (size_t)unit * (size_t)v->n_group + (size_t)group;
 }
 
-/* t->tile[m, 32] = rows x times a panel of a head's part of kv_b */
-static void multiply(const wave *v, const void *const *x, const fm_matrix *up, int panel, int m,
-                     fm_thread_scratch *t)
+/* t->tile[n][m, 32] = rows x times n panels of a head's part of kv_b; n is 1 or what
+ * fm__panels_together allows */
+static void multiply(const wave *v, const void *const *x, const fm_matrix *up, int panel, int n,
+                     int m, fm_thread_scratch *t)
 {
+    if (fm__multiply_few(v->b, t->tile, x, up, panel, n, m)) return;
     fm_gemm_for(v->b->gemm, v->b->act)(t->tile, x, fm__up_panel(v->b, up, panel, t->up), NULL, m,
                                        up->k);
 }
@@ -91,10 +93,13 @@ static void absorb_head(const wave *v, int head, fm_thread_scratch *t)
         const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = fm__act_at(b, v->q, v->row[i0 + i]) + at;
-        for (int p = 0; p < fm__panels(up); p++) {
-            multiply(v, x, up, p, m, t);
-            fm_tile_store(q_latent(v, i0, head) + (size_t)p * FM_PANEL * es, b->act, stride, t->tile,
-                          m, FM_PANEL);
+        const int together = fm__panels_together(b, up, m);
+        for (int p = 0, n; p < fm__panels(up); p += n) {
+            n = fm__min(together, fm__panels(up) - p);
+            multiply(v, x, up, p, n, m, t);
+            for (int j = 0; j < n; j++)
+                fm_tile_store(q_latent(v, i0, head) + (size_t)(p + j) * FM_PANEL * es, b->act,
+                              stride, t->tile + j * m * FM_PANEL, m, FM_PANEL);
         }
         for (int i = 0; i < m; i++) {
             char *dst = q_latent(v, i0 + i, head);
@@ -210,6 +215,17 @@ static void merge(const wave *v, int i, int head)
     fm_row_store(z_latent(v, i, head), v->b->act, z, L);
 }
 
+/* The outputs of a panel, of rows [i0, i0 + m) of the wave. */
+static void store_values(const wave *v, int head, int i0, int panel, int m, const float *tile)
+{
+    const fm_cpu *b   = v->b;
+    const int     n   = v->w->v_up[head].n;
+    const size_t  col = (size_t)(head * n + panel * FM_PANEL);
+    for (int i = 0; i < m; i++)
+        fm_row_store(fm__act_at(b, v->o, v->row[i0 + i]) + col * b->act_bytes, b->act,
+                     tile + i * FM_PANEL, fm__min(n - panel * FM_PANEL, FM_PANEL));
+}
+
 /* o[row, head] = v_up z for all rows of the wave */
 static void value_head(const wave *v, int head, fm_thread_scratch *t)
 {
@@ -219,12 +235,11 @@ static void value_head(const wave *v, int head, fm_thread_scratch *t)
         const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = z_latent(v, i0 + i, head);
-        for (int p = 0; p < fm__panels(up); p++) {
-            const size_t col = (size_t)(head * up->n + p * FM_PANEL);
-            multiply(v, x, up, p, m, t);
-            for (int i = 0; i < m; i++)
-                fm_row_store(fm__act_at(b, v->o, v->row[i0 + i]) + col * b->act_bytes, b->act,
-                             t->tile + i * FM_PANEL, fm__min(up->n - p * FM_PANEL, FM_PANEL));
+        const int together = fm__panels_together(b, up, m);
+        for (int p = 0, n; p < fm__panels(up); p += n) {
+            n = fm__min(together, fm__panels(up) - p);
+            multiply(v, x, up, p, n, m, t);
+            for (int j = 0; j < n; j++) store_values(v, head, i0, p + j, m, t->tile + j * m * FM_PANEL);
         }
     }
 }

@@ -138,6 +138,7 @@ static const fm_ops cpu_ops = {
     .hidden      = fm__cpu_hidden,
     .best        = fm__cpu_best,
     .embed_product = fm__cpu_embed_product,
+    .linear_draft = fm__cpu_linear_draft,
     .draft_rows  = fm__cpu_draft_rows,
     .drafted     = fm__cpu_drafted,
     .logits      = fm__cpu_logits,
@@ -165,6 +166,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     carve(b, &r->act, c, shard, &r->limits, &s);
     if (b->embedded) memset(b->is_embedded, 0, (size_t)c->vocab);
     fm_rope_table(c, r->limits.max_context, b->cos, b->sin);
+    fm__fill_draft_head(r);
     return FM_OK;
 }
 
@@ -180,6 +182,7 @@ fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limi
     }
     *b = (fm_cpu){.gemm = fm_gemm_pick(), .pack = fm_pack_pick(), .latent = fm_latent_pick(),
                   .n_thread = lim->n_thread, .act = w->act, .act_bytes = fm_dtype_bytes(w->act)};
+    b->few = fm_gemm_few(b->gemm);
     *r = (fm_run){.ops = &cpu_ops, .config = w->config, .weights = w, .limits = *lim, .ranks = ranks,
                   .backend = b};
     const fm_status rc = allocate(r, b);

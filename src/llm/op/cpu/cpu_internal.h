@@ -5,7 +5,9 @@
 #ifndef FM_LLM_OP_CPU_CPU_INTERNAL_H
 #define FM_LLM_OP_CPU_CPU_INTERNAL_H
 
+#include "llm/kernel/draft_head/draft_head.h"
 #include "llm/kernel/gemm/gemm.h"
+#include "llm/kernel/gemm/gemm_few.h"
 #include "llm/kernel/latent/latent.h"
 #include "llm/kernel/rows/rows.h"
 #include "llm/op/cpu/exchange_internal.h"
@@ -69,6 +71,7 @@ typedef struct {
 
 typedef struct {
     const fm_gemm   *gemm;
+    fm_gemm_few_fn  *few; /* or NULL */
     const fm_pack   *pack;
     const fm_latent *latent;
     int              n_thread;
@@ -104,6 +107,9 @@ typedef struct {
     int32_t      *drafted;    /* [limits.max_draft, max_out] of the chain at hand */
     fm_best_word *best;       /* [n_attn, out rows] each rank's */
     size_t       *best_bytes; /* [n_attn] */
+    fm_draft_head draft_head;  /* panel NULL: links use the BF16 head */
+    uint8_t      *draft_row;   /* [max_out, D] a link's rows, in bytes, */
+    float        *draft_scale; /* [max_out] and their scales */
     float        *embedded;   /* [vocab, D] by token (embedded.c), or NULL; */
     char         *is_embedded; /* [vocab] rows of it that are known */
     fm_batch      filling;      /* the rows of a pass that fill the cache for drafts, */
@@ -256,6 +262,15 @@ static inline void fm__panel_told(const fm_cpu *c, float *tile, const void *cons
                  fm__panel_scale(w, panel), m, w->k, done, ctx);
 }
 
+/* Panels that m rows are multiplied with at once; 1: one after the other.  Panels larger than those
+ * of a small model come from memory, slower than one chain of sums takes them. */
+static inline int fm__panels_together(const fm_cpu *c, const fm_matrix *w, int m)
+{
+    enum { TOGETHER = 4, LARGEST = 64 << 10 };
+    const int is_few = c->few && w->dtype == FM_BF16 && m <= FM_GEMM_FEW_ROWS;
+    return is_few && fm_panel_bytes(w->dtype, w->k) <= LARGEST ? TOGETHER : 1;
+}
+
 /* Where the rows of a panel's tile go. */
 typedef struct {
     const float *tile;
@@ -287,6 +302,24 @@ static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, cons
     o->ahead = fm_gemm_tells(c->gemm, w->dtype) ? 32 : o->m;
     fm__expect_rows(o, 0, o->ahead);
     fm__panel_told(c, tile, x, x_scale, w, panel, o->m, done, ctx);
+    if (o->far) fm_scatter_end();
+}
+
+/* The tiles of n neighbouring panels of few rows, if they are multiplied together; 0: they are not. */
+static inline int fm__multiply_few(const fm_cpu *c, float *tile, const void *const *x,
+                                   const fm_matrix *w, int panel, int n, int m)
+{
+    if (n < 2) return 0;
+    c->few(tile, x, fm__panel_data(w, panel), n, m, w->k);
+    return 1;
+}
+
+/* Rows of a tile that is final, to where they belong. */
+static inline void fm__put_tile(fm_outlet *o, const float *tile, fm_rows_done *put, void *ctx)
+{
+    o->tile  = tile;
+    o->ahead = o->m;
+    put(ctx, 0, o->m);
     if (o->far) fm_scatter_end();
 }
 
@@ -356,6 +389,11 @@ int       fm__cpu_draft_rows(fm_run *r);
 fm_status fm__cpu_drafted(fm_run *r, const fm_batch *b, int n_link, int32_t *id);
 /* embedded.c */
 void fm__carve_embedded(fm_cpu *b, const fm_model_config *c, const fm_shard *shard, fm_slab *s);
+/* draft_head.c */
+void fm__carve_draft_head(fm_cpu *b, const fm_model_config *c, const fm_shard *shard,
+                          const fm_run_limits *lim, fm_slab *s);
+void fm__fill_draft_head(fm_run *r); /* from the weights */
+void fm__cpu_linear_draft(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w);
 void fm__cpu_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
                            const fm_matrix *w);
 /* attend*.c */

@@ -19,6 +19,7 @@ void fm__carve_drafts(fm_cpu *b, const fm_model_config *c, const fm_shard *shard
     b->best_bytes = fm_slab_take(s, (size_t)shard->attn.n * sizeof *b->best_bytes);
     b->filling_span = fm_slab_take(s, 2 * out * sizeof *b->filling_span);
     fm__carve_embedded(b, c, shard, s);
+    fm__carve_draft_head(b, c, shard, lim, s);
 }
 
 static char *kept_at(const fm_run *r, int32_t place)

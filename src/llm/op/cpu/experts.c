@@ -174,6 +174,7 @@ static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_r
     const fm_cpu         *b = p->b;
     const fm_mlp_weights *w = &p->expert[k->expert];
     const size_t          stride = middle_stride(b, &p->r->weights->shard, w->gate_up.n / 2);
+    const int             together = fm__panels_together(b, &w->gate_up, k->n);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void           *x[FM_TILE_ROWS];
     const float          *x_scale[FM_TILE_ROWS];
@@ -181,10 +182,18 @@ static void gate_up_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_r
     u.b = b, u.ld = stride / b->act_bytes;
     u.out.bytes = FM_PANEL / 2 * b->act_bytes, u.out.m = k->n, u.out.far = 0;
     collect_rows(p, k, x, x_scale);
-    for (int i = panel.begin; i < panel.end; i++) {
-        char *to = out + (size_t)k->pair0 * stride + (size_t)i * u.out.bytes;
-        for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * stride;
-        fm__panel_to(b, &u.out, tile, x, p->x.scale ? x_scale : NULL, &w->gate_up, i, gate_rows, &u);
+    for (int first = panel.begin; first < panel.end; first += together) {
+        const int n       = fm__min(together, panel.end - first);
+        const int is_made = fm__multiply_few(b, tile, x, &w->gate_up, first, n, k->n);
+        for (int i = 0; i < n; i++) {
+            char *to = out + (size_t)k->pair0 * stride + (size_t)(first + i) * u.out.bytes;
+            for (int r = 0; r < k->n; r++) u.out.to[r] = to + (size_t)r * stride;
+            if (is_made)
+                fm__put_tile(&u.out, tile + i * k->n * FM_PANEL, gate_rows, &u);
+            else
+                fm__panel_to(b, &u.out, tile, x, p->x.scale ? x_scale : NULL, &w->gate_up,
+                             first + i, gate_rows, &u);
+        }
     }
 }
 
@@ -202,12 +211,24 @@ static void put_outputs(void *ctx, int from, int n)
     fm__put_f32(o, from, n);
 }
 
-static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int panel)
+/* Where a block's outputs of a panel go. */
+static void aim_at(fm_outlet *o, const fm_expert_pass *p, const fm_expert_block *k, int panel)
+{
+    const int32_t *first = p->b->exchange.first_item;
+    const fm_range seg   = home_of(p, panel);
+    for (int i = 0; i < k->n; i++) {
+        const fm_pair q = p->b->pair[k->pair0 + i];
+        o->to[i] = fm__item_at(p->b->pair_out, fm_range_len(p->col), first[q.group],
+                               first[q.group + 1] - first[q.group], seg, q.place) +
+                   panel * FM_PANEL - seg.begin;
+    }
+}
+
+static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, fm_range panel)
 {
     const fm_cpu         *b = p->b;
     const fm_mlp_weights *w = &p->expert[k->expert];
-    const int32_t        *first = b->exchange.first_item;
-    const fm_range        seg   = home_of(p, panel);
+    const int             together = fm__panels_together(b, &w->down, k->n);
     float                 tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const size_t          all = (size_t)p->n_pair * (size_t)w->down.n * sizeof(float);
     const size_t          stride = middle_stride(b, &p->r->weights->shard, w->inter);
@@ -216,14 +237,21 @@ static void down_unit(const fm_expert_pass *p, const fm_expert_block *k, int pan
     fm_outlet             o;
     o.bytes = FM_PANEL * sizeof(float), o.m = k->n, o.far = fm__is_far(b, all);
     for (int i = 0; i < k->n; i++) {
-        const fm_pair q = b->pair[k->pair0 + i];
-        x[i]    = (char *)b->middle + (size_t)(k->pair0 + i) * stride;
+        x[i] = (char *)b->middle + (size_t)(k->pair0 + i) * stride;
         if (p->quantises) x_scale[i] = fm__scale_of_row(b->middle_scale, w->down.k, k->pair0 + i);
-        o.to[i] = fm__item_at(b->pair_out, fm_range_len(p->col), first[q.group],
-                                first[q.group + 1] - first[q.group], seg, q.place) +
-                  panel * FM_PANEL - seg.begin;
     }
-    fm__panel_to(b, &o, tile, x, p->quantises ? x_scale : NULL, &w->down, panel, put_outputs, &o);
+    for (int first = panel.begin; first < panel.end; first += together) {
+        const int n       = fm__min(together, panel.end - first);
+        const int is_made = fm__multiply_few(b, tile, x, &w->down, first, n, k->n);
+        for (int i = 0; i < n; i++) {
+            aim_at(&o, p, k, first + i);
+            if (is_made)
+                fm__put_tile(&o, tile + i * k->n * FM_PANEL, put_outputs, &o);
+            else
+                fm__panel_to(b, &o, tile, x, p->quantises ? x_scale : NULL, &w->down, first + i,
+                             put_outputs, &o);
+        }
+    }
 }
 
 static int meets_few_rows(const fm_expert_pass *p)
@@ -256,27 +284,56 @@ static void gate_up_phase(const fm_expert_pass *p, char *out)
     }
 }
 
-static void quantise_middle(const fm_expert_pass *p, const fm_matrix *down)
+static void quantise_middle(const fm_expert_pass *p, const fm_matrix *down, int pair)
 {
-    const fm_cpu *b      = p->b;
-    const size_t  stride = middle_stride(b, &p->r->weights->shard, down->k);
+    const fm_cpu *b   = p->b;
+    fm_bf16      *row = (fm_bf16 *)((char *)b->middle +
+                               (size_t)pair * middle_stride(b, &p->r->weights->shard, down->k));
+    fm_row_quantise(row, b->middle_scale + (size_t)pair * (size_t)fm__blocks(down->k), row, down->k);
+}
+
+static void quantise_phase(const fm_expert_pass *p, const fm_matrix *down)
+{
 #pragma omp for schedule(static)
-    for (int i = 0; i < p->n_pair; i++) {
-        fm_bf16 *row = (fm_bf16 *)((char *)b->middle + (size_t)i * stride);
-        fm_row_quantise(row, b->middle_scale + (size_t)i * (size_t)fm__blocks(down->k), row,
-                        down->k);
-    }
+    for (int i = 0; i < p->n_pair; i++) quantise_middle(p, down, i);
 }
 
 static void down_phase(const fm_expert_pass *p)
 {
     if (!p->n_block) return;
-    if (p->quantises) quantise_middle(p, &p->expert[p->b->block->expert].down);
     const fm_matrix *w       = &p->expert[p->b->block->expert].down;
     const int        n       = fm__panels(w);
     const int        at_once = meets_few_rows(p) ? fm__panels_at_once(p->b, w, p->n_block * n) : 2;
-#pragma omp for schedule(dynamic, at_once)
-    for (int u = 0; u < p->n_block * n; u++) down_unit(p, &p->b->block[u / n], u % n);
+    const int        n_part  = (n + at_once - 1) / at_once;
+    if (p->quantises) quantise_phase(p, w);
+#pragma omp for schedule(dynamic)
+    for (int u = 0; u < p->n_block * n_part; u++) {
+        const int first = u % n_part * at_once;
+        down_unit(p, &p->b->block[u / n_part], (fm_range){first, fm__min(first + at_once, n)});
+    }
+}
+
+/* An expert that stays in a core's cache and meets few rows is one thread's work, if there are
+ * enough of them: nobody waits between its products. */
+static int takes_whole_experts(const fm_expert_pass *p)
+{
+    enum { SMALL = 256 << 10, EACH = 4 };
+    if (p->n_block < EACH * p->b->n_thread || !meets_few_rows(p)) return 0;
+    const fm_mlp_weights *w = &p->expert[p->b->block->expert];
+    const size_t panel = fm_panel_bytes(w->gate_up.dtype, w->gate_up.k);
+    return (size_t)fm__panels(&w->gate_up) * panel <= SMALL;
+}
+
+static void whole_experts(const fm_expert_pass *p)
+{
+#pragma omp for schedule(dynamic)
+    for (int i = 0; i < p->n_block; i++) {
+        const fm_expert_block *k = &p->b->block[i];
+        const fm_mlp_weights  *w = &p->expert[k->expert];
+        gate_up_unit(p, k, (fm_range){0, fm__panels(&w->gate_up)}, p->b->middle);
+        for (int j = 0; p->quantises && j < k->n; j++) quantise_middle(p, &w->down, k->pair0 + j);
+        down_unit(p, k, (fm_range){0, fm__panels(&w->down)});
+    }
 }
 
 /* --- passes ---------------------------------------------------------------- */
@@ -292,10 +349,15 @@ static void find_rows(fm_expert_pass *p)
 
 static void pass_here(const fm_expert_pass *p, fm_f32s y, int accumulate)
 {
+    const int whole = takes_whole_experts(p);
 #pragma omp parallel num_threads(p->b->n_thread)
     {
-        gate_up_phase(p, p->b->middle);
-        down_phase(p);
+        if (whole) {
+            whole_experts(p);
+        } else {
+            gate_up_phase(p, p->b->middle);
+            down_phase(p);
+        }
         fm__sum_here(p, y, accumulate);
     }
 }

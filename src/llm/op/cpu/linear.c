@@ -40,6 +40,14 @@ typedef struct {
     fm_outlet      out;
 } unit;
 
+static void go_to_panel(unit *u, place to)
+{
+    u->stride    = to.stride;
+    u->out.bytes = to.bytes;
+    u->out.far   = goes_far(u->p, u->e, to);
+    for (int i = 0; i < u->out.m; i++) u->out.to[i] = to.at + (size_t)i * to.stride;
+}
+
 static void put_rows(void *ctx, int from, int n)
 {
     const unit      *u  = ctx;
@@ -56,22 +64,36 @@ static void put_rows(void *ctx, int from, int n)
     else fm_tile_store(to[0], b->act, ld, c, n, n_out);
 }
 
-static void one_unit(const product *p, ending e, void *y, int ld, int group, int panel)
+static void multiply_panel(unit *u, float *tile, const void *const *x, const float *const *x_scale,
+                           int panel)
 {
-    const int   row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
-    float       tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
-    const place to = place_of(p, e, y, ld, row, panel);
+    const product *p = u->p;
+    fm__panel_to(p->b, &u->out, tile, x, p->x.scale ? x_scale : NULL, p->w, panel, put_rows, u);
+}
+
+/* Neighbouring panels times a group of rows. */
+static void one_unit(const product *p, ending e, void *y, int ld, int group, fm_range panel)
+{
+    const int    row = group * p->per_group, m = fm__min(p->n_row - row, p->per_group);
+    const int    together = fm__panels_together(p->b, p->w, m);
+    float        tile[FM_TILE_ROWS * FM_PANEL] __attribute__((aligned(64)));
     const void  *x[FM_TILE_ROWS];
     const float *x_scale[FM_TILE_ROWS];
     unit         u;
-    u.p = p, u.e = e, u.stride = to.stride;
-    u.out.bytes = to.bytes, u.out.m = m, u.out.far = goes_far(p, e, to);
+    u.p = p, u.e = e, u.out.m = m;
     for (int i = 0; i < m; i++) {
-        x[i]        = p->x.data + (size_t)(row + i) * p->x.stride;
+        x[i] = p->x.data + (size_t)(row + i) * p->x.stride;
         if (p->x.scale) x_scale[i] = fm__scale_of_row(p->x.scale, p->w->k, row + i);
-        u.out.to[i] = to.at + (size_t)i * to.stride;
     }
-    fm__panel_to(p->b, &u.out, tile, x, p->x.scale ? x_scale : NULL, p->w, panel, put_rows, &u);
+    for (int first = panel.begin; first < panel.end; first += together) {
+        const int n = fm__min(together, panel.end - first);
+        const int is_made = fm__multiply_few(p->b, tile, x, p->w, first, n, m);
+        for (int i = 0; i < n; i++) {
+            go_to_panel(&u, place_of(p, e, y, ld, row, first + i));
+            if (is_made) fm__put_tile(&u.out, tile + i * m * FM_PANEL, put_rows, &u);
+            else multiply_panel(&u, tile, x, x_scale, first + i);
+        }
+    }
 }
 
 /* Groups of rows that a thread takes whole: they stay in its cache while all panels pass, and
@@ -85,24 +107,34 @@ static int whole_groups(const product *p, int n_group)
 
 static void multiply_alone(const product *p, ending e, void *y, int ld)
 {
-    const int n_panel = fm__panels(p->w);
+    const fm_range all = {0, fm__panels(p->w)};
     for (int row = 0, g = 0; row < p->n_row; row += p->per_group, g++)
-        for (int panel = 0; panel < n_panel; panel++) one_unit(p, e, y, ld, g, panel);
+        one_unit(p, e, y, ld, g, all);
+}
+
+/* Panels of a unit that few rows are multiplied with: every thread gets at least two units. */
+static int panels_of_unit(const product *p)
+{
+    int n = fm__panels_together(p->b, p->w, p->n_row);
+    while (n > 1 && fm__panels(p->w) < 2 * n * p->b->n_thread) n /= 2;
+    return n;
 }
 
 static void multiply_together(const product *p, ending e, void *y, int ld)
 {
     const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
-    const int whole   = whole_groups(p, n_group);
-    const int at_once = n_group > 1 ? 2 : fm__panels_at_once(p->b, p->w, n_panel);
+    const int whole   = whole_groups(p, n_group), per = panels_of_unit(p);
+    const int n_part  = (n_panel + per - 1) / per;
+    const int at_once = n_group > 1 ? 2 : (fm__panels_at_once(p->b, p->w, n_panel) + per - 1) / per;
 #pragma omp parallel num_threads(p->b->n_thread)
     {
 #pragma omp for schedule(dynamic) nowait
-        for (int g = 0; g < whole; g++)
-            for (int panel = 0; panel < n_panel; panel++) one_unit(p, e, y, ld, g, panel);
+        for (int g = 0; g < whole; g++) one_unit(p, e, y, ld, g, (fm_range){0, n_panel});
 #pragma omp for schedule(dynamic, at_once)
-        for (int u = whole * n_panel; u < n_group * n_panel; u++)
-            one_unit(p, e, y, ld, u / n_panel, u % n_panel);
+        for (int u = whole * n_part; u < n_group * n_part; u++) {
+            const int first = u % n_part * per;
+            one_unit(p, e, y, ld, u / n_part, (fm_range){first, fm__min(first + per, n_panel)});
+        }
     }
 }
 

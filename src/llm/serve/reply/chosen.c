@@ -89,6 +89,11 @@ static void put_draft_rows(fm_str *out, const fm_serve *s, const fm_engine_info 
         fm_str_puts(out, "null");
 }
 
+static void put_adaptive(fm_str *out, const fm_serve *s, const fm_engine_info *e)
+{
+    fm_str_puts(out, e->max_draft && !s->engine_opt->disable_speculative_adaptive ? "true" : "false");
+}
+
 static void put_port(fm_str *out, const fm_serve *s, const fm_engine_info *e)
 {
     (void)e;
@@ -131,6 +136,7 @@ int fm__put_chosen(fm_str *out, const char *option, const fm_serve *s, const fm_
         {"max-running-requests", put_max_running},
         {"speculative-num-steps", put_draft_steps},
         {"speculative-num-draft-tokens", put_draft_rows},
+        {"speculative-adaptive", put_adaptive},
         {"port", put_port},
         {"reasoning-parser", put_reasoning},
         {"tool-call-parser", put_tools},

@@ -3,6 +3,8 @@
  * measured on an H200. */
 #include "llm/kernel/cuda/fp8/fp8.h"
 
+#include "llm/kernel/cuda/variants.h"
+
 /* A thread block's task, and the ns it takes for 128 k. */
 typedef struct {
     int pairs, rows, step;
@@ -59,7 +61,9 @@ int fm_cuda_fp8_block_rows(int n_pair, int n_expert, int is_aligned)
 {
     const int mean = n_pair / n_expert;
     if (mean > 32) return is_aligned && mean <= 160 ? 192 : 128;
-    return mean <= 4 ? 8 : mean <= 8 ? 16 : mean <= 16 ? 32 : 64;
+    if (mean <= 4 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_8)) return 8;
+    if (mean <= 8 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_16)) return 16;
+    return mean <= 16 ? 32 : 64;
 }
 
 int fm_cuda_fp8_wants_order(int block_rows) { return block_rows >= 128; }
