@@ -23,6 +23,12 @@ grep -q "1 files were there already" "$work/out" || fail "it began anew"
 cmp "$work/blocked/config.json" "$data/v3-int4/config.json" || fail "config.json after going on"
 [ -z "$(find "$work/blocked" -name '*.part')" ] || fail "a draft was left behind"
 
+# Killed before its note was complete, it begins anew.
+mkdir "$work/killed"
+echo '{' >"$work/killed/convert.json.part"
+run 0 "$fathom" convert --quiet --quantize int4 "$data/v3" "$work/killed"
+[ "$(ls "$work/killed")" = "$(ls "$work/int4")" ] || fail "other files after a kill at the beginning"
+
 refuse() # refuse WORDS ARGUMENTS...
 {
     words=$1

@@ -17,7 +17,8 @@
 #include "llm/convert/convert_internal.h"
 #include "llm/load/config_read.h"
 
-static const char note_name[] = "convert.json", config_name[] = "config.json";
+static const char note_name[] = "convert.json", note_draft[] = "convert.json.part";
+static const char config_name[] = "config.json";
 static const char index_name[] = "model.safetensors.index.json";
 
 enum { PATH_SIZE = 4400 };
@@ -138,6 +139,14 @@ static int same_as_note(const fm_convert_request *r, const json_t *mine)
     return same;
 }
 
+/* Anything but the draft of a note, which a conversion killed in its first moment leaves. */
+static int holds_others(const folder *f)
+{
+    int n = 0;
+    for (int i = 0; i < f->n; i++) n += strcmp(f->name[i], note_draft) != 0;
+    return n > 0;
+}
+
 /* An empty folder, a new one, or one in which the same conversion was begun. */
 static fm_status claim_out(const fm_convert_request *r, const json_t *note)
 {
@@ -152,9 +161,9 @@ static fm_status claim_out(const fm_convert_request *r, const json_t *note)
                    : fm_fail(FM_E_ARG, "%s holds the beginning of another conversion (see %s)",
                              r->out, path);
     FM_TRY(list_folder(&f, r->out));
-    const int n = f.n;
+    const int others = holds_others(&f);
     close_folder(&f);
-    if (n) return fm_fail(FM_E_ARG, "%s is not empty; nothing there was changed", r->out);
+    if (others) return fm_fail(FM_E_ARG, "%s is not empty; nothing there was changed", r->out);
     return write_json(r->out, note_name, note);
 }
 
