@@ -155,7 +155,7 @@ static void check_norm_with_experts(int n, int width, int accumulate)
 FM_TEST(norm_takes_the_experts_along)
 {
     for (int n : {3, 65}) /* few rows, and more */
-        for (int width : {1020, 2044, 2048})
+        for (int width : {1020, 2044, 2048, 2052, 7168})
             for (int accumulate : {0, 1}) check_norm_with_experts(n, width, accumulate);
 }
 

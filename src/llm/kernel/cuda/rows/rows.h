@@ -59,7 +59,7 @@ typedef struct {
     uint8_t       *y8;       /* [n_row, width] e4m3, or NULL */
     float         *y8_scale; /* [n_row, width/128 up] */
 } fm_cuda_rmsnorm_args;
-enum { FM_CUDA_NORM_MAX = 16384, FM_CUDA_NORM_EXPERTS = 2048 };
+enum { FM_CUDA_NORM_MAX = 16384, FM_CUDA_NORM_EXPERTS = 8192 };
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream);
 
 /* States for drafts (op/cpu/drafts.c).  The state after row r is s = RMSNorm(x[r]; norm) in bf16;
