@@ -45,11 +45,11 @@ double fm_experts_met(const fm_model_config *c, int rows)
     return c->n_expert * (1 - pow(1 - (double)c->top_k / c->n_expert, rows));
 }
 
-/* A pair of a row and its expert: the row in, the middle out and in, f32 out. */
+/* A pair of a row and its expert: the row in, the middle out and in, the result out. */
 static fm_cost experts(const fm_roof *l, const fm_model_config *c, double rows, double size)
 {
     const double pairs = rows * c->top_k, weights = 3.0 * c->hidden * c->moe_inter;
-    const double each = (double)c->hidden * (BF16 + F32) + 2.0 * c->moe_inter * BF16;
+    const double each = 2.0 * (c->hidden + c->moe_inter) * BF16;
     return (fm_cost){.bytes = fm_experts_met(c, (int)rows) * weights * size +
                               (l->through_memory ? pairs * each : 0),
                      .flops = 2 * pairs * weights};

@@ -125,7 +125,7 @@ static void take_step(layer *l, const model_shape *s, int T, int width, int n_la
     l->tiles.h        = (const uint16_t *)stand_random((size_t)T * (size_t)s->D * 2, STAND_BF16,
                                                        77 + (uint64_t)n_layer_before);
     l->tiles.middle   = (uint16_t *)stand_take(n * (size_t)s->I * 2);
-    l->tiles.pair_out = (float *)stand_take(n * (size_t)s->D * 4);
+    l->tiles.pair_out = (uint16_t *)stand_take(n * (size_t)s->D * 2);
     l->tiles.D        = s->D;
     l->tiles.I        = s->I;
     l->tiles.n_sm     = stand_sm();
@@ -169,7 +169,7 @@ static void time_one(replay *r, const char *phase, const model_shape *s, int T, 
     const double                pairs = (double)T * s->top_k;
     const double                flop  = 2 * pairs * s->I * s->D * matrices;
     const double                acts =
-        matrices == 2 ? T * 2.0 * s->D + pairs * s->I * 2 : pairs * s->I * 2 + pairs * 4.0 * s->D;
+        matrices == 2 ? T * 2.0 * s->D + pairs * s->I * 2 : pairs * s->I * 2 + pairs * 2.0 * s->D;
     char kernel[32];
     snprintf(kernel, sizeof kernel, "%s, %d tokens", phase, t->block_rows);
     r->run = run;

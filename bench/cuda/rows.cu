@@ -126,7 +126,7 @@ static void take_experts(step *s, const model_shape *m, int T)
     p->scratch            = ints(s, (pairs / 1024 + 1) * E);
     p->n_row = T, p->top_k = m->top_k, p->n_expert = m->E, p->block_rows = BLOCK_ROWS;
     s->combine = {(float *)s->add.y,
-                  floats(s, pairs * (size_t)m->D),
+                  halves(s, pairs * (size_t)m->D),
                   p->pair_of,
                   r->weight,
                   1,
@@ -198,8 +198,8 @@ static void time_ops(step *s, const model_shape *m, int T)
         {"store kv", record_store, WIDTH * 6.0},
         {"route", record_route, m->E * 4 + k * 8},
         {"pairs", record_pairs, k * 12},
-        {"combine", record_combine, (k + 2) * 4 * D},
-        {"combine, add, norm", record_experts_norm, (k + 3.5) * 4 * D},
+        {"combine", record_combine, (k + 4) * 2 * D},
+        {"combine, add, norm", record_experts_norm, (k + 7) * 2 * D},
     };
     for (const auto &o : op)
         stand_line(o.name, m->name, T, stand_time(o.record, s), n * o.bytes, 0);

@@ -3,6 +3,7 @@
  * other, and messages carried by hand. */
 #include "llm/kernel/cuda/exchange/combine.h"
 
+#include "base/number.h"
 #include "check.h"
 #include "exchange/columns_definition.h"
 #include "llm/kernel/cuda/route/route.h"
@@ -62,7 +63,7 @@ struct stage {
     int    row0 = 0, n_row = 0; /* the pass */
     ints   first;               /* [n_group+1] */
     ints   expert;
-    floats weight, output; /* output [row, slot, D] */
+    floats weight, output; /* output [row, slot, D], exact in bf16 */
     const fm_placement *where;
 
     stage(int groups, int attn, const fm_placement *placement, const ints &rows)
@@ -73,7 +74,8 @@ struct stage {
         first.push_back(0);
         for (int n : rows) first.push_back(first.back() + n);
         n_row  = first.back();
-        output = r.floats((size_t)(n_row * K * D), -1, 1);
+        for (size_t i = 0; i < (size_t)(n_row * K * D); i++)
+            output.push_back(fm_f32_of_bf16(fm_bf16_of_f32(r.between(-1, 1))));
         weight = r.floats((size_t)(n_row * K), 0, 1);
         for (int i = 0; i < n_row; i++)
             for (int k = 0; k < K; k++) /* a row that is not there, and different experts */
@@ -157,21 +159,21 @@ struct rank_of {
 static floats send(const stage &s, const rank_of &r)
 {
     const span mine = part(r.t.channel, s.n_channel, s.D, 32);
-    floats     out;
-    ints       pair_of;
+    std::vector<uint16_t> out;
+    ints                  pair_of;
     const floats weight(s.weight.begin() + s.row0 * s.K, s.weight.end());
     int          n_pair = 0;
     for (int i = s.n_row * s.K - 1; i >= 0; i--) {
         const size_t at = (size_t)(s.row0 * s.K + i);
         const int    is_own = s.slot_in(r.t.set, i) >= 0;
         pair_of.insert(pair_of.begin(), is_own ? n_pair++ : -1);
-        if (is_own)
-            out.insert(out.end(), s.output.begin() + (ptrdiff_t)at * s.D + mine.begin,
-                       s.output.begin() + (ptrdiff_t)at * s.D + mine.end);
+        for (int c = mine.begin; is_own && c < mine.end; c++)
+            out.push_back(fm_bf16_of_f32(s.output[at * (size_t)s.D + (size_t)c]));
     }
     size_t n = 4;
     for (int g = 0; g < s.n_group; g++) n += (size_t)(r.items(g, r.t.set, s) * mine.len());
-    fm_device<float>               pair_out(out), d_weight(weight), sent(n);
+    fm_device<uint16_t>            pair_out(out);
+    fm_device<float>               d_weight(weight), sent(n);
     fm_device<int32_t>             d_pair(pair_of);
     const fm_cuda_combine_pack_args a = {r.t, pair_out.data(), d_pair.data(), d_weight.data(),
                                         sent.data()};

@@ -45,11 +45,10 @@ static std::vector<float> run(const routed_case &c, int first, int T, int paddin
     weights.resize(fm_at(n_pair));
 
     const int           max_block = n_pair / block_rows + E;
-    fm_device<uint16_t> h(rows), middle(fm_at(n_pair) * I);
+    fm_device<uint16_t> h(rows), middle(fm_at(n_pair) * I), pair_out(fm_at(n_pair) * fm_at(k));
     fm_device<int>      expert(experts), count(E), offset(E + 1), pair_row(fm_at(n_pair)),
         pair_of(fm_at(n_pair)), block(fm_at(max_block) * 3), n_block(1);
-    fm_device<float> weight(weights), pair_out(fm_at(n_pair) * fm_at(k)),
-        y(fm_at(n_row) * fm_at(k));
+    fm_device<float> weight(weights), y(fm_at(n_row) * fm_at(k));
 
     fm_cuda_pairs_args p = {};
     p.expert             = expert.data();
@@ -114,7 +113,8 @@ static double middle_of(const routed_case &c, int e, int i, const uint16_t *x, d
     return silu * up;
 }
 
-/* y of one row in double, and how far the kernels' may be from it. */
+/* y of one row in double, and how far the kernels' may be from it: an expert's output is rounded
+ * to bf16. */
 static void exact(const routed_case &c, int t, std::vector<double> &y, std::vector<double> &error)
 {
     y.assign(fm_at(c.width()), 0);
@@ -129,7 +129,7 @@ static void exact(const routed_case &c, int t, std::vector<double> &y, std::vect
                 const double down = w * c.down.at(e, 0, d, i);
                 y[fm_at(d)] += middle * down;
                 error[fm_at(d)] +=
-                    fabs(down) * (of_middle + fm_sum_error(I + TOP_K) * fabs(middle));
+                    fabs(down) * (of_middle + (0x1p-8 + fm_sum_error(I + TOP_K)) * (fabs(middle) + of_middle));
             }
         }
 }

@@ -115,10 +115,9 @@ static bf16s up(const matrix &m, const bf16s &x, int rows, int width = 8)
     return middle.host();
 }
 
-static floats down(const matrix &m, const bf16s &x, int rows, int width = 16)
+static bf16s down(const matrix &m, const bf16s &x, int rows, int width = 16)
 {
-    fm_device<uint16_t>  middle(x);
-    fm_device<float>     y((size_t)(rows * m.n));
+    fm_device<uint16_t>  middle(x), y((size_t)(rows * m.n));
     fm_cuda_experts_args a = {};
     a.down                 = {m.w.data(), m.scale.data(), m.row0};
     a.middle = middle.data(), a.pair_out = y.data(), a.n_row = rows, a.block_rows = width;
@@ -135,7 +134,7 @@ FM_TEST(experts_from_any_sixteenth_row)
     const bytes  w = weights(r, N), pair = weights(r, 2 * N);
     const floats scale = r.floats((size_t)(2 * blocks(N) * BLOCKS), 0.5f, 2);
     const bf16s  x = inputs(r, rows), gated = up(shard(pair, scale, 2, 0, N), x, rows);
-    const floats answer = down(shard(w, scale, 1, 0, N), x, rows);
+    const bf16s  answer = down(shard(w, scale, 1, 0, N), x, rows);
     for (int width : {8, 32, 64})
         for (const auto &c : cuts) {
             FM_CHECK_EQUAL(up(shard(pair, scale, 2, c[0], c[1]), x, rows, width),

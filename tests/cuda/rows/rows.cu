@@ -18,6 +18,13 @@ static bf16s rounded(const floats &x)
     return y;
 }
 
+static floats widened(const bf16s &x)
+{
+    floats y(x.size());
+    for (size_t i = 0; i < x.size(); i++) y[i] = fm_f32_of_bf16(x[i]);
+    return y;
+}
+
 /* The norm's sum has its own order, so an f32 result may be off by a few ulp
  * before it is rounded: it must round to bf16 from within that distance. */
 static bool rounds_to(float exact, uint16_t got)
@@ -128,10 +135,10 @@ static void check_norm_with_experts(int n, int width, int accumulate)
     ints pair((size_t)(n * k));
     for (size_t i = 0; i < pair.size(); i++) pair[i] = (int)(i * 5 % pair.size());
     pair[1] = pair[8] = -1;
-    fm_device<float> dx(x), dx2(x), dy(y), dw(w), part(r.floats((size_t)(n * k), 0, 1)),
-        out(r.floats((size_t)(n * k * width), -1, 1));
+    fm_device<float> dx(x), dx2(x), dy(y), dw(w), part(r.floats((size_t)(n * k), 0, 1));
     fm_device<int32_t>   dp(pair);
-    fm_device<uint16_t>  fused((size_t)(n * width)), apart((size_t)(n * width));
+    fm_device<uint16_t>  fused((size_t)(n * width)), apart((size_t)(n * width)),
+        out(rounded(r.floats((size_t)(n * k * width), -1, 1)));
     fm_cuda_rmsnorm_args a = {};
     a.y = fused.data(), a.x = dx.data(), a.add = dy.data(), a.w = dw.data();
     a.eps = 1e-6f, a.n_row = n, a.width = width;
@@ -148,7 +155,7 @@ static void check_norm_with_experts(int n, int width, int accumulate)
 FM_TEST(norm_takes_the_experts_along)
 {
     for (int n : {3, 65}) /* few rows, and more */
-        for (int width : {1020, 2044, 2048})
+        for (int width : {1020, 2044, 2048, 2052, 7168})
             for (int accumulate : {0, 1}) check_norm_with_experts(n, width, accumulate);
 }
 
@@ -264,14 +271,15 @@ FM_TEST(combine_adds_in_slot_order)
 {
     fm_numbers   r(6);
     const int    n = 5, k = 11, width = 1036;
-    const floats out    = r.floats((size_t)(n * k * width), -1, 1),
-                 weight = r.floats((size_t)(n * k), 0, 1);
+    const bf16s  out    = rounded(r.floats((size_t)(n * k * width), -1, 1));
+    const floats wide   = widened(out), weight = r.floats((size_t)(n * k), 0, 1);
     const floats y0     = r.floats((size_t)(n * width), -1, 1);
     ints         pair((size_t)(n * k));
     for (size_t i = 0; i < pair.size(); i++) pair[i] = (int)(i * 7 % pair.size());
     pair[3] = -1; /* one slot without expert */
     for (size_t i = (size_t)(4 * k); i < pair.size(); i++) pair[i] = -1; /* a whole row */
-    fm_device<float>     d_out(out), d_weight(weight), y((size_t)(n * width)), more(y0);
+    fm_device<uint16_t>  d_out(out);
+    fm_device<float>     d_weight(weight), y((size_t)(n * width)), more(y0);
     fm_device<int32_t>   d_pair(pair);
     fm_cuda_combine_args a = {y.data(), d_out.data(), d_pair.data(), d_weight.data(), 0, n,
                               k,        width};
@@ -283,7 +291,7 @@ FM_TEST(combine_adds_in_slot_order)
         for (int s = 0; s < k; s++) {
             const int p = pair[(size_t)(i * k + s)];
             if (p < 0) continue;
-            right_scale_add(&want[(size_t)(i * width)], &out[(size_t)(p * width)],
+            right_scale_add(&want[(size_t)(i * width)], &wide[(size_t)(p * width)],
                             weight[(size_t)(i * k + s)], width);
         }
     for (size_t i = 0; i < want.size(); i++)

@@ -97,7 +97,7 @@ static void carve_ffn(fm_cuda_run *g, const fm_model_config *c, const fm_shard *
     g->middle      = fm_slab_take(s, middle_of(c, shard, rows, all) * sizeof(uint16_t));
     g->side.middle = fm_slab_take(s, (size_t)fm__cuda_least((int)rows, FM_CUDA_SIDE_ROWS) *
                                          (size_t)fm_shard_widest_mlp(shard, c) * sizeof(uint16_t));
-    g->pair_out    = fm_slab_take(s, pairs * D * sizeof(float));
+    g->pair_out    = fm_slab_take(s, pairs * D * sizeof(uint16_t));
     g->count       = fm_slab_take(s, (E + 1) * sizeof(int32_t));
     g->offset      = fm_slab_take(s, (E + 2) * sizeof(int32_t));
     g->pair_row    = fm_slab_take(s, slots * sizeof(int32_t));

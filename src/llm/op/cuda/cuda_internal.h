@@ -185,7 +185,7 @@ typedef struct {
     float       *state_o, *state_sum;
 
     uint16_t *middle;   /* [pairs or rows of a pass, inter] */
-    float    *pair_out; /* [pairs of a pass, D'] */
+    uint16_t *pair_out; /* [pairs of a pass, D'] */
     int32_t  *count, *offset, *pair_row, *pair_of, *block, *n_block;
 
     fm_cuda_bytes h8, cqn8; /* act.h and act.cqn, quantised by the norms that make them */

@@ -228,6 +228,7 @@ static void bytes_down(const expert_pass *p, int width)
     fm__cuda_quantise(p->r, g->pair8, g->middle, w->k, p->n_pair);
     a.y   = g->pair_out;
     a.ldy = w->n;
+    a.out = FM_CUDA_FP8_BF16;
     if (p->r->fault == FM_OK && w->n) p->r->fault = fm_cuda_fp8(&a, g->stream);
 }
 

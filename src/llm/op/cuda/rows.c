@@ -49,11 +49,20 @@ void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table)
 
 /* --- norms ------------------------------------------------------------------ */
 
+/* A norm has one thread block for a row, the sum alone several for a wide one: it is faster where
+ * there are few. */
+enum { WIDE_ROW = 2048, FEW_ROWS = 256 };
+
+static int suits_norm(const fm_cuda_combine_args *a)
+{
+    return a->width <= (a->n_row > FEW_ROWS ? FM_CUDA_NORM_EXPERTS : WIDE_ROW);
+}
+
 /* Only if one pass has all rows: the next one overwrites pair_out. */
 fm_status fm__cuda_combine_later(fm_run *r, const fm_cuda_combine_args *a)
 {
     fm_cuda_run *g = fm__gpu(r);
-    if (g->immediate || a->n_row != r->n_row || a->width > FM_CUDA_NORM_EXPERTS ||
+    if (g->immediate || a->n_row != r->n_row || !suits_norm(a) ||
         fm_cuda_leaves_out(FM_VARIANT_NORM_SUM))
         return fm_cuda_combine(a, g->stream);
     g->pass.experts = *a;

@@ -138,10 +138,10 @@ FM_KERNEL(FM__ROW_THREADS) pack_outputs(const fm_cuda_combine_pack_args a)
         for (size_t i = at * (size_t)t.top_k; i < (at + 1) * (size_t)t.top_k; i++)
             if (a.pair_of[i] >= 0)
                 v = add_scaled(v, a.weight[i],
-                               fm__load4(a.pair_out + (size_t)a.pair_of[i] * (size_t)width + col));
+                               fm__load4_bf16(a.pair_out + (size_t)a.pair_of[i] * (size_t)width + col));
     } else {
         if (a.pair_of[at] < 0) return;
-        v    = fm__load4(a.pair_out + (size_t)a.pair_of[at] * (size_t)width + col);
+        v    = fm__load4_bf16(a.pair_out + (size_t)a.pair_of[at] * (size_t)width + col);
         item = item_of(t, g, t.set, at);
     }
     const fm__span theirs = fm__part_at(ranks(t), fm__part_with(ranks(t), mine.begin + col));

@@ -60,10 +60,10 @@ fm_status fm_cuda_combine_keys(const fm_cuda_combine_shape *t, int32_t *key, int
 /* out <- pair_out in the order in which it is sent, or the sums of its rows. */
 typedef struct {
     fm_cuda_combine_shape shape;
-    const float   *pair_out; /* [n_pair, own columns] */
-    const int32_t *pair_of;  /* [n_row, top_k] where a (row, slot) lies there; -1: not here */
-    const float   *weight;   /* [n_row, top_k]; as rows */
-    float         *out;
+    const uint16_t *pair_out; /* [n_pair, own columns] bf16 */
+    const int32_t  *pair_of;  /* [n_row, top_k] where a (row, slot) lies there; -1: not here */
+    const float    *weight;   /* [n_row, top_k]; as rows */
+    float          *out;
 } fm_cuda_combine_pack_args;
 fm_status fm_cuda_combine_pack(const fm_cuda_combine_pack_args *a, fm_stream stream);
 

@@ -3,7 +3,7 @@
 #include "llm/kernel/cuda/experts/experts_internal.h"
 #include "llm/kernel/cuda/experts/shapes.cuh"
 
-fm_status fm__cuda_experts_init_down(void) { return tile_family<OUT_F32>::init(); }
+fm_status fm__cuda_experts_init_down(void) { return tile_family<OUT_SUMS>::init(); }
 
 fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
 {
@@ -22,5 +22,5 @@ fm_status fm_cuda_experts_down(const fm_cuda_experts_args *a, fm_stream stream)
     t.k          = a->I;
     t.ldx        = a->I;
     t.ldy        = a->D;
-    return launch_tiles<OUT_F32>(a, t, stream);
+    return launch_tiles<OUT_SUMS>(a, t, stream);
 }

@@ -2,7 +2,7 @@
 /* Routed experts on the GPU, in two phases:
  *
  *     up    middle[pair]   = silu(W1 h[row]) * W3 h[row]      bf16
- *     down  pair_out[pair] = W2 middle[pair]                  f32
+ *     down  pair_out[pair] = W2 middle[pair]                  bf16
  *
  * A pair is a (row, slot) of the routing; pairs are sorted by expert and cut
  * into blocks of at most `block_rows` on the device.  The host knows bounds
@@ -47,7 +47,7 @@ typedef struct {
 
     const uint16_t *h;        /* [T, D] bf16 */
     uint16_t       *middle;   /* [n_pair, I] bf16 */
-    float          *pair_out; /* [n_pair, D] */
+    uint16_t       *pair_out; /* [n_pair, D] bf16 */
 
     const int32_t *pair_row; /* [n_pair] row of h; NULL: pair i is row i */
     const int32_t *block;    /* [max_block][3] expert, first pair, pairs; n_block of them, by

@@ -28,7 +28,7 @@ typedef struct {
     const float   *scale;
     const uint8_t *x;
     const int32_t *x_row;
-    void          *y; /* [n_pair, n] f32; SwiGLU: [n_pair, n/2] bf16 */
+    uint16_t      *y; /* [n_pair, n] bf16; SwiGLU: [n_pair, n/2] */
     const int32_t *block, *n_block;
     int            n_row, n, k; /* n_row: of x, where x_row does not pick them */
     int            ldx, ldy;   /* elements between rows */

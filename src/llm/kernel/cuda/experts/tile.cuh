@@ -10,7 +10,7 @@
 
 #include "llm/kernel/cuda/experts/product.cuh"
 
-typedef enum { OUT_F32, OUT_SWIGLU } tile_out;
+typedef enum { OUT_SUMS, OUT_SWIGLU } tile_out;
 
 /* The factors of an m16 tile lie one after the other along k: a lane keeps one
  * of 32 steps, and those of the 32 steps after.  W1 and W3 alternate by tiles,
@@ -56,7 +56,7 @@ FM_DEVICE void factors_next(tile_factors<S> &f, const tile_args &a, int step, in
 /* Two neighbouring outputs of one pair. */
 FM_DEVICE void store_pair(const tile_args &a, int64_t pair, int row, float2 v)
 {
-    if (row < a.n) *(float2 *)((float *)a.y + pair * a.ldy + row) = v;
+    if (row < a.n) *(uint32_t *)(a.y + pair * a.ldy + row) = fm_bf16x2_of_f32(v.x, v.y);
 }
 
 template <class S>
@@ -89,7 +89,7 @@ FM_DEVICE void store_swiglu(const tile_args &a, const tile_task &task, const til
         fm__pair_rows(pair, m);
         const int token   = 8 * j + fm__pair_token();
         const int channel = (task.row0 + warp_row()) / 2 + fm__pair_row();
-        uint16_t *y       = (uint16_t *)a.y + (int64_t)(task.pair0 + token) * a.ldy + channel;
+        uint16_t *y       = a.y + (int64_t)(task.pair0 + token) * a.ldy + channel;
         if (token < task.n_pair && channel < a.n / 2) {
             *(uint32_t *)y       = fm_bf16x2_of_f32(pair[0].x, pair[0].y);
             *(uint32_t *)(y + 8) = fm_bf16x2_of_f32(pair[1].x, pair[1].y);
@@ -160,7 +160,7 @@ grouped_tiles(const tile_args a)
 {
     FM_SHARED_BYTES(bytes);
     tile_ring<S> ring;
-    tile_task    task = ring_begin<S, OUT == OUT_F32>(ring, a, bytes);
+    tile_task    task = ring_begin<S, OUT == OUT_SUMS>(ring, a, bytes);
     for (int t = blockIdx.x; t < ring.n_task; t += gridDim.x) {
         const int       after = t + gridDim.x; /* asked for now, known when this one is done */
         const tile_task next  = after < ring.n_task ? task_at<S>(a, after, ring.n_block) : task;

@@ -96,13 +96,15 @@ FM_DEVICE void store_tokens(const tile_args &a, const token_box &box, int row0,
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int token = own_token() + 8 * half;
-        float    *y     = (float *)a.y + (int64_t)(box.pair0 + token) * a.ldy;
+        uint16_t *y     = a.y + (int64_t)(box.pair0 + token) * a.ldy;
 #pragma unroll
         for (int j = 0; j < N / 8; j += 2) {
             const float *at  = d + 4 * j + 2 * half;
             const float4 v   = four_rows(make_float2(at[0], at[1]), make_float2(at[4], at[5]));
             const int    row = first + 8 * j;
-            if (token < box.n_pair && row < a.n) *(float4 *)(y + row) = v;
+            if (token < box.n_pair && row < a.n)
+                *(uint2 *)(y + row) =
+                    make_uint2(fm_bf16x2_of_f32(v.x, v.y), fm_bf16x2_of_f32(v.z, v.w));
         }
     }
 }
@@ -132,7 +134,7 @@ FM_DEVICE void store_gated_tokens(const tile_args &a, const token_box &box, int 
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int token = own_token() + 8 * half;
-        uint16_t *y     = (uint16_t *)a.y + (int64_t)(box.pair0 + token) * a.ldy;
+        uint16_t *y     = a.y + (int64_t)(box.pair0 + token) * a.ldy;
 #pragma unroll
         for (int j = 0; j < N / 8; j += 8) {
             uint32_t channels[4];

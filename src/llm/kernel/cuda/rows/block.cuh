@@ -64,11 +64,16 @@ FM_DEVICE void fm__store4_bf16(uint16_t *p, float4 v)
     *(uint2 *)p = make_uint2(fm_bf16x2_of_f32(v.x, v.y), fm_bf16x2_of_f32(v.z, v.w));
 }
 
-FM_DEVICE float4 fm__load4_bf16(const uint16_t *p)
+/* Four bf16. */
+FM_DEVICE float4 fm__widen4(uint2 v)
 {
-    const uint2 v = *(const uint2 *)p;
     return make_float4(fm_f32_of_bf16_lo(v.x), fm_f32_of_bf16_hi(v.x), fm_f32_of_bf16_lo(v.y),
                        fm_f32_of_bf16_hi(v.y));
+}
+
+FM_DEVICE float4 fm__load4_bf16(const uint16_t *p)
+{
+    return fm__widen4(*(const uint2 *)p);
 }
 
 #endif

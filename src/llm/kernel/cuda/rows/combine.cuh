@@ -43,20 +43,21 @@ template <int V>
 FM_DEVICE void fm__add_slots(float4 (&sum)[V], const fm__slots &s, const fm_cuda_combine_args &a,
                              int first, int col, int stride)
 {
-    float4 v[FM__AT_ONCE][V];
+    uint2 v[FM__AT_ONCE][V];
 #pragma unroll
     for (int i = 0; i < FM__AT_ONCE; i++)
 #pragma unroll
         for (int j = 0; j < V; j++)
             if (s.pair[first + i] >= 0 && col + j * stride < a.width)
-                v[i][j] = fm__load4(a.pair_out + (size_t)s.pair[first + i] * (size_t)a.width + col +
-                                    j * stride);
+                v[i][j] = *(const uint2 *)(a.pair_out +
+                                           (size_t)s.pair[first + i] * (size_t)a.width + col +
+                                           j * stride);
 #pragma unroll
     for (int i = 0; i < FM__AT_ONCE; i++)
 #pragma unroll
         for (int j = 0; j < V; j++)
             if (s.pair[first + i] >= 0 && col + j * stride < a.width)
-                sum[j] = fm__add_scaled(sum[j], s.weight[first + i], v[i][j]);
+                sum[j] = fm__add_scaled(sum[j], s.weight[first + i], fm__widen4(v[i][j]));
 }
 
 /* V fours of columns of a row, zeros behind it; the sum of the slots is complete before it is

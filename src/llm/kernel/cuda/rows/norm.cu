@@ -6,8 +6,7 @@
 
 enum {
     STRIDE = 4 * FM__ROW_THREADS,
-    EARLY  = 8, /* so many weights come before the wait */
-    AHEAD  = 2, /* fours of columns whose experts are requested at once */
+    AHEAD  = 2, /* fours of columns whose experts are requested at once, if there are more */
 };
 
 FM_DEVICE int column(int i)
@@ -20,14 +19,15 @@ FM_DEVICE int column(int i)
 template <int V>
 FM_DEVICE void add_experts(float4 (&v)[V], const fm_cuda_combine_args &a, size_t row)
 {
+    constexpr int        MANY = V < AHEAD ? V : AHEAD;
     __shared__ fm__slots slots;
     fm__slots_begin(slots, a, row);
 #pragma unroll
-    for (int i = 0; i < V; i += AHEAD) {
-        float4 sum[AHEAD];
-        fm__combined<AHEAD>(sum, slots, a, row, column(i), STRIDE);
+    for (int i = 0; i < V; i += MANY) {
+        float4 sum[MANY];
+        fm__combined<MANY>(sum, slots, a, row, column(i), STRIDE);
 #pragma unroll
-        for (int j = 0; j < AHEAD && i + j < V; j++) v[i + j] = fm__sum4(v[i + j], sum[j]);
+        for (int j = 0; j < MANY; j++) v[i + j] = fm__sum4(v[i + j], sum[j]);
     }
 }
 
@@ -82,17 +82,18 @@ FM_KERNEL(FM__ROW_THREADS)
 norm_rows(const fm_cuda_rmsnorm_args a)
 {
     __shared__ float part[FM__ROW_WARPS];
+    constexpr bool   EARLY = V <= (EXPERTS ? 2 : 8); /* weights are loaded before the wait */
     float4           v[V], w[V];
     float            sum = 0;
     fm_grid_release();
-    if (V <= EARLY) take_weights<V>(w, a);
+    if (EARLY) take_weights<V>(w, a);
     fm_grid_wait();
     take<V, EXPERTS>(v, a, a.gather ? (size_t)a.gather[blockIdx.x] : blockIdx.x);
 #pragma unroll
     for (int i = 0; i < V; i++)
         sum += (v[i].x * v[i].x + v[i].y * v[i].y) + (v[i].z * v[i].z + v[i].w * v[i].w);
     const float s = 1.0f / sqrtf(fm__block_sum(sum, part) / (float)a.width + a.eps);
-    if (V > EARLY) take_weights<V>(w, a);
+    if (!EARLY) take_weights<V>(w, a);
     uint16_t *y = a.y + (size_t)blockIdx.x * (size_t)a.width;
 #pragma unroll
     for (int i = 0; i < V; i++) {
@@ -132,7 +133,7 @@ fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream)
     else if (a->width <= 2 * STRIDE)
         launch_way<2>(a, stream);
     else if (a->width <= 8 * STRIDE)
-        launch<8, false>(a, stream);
+        launch_way<8>(a, stream);
     else
         launch<FM_CUDA_NORM_MAX / STRIDE, false>(a, stream);
     return fm_cuda_launched("norm_rows");

@@ -34,12 +34,12 @@ fm_status fm_cuda_embed(const fm_cuda_embed_args *a, fm_stream stream);
 /* y[i] = sum over slots, in order, of weight[i, slot] * pair_out[pair_of[i, slot]],
  * then, if asked, plus what y had.  A pair of -1 adds nothing. */
 typedef struct {
-    float         *y;        /* [n_row, width] */
-    const float   *pair_out; /* [n_pair, width] */
-    const int32_t *pair_of;  /* [n_row, top_k] */
-    const float   *weight;   /* [n_row, top_k] */
-    int            accumulate;
-    int            n_row, top_k, width;
+    float          *y;        /* [n_row, width] */
+    const uint16_t *pair_out; /* [n_pair, width] bf16 */
+    const int32_t  *pair_of;  /* [n_row, top_k] */
+    const float    *weight;   /* [n_row, top_k] */
+    int             accumulate;
+    int             n_row, top_k, width;
 } fm_cuda_combine_args;
 fm_status fm_cuda_combine(const fm_cuda_combine_args *a, fm_stream stream);
 
@@ -59,7 +59,7 @@ typedef struct {
     uint8_t       *y8;       /* [n_row, width] e4m3, or NULL */
     float         *y8_scale; /* [n_row, width/128 up] */
 } fm_cuda_rmsnorm_args;
-enum { FM_CUDA_NORM_MAX = 16384, FM_CUDA_NORM_EXPERTS = 2048 };
+enum { FM_CUDA_NORM_MAX = 16384, FM_CUDA_NORM_EXPERTS = 8192 };
 fm_status fm_cuda_rmsnorm(const fm_cuda_rmsnorm_args *a, fm_stream stream);
 
 /* States for drafts (op/cpu/drafts.c).  The state after row r is s = RMSNorm(x[r]; norm) in bf16;
