@@ -162,6 +162,12 @@ static void record_store(void *arg, fm_stream stream)
     stand_need(fm_cuda_store_kv(&((const step *)arg)->store, stream));
 }
 
+static void record_route_and_sort(void *arg, fm_stream stream)
+{
+    const step *s = (const step *)arg;
+    stand_need(fm_cuda_route_and_sort(&s->route, &s->pairs, stream));
+}
+
 static void record_experts_norm(void *arg, fm_stream stream)
 {
     const step          *s = (const step *)arg;
@@ -203,6 +209,9 @@ static void time_ops(step *s, const model_shape *m, int T)
     };
     for (const auto &o : op)
         stand_line(o.name, m->name, T, stand_time(o.record, s), n * o.bytes, 0);
+    if (T <= FM_CUDA_ROUTE_FEW)
+        stand_line("route and pairs", m->name, T, stand_time(record_route_and_sort, s),
+                   n * (m->E * 4 + k * 20), 0);
 }
 
 /* --- tokens ---------------------------------------------------------------------- */

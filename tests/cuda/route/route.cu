@@ -222,3 +222,53 @@ FM_TEST(all_to_one_and_none_at_all)
     check_pairs(ints{6, 5, 4, 3, 2, 1, 0, 7}, 1, 8, 8); /* one each, backwards */
     check_pairs(ints(128, 0), 2, 64, 64);               /* exactly full blocks */
 }
+
+/* One launch for both gives what two give. */
+static void check_few(const fm_model_config &c, int n_row, int live, int block_rows)
+{
+    fm_numbers         r((uint64_t)(n_row * c.n_expert));
+    const size_t       n = (size_t)(n_row * c.top_k), E = (size_t)c.n_expert;
+    fm_device<float>   score(r.floats((size_t)n_row * E, -6, 6)), bias(r.floats(E, -0.2f, 0.2f));
+    fm_device<int32_t> n_live(ints(1, live));
+    std::vector<ints>  found[2];
+    floats             weights[2];
+    for (int both = 0; both < 2; both++) {
+        fm_device<float>   weight(n);
+        fm_device<int32_t> expert(n), count(E), offset(E + 1), pair_row(n, 0), pair_of(n),
+            block((n / (size_t)block_rows + E) * 3, 0), n_block(1);
+        fm_cuda_route_args a = args_of(c, n_row);
+        a.expert = expert.data(), a.weight = weight.data(), a.score = score.data();
+        a.bias = bias.data(), a.n_live = n_live.data();
+        const fm_cuda_pairs_args p = {expert.data(),
+                                      count.data(),
+                                      offset.data(),
+                                      pair_row.data(),
+                                      pair_of.data(),
+                                      block.data(),
+                                      n_block.data(),
+                                      NULL,
+                                      n_row,
+                                      c.top_k,
+                                      c.n_expert,
+                                      block_rows};
+        if (both) {
+            FM_CHECK(fm_cuda_route_and_sort(&a, &p, NULL) == FM_OK);
+        } else {
+            FM_CHECK(fm_cuda_route(&a, NULL) == FM_OK);
+            FM_CHECK(fm_cuda_pairs(&p, NULL) == FM_OK);
+        }
+        found[both]   = {expert.host(),  count.host(), offset.host(), pair_row.host(),
+                         pair_of.host(), block.host(), n_block.host()};
+        weights[both] = weight.host();
+    }
+    for (size_t i = 0; i < found[0].size(); i++) FM_CHECK_EQUAL(found[1][i], found[0][i]);
+    FM_CHECK_EQUAL(weights[1], weights[0]);
+}
+
+FM_TEST(few_rows_are_routed_and_sorted_at_once)
+{
+    fm_model_config v3 = model(FM_ROUTE_NOAUX_TC, FM_SCORE_SIGMOID, 256, 8, 8, 4);
+    for (int n_row = 1; n_row <= FM_CUDA_ROUTE_FEW; n_row++) check_few(v3, n_row, n_row, 8);
+    check_few(v3, 4, 2, 8);
+    check_few(model(FM_ROUTE_GREEDY, FM_SCORE_SOFTMAX, 64, 6, 1, 1), 8, 7, 8);
+}

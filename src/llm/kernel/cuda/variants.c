@@ -15,6 +15,7 @@ static const char *const name[FM_N_VARIANT] = {
     [FM_VARIANT_LINEAR_WIDE]    = "linear_wide",
     [FM_VARIANT_LINEAR_TILES]   = "linear_tiles",
     [FM_VARIANT_LINEAR_128X256] = "linear_128x256",
+    [FM_VARIANT_ROUTE_FEW]      = "route_few",
     [FM_VARIANT_SORT_TWO]       = "sort_two",
     [FM_VARIANT_NORM_SUM]       = "norm_sum",
     [FM_VARIANT_SIDE]           = "side",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variants of kernels that can be left out by name, to measure what each of them gains:
  *
- *     FM_CUDA_LEAVE_OUT=attend_few,sort_two fathom bench ...
+ *     FM_CUDA_LEAVE_OUT=attend_few,route_few fathom bench ...
  *
  * Another variant of the family takes its work; bits are the same, so only time changes.
  * tools/gpu/ladder.sh measures all of them in turn. */
@@ -20,6 +20,7 @@ typedef enum {
     FM_VARIANT_LINEAR_WIDE,      /* products: thread blocks of many rows of w */
     FM_VARIANT_LINEAR_TILES,     /* products: tiles of ours where cuBLASLt could be used */
     FM_VARIANT_LINEAR_128X256,   /* E4M3 weights: two tiles of w per warpgroup */
+    FM_VARIANT_ROUTE_FEW,        /* routing and sorting in one launch */
     FM_VARIANT_SORT_TWO,         /* pairs sorted by two kernels */
     FM_VARIANT_NORM_SUM,         /* sum over a row's experts inside the next norm */
     FM_VARIANT_SIDE,             /* shared expert in a second stream */

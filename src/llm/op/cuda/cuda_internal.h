@@ -90,6 +90,7 @@ typedef struct {
     int n_gen, n_prompt_span, n_tile, n_table;
     int is_padded;  /* padded: its number of rows is one of the recorded sizes */
     int is_routed;  /* an FFN with routed experts follows */
+    int is_sorted;  /* and its pairs are sorted */
     int is_few;     /* parts are divided among blocks */
     int is_planned; /* the list of parts is on the device */
     int has_slots;  /* and where rows are cached */
@@ -330,6 +331,8 @@ fm_cuda_fp8_args fm__cuda_bytes_args(const fm_run *r, fm_cuda_bytes x, const fm_
 void             fm__cuda_bytes_product(fm_run *r, fm_cuda_bytes x, const fm_matrix *w, void *y,
                                         fm_cuda_fp8_out out, int n_row);
 /* experts.c */
+int       fm__cuda_sorts_along(const fm_run *r); /* few rows, whose pairs are sorted as they are routed */
+fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route);
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
 /* drafts.c */

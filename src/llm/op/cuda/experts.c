@@ -7,6 +7,7 @@
 #include "llm/kernel/cuda/exchange/combine.h"
 #include "llm/kernel/cuda/route/route.h"
 #include "llm/kernel/cuda/rows/rows.h"
+#include "llm/kernel/cuda/variants.h"
 #include "llm/op/cuda/cuda_internal.h"
 
 /* One pass of rows through the experts. */
@@ -57,10 +58,30 @@ static int width_of(const expert_pass *p)
     return fm_cuda_experts_block_rows(p->n_row * c->top_k, c->n_expert, is_e4m3);
 }
 
+int fm__cuda_sorts_along(const fm_run *r)
+{
+    const fm_cuda_run *g = r->backend;
+    return r->n_row <= FM_CUDA_ROUTE_FEW && r->config->n_expert <= FM_CUDA_FEW_EXPERTS &&
+           g->exchange.way == FM_COMBINE_HERE && r->weights->shard.group.n == 1 && !g->immediate &&
+           !fm_cuda_leaves_out(FM_VARIANT_ROUTE_FEW);
+}
+
+fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route)
+{
+    fm_cuda_run      *g = fm__gpu(r);
+    const expert_pass p = {
+        .r = r, .g = g, .chosen = route->expert, .n_row = r->n_row, .n_own = r->config->n_expert};
+    const fm_cuda_pairs_args a = pairs_of(&p, width_of(&p)); /* few rows: of any weights */
+    g->pass.is_sorted          = 1;
+    return fm_cuda_route_and_sort(route, &a, g->stream);
+}
+
 static fm_status sort_by_expert(const expert_pass *p, int width)
 {
-    const fm_cuda_pairs_args a = pairs_of(p, width);
-    return fm_cuda_pairs(&a, p->g->stream);
+    const fm_cuda_pairs_args a         = pairs_of(p, width);
+    const int                is_sorted = p->g->pass.is_sorted;
+    p->g->pass.is_sorted               = 0;
+    return is_sorted ? FM_OK : fm_cuda_pairs(&a, p->g->stream);
 }
 
 static fm_cuda_combine_shape shape_of(const expert_pass *p)

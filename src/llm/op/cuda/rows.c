@@ -191,6 +191,7 @@ void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
                                   .routed_scale = c->routed_scale,
                                   .method       = c->route,
                                   .func         = c->score};
-    r->fault                   = fm_cuda_route(&a, fm__gpu(r)->stream);
+    r->fault = fm__cuda_sorts_along(r) ? fm__cuda_route_and_sort(r, &a)
+                                       : fm_cuda_route(&a, fm__gpu(r)->stream);
     fm__gpu(r)->pass.is_routed = 1;
 }

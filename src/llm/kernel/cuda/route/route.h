@@ -24,6 +24,8 @@ extern "C" {
 enum {
     FM_CUDA_MAX_EXPERTS = 512,
     FM_CUDA_MAX_GROUPS  = 32,
+    FM_CUDA_ROUTE_FEW   = 8,   /* rows that one thread block routes and sorts, */
+    FM_CUDA_FEW_EXPERTS = 256, /* to one of at most so many experts */
 };
 
 typedef struct {
@@ -55,6 +57,10 @@ typedef struct {
     int            n_row, top_k, n_expert, block_rows;
 } fm_cuda_pairs_args;
 fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream);
+
+/* Both in one launch, for few rows and experts: the same results. */
+fm_status fm_cuda_route_and_sort(const fm_cuda_route_args *a, const fm_cuda_pairs_args *pairs,
+                                 fm_stream stream);
 
 #ifdef __cplusplus
 }
