@@ -13,6 +13,7 @@ copy=$(mktemp -d)/$tag # a name of its own, so that orphans can be counted
 cp "$program" "$copy"
 trap 'rm -rf "$out" "$(dirname "$copy")"' EXIT
 export FM_COMM_SILENCE="${FM_COMM_SILENCE:-1}" FM_COMM_TIMEOUT="${FM_COMM_TIMEOUT:-2}"
+export OMPI_MCA_opal_signal= # no stack trace: mpirun would mix its pieces into the line that is looked for
 
 now() { date +%s%3N; }
 alive() { pgrep -r D,R,S,T,t -f "$tag"; } # not those that only wait to be counted
