@@ -119,6 +119,7 @@ const fm_foreign_flag fm_foreign_flags[] = {
     FLAG ("disable-flashinfer-autotune", OWN),
     FLAG ("triton-attention-reduce-in-fp32", OWN),
     VALUE("triton-attention-num-kv-splits", OWN),
+    VALUE("triton-attention-split-tile-size", OWN),
     VALUE("num-continuous-decode-steps", OWN),
     FLAG ("disable-shared-experts-fusion", OWN),
     FLAG ("disable-chunked-prefix-cache", OWN),

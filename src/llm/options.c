@@ -30,6 +30,8 @@ const fm_knob fm_engine_knobs[] = {
     K(WORD, kv_cache_dtype, "kv-cache-dtype", "auto", 0, 0, "TYPE", "auto or bfloat16; fp8_e4m3 on a GPU"),
     K(WORD, fp8_activations, "fp8-activations", "auto", 0, 0, "HOW",
       "multiply FP8 weights with activations in FP8: on, off, or auto, as the checkpoint says"),
+    K(INT, attention_split_tile_size, "attention-split-tile-size", "512", 512, 4096, "N",
+      "GPU: cached tokens whose attention is summed in one piece: 512, 1024, 2048 or 4096; more for large batches of long texts"),
     K(FLAG, disable_radix_cache, "disable-radix-cache", NULL, 0, 0, NULL, "share no prefixes between requests"),
     K(FLAG, deterministic, "deterministic", NULL, 0, 0, NULL, "never reuse another request's generated tokens"),
 

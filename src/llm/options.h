@@ -15,7 +15,7 @@ typedef struct fm_options {
     int     enable_hierarchical_cache, hicache_debug_demote;
     char   *cpu_bind; /* NULL: auto in a command, none in another's program */
     int64_t seed, threads, trace_size;
-    int64_t page_size, max_total_tokens, max_running_requests, max_prefill_tokens;
+    int64_t page_size, attention_split_tile_size, max_total_tokens, max_running_requests, max_prefill_tokens;
     int64_t chunked_prefill_size, context_length;
     int64_t speculative_num_steps, speculative_num_draft_tokens, speculative_eagle_topk;
     int64_t ngram_min, ngram_max, ngram_depth;

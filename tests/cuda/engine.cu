@@ -50,12 +50,13 @@ static void compare(const char *name)
 {
     const std::string     dir    = data(name);
     const int             rec    = can_record();
-    const fm_engine_asked usual  = {dir.c_str(), "cuda", "16", "64", "2048", 0, 0};
+    const fm_engine_asked usual  = {dir.c_str(), "cuda", "16", "64", "2048", 0, 0, NULL};
     const fm_engine_asked ways[] = {
-        {dir.c_str(), "cuda", "1", "64", "2048", 0, 0},    /* one at a time */
-        {dir.c_str(), "cuda", "16", "7", "2048", 0, 0},    /* in chunks */
-        {dir.c_str(), "cuda", "16", "64", "2048", 1, rec}, /* nothing is shared */
-        {dir.c_str(), "cuda", "16", "64", "96", 0, rec},   /* too little memory for all at once */
+        {dir.c_str(), "cuda", "1", "64", "2048", 0, 0, NULL},    /* one at a time */
+        {dir.c_str(), "cuda", "16", "7", "2048", 0, 0, NULL},    /* in chunks */
+        {dir.c_str(), "cuda", "16", "64", "2048", 1, rec, NULL}, /* nothing is shared */
+        {dir.c_str(), "cuda", "16", "64", "96", 0, rec, NULL},   /* too little memory for all at once */
+        {dir.c_str(), "cuda", "16", "64", "2048", 0, rec, "4096"}, /* these texts lie in one part */
     };
     const fm_answers_of gpu = ask(usual);
     for (const fm_engine_asked &w : ways) {
@@ -65,12 +66,13 @@ static void compare(const char *name)
                 if (a.token[i][k] != gpu.token[i][k]) {
                     fm_check_failed(__FILE__, __LINE__,
                                     "%s: token %d of answer %d depends on running=%s chunk=%s "
-                                    "tokens=%s recorded=%d",
-                                    name, k, i, w.max_running, w.chunk, w.max_tokens, w.records);
+                                    "tokens=%s recorded=%d tile=%s",
+                                    name, k, i, w.max_running, w.chunk, w.max_tokens, w.records,
+                                    w.tile ? w.tile : "512");
                     return;
                 }
     }
-    const fm_engine_asked cpu  = {dir.c_str(), "cpu", "16", "64", "2048", 0, 0};
+    const fm_engine_asked cpu  = {dir.c_str(), "cpu", "16", "64", "2048", 0, 0, NULL};
     const fm_answers_of   host = ask(cpu);
     int                   same = 0; /* until a near-tie parts them */
     for (int i = 0; i < FM_N_ASKED; i++)
@@ -91,7 +93,7 @@ static void trace(int records, const fm_answers_of &plain)
     const std::string     dir   = data("v3");
     char                  file[] = "/tmp/fathom-traced-XXXXXX";
     const int             fd    = mkstemp(file);
-    const fm_engine_asked how   = {dir.c_str(), "cuda", "16", "64", "2048", 1, records};
+    const fm_engine_asked how   = {dir.c_str(), "cuda", "16", "64", "2048", 1, records, NULL};
     fm_answers_of         a;
     fm_traced             t;
     if (fd < 0 || !fm_ask_traced(&how, file, &a, &t))
@@ -111,7 +113,7 @@ static void trace(int records, const fm_answers_of &plain)
 FM_TEST(engine_traced)
 {
     const std::string   dir   = data("v3");
-    const fm_answers_of plain = ask({dir.c_str(), "cuda", "16", "64", "2048", 1, 0});
+    const fm_answers_of plain = ask({dir.c_str(), "cuda", "16", "64", "2048", 1, 0, NULL});
     for (int records = 0; records <= can_record(); records++) trace(records, plain);
 }
 
@@ -157,7 +159,7 @@ FM_TEST(pages_come_back_from_host_memory_and_files)
 FM_TEST(pages_altered_in_host_memory_are_computed_again)
 {
     const std::string     model = data("v3");
-    const fm_engine_asked plain = {model.c_str(), "cuda", "16", "64", "2048", 0, 0};
+    const fm_engine_asked plain = {model.c_str(), "cuda", "16", "64", "2048", 0, 0, NULL};
     fm_tiers_asked        off   = {NULL, "write_back", "bfloat16", 1, 0, NULL, 0, 0, 0};
     fm_tiers_asked        bad   = {NULL, "write_through", "bfloat16", 3, 1, "0.1", 0, 0, 0};
     check_tokens(ask_tiered(plain, bad), ask_tiered(plain, off));
@@ -194,10 +196,10 @@ static std::string spoil_token(const std::string &model, int token)
 FM_TEST(a_request_whose_logits_are_not_finite_fails_alone)
 {
     const std::string     good = data("v3"), bad = spoil_token(good, 68);
-    const fm_engine_asked whole = {good.c_str(), "cuda", "16", "64", "2048", 0, 0};
+    const fm_engine_asked whole = {good.c_str(), "cuda", "16", "64", "2048", 0, 0, NULL};
     const fm_answers_of   want  = ask(whole);
     for (const char *device : {"cuda", "cpu"}) {
-        const fm_engine_asked spoilt = {bad.c_str(), device, "16", "64", "2048", 0, 0};
+        const fm_engine_asked spoilt = {bad.c_str(), device, "16", "64", "2048", 0, 0, NULL};
         const fm_answers_of   got    = ask(spoilt);
         for (int i = 0; i < FM_N_ASKED; i++) {
             FM_CHECK(!want.failed[i] && got.failed[i] == (i == 2));

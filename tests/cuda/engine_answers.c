@@ -15,6 +15,7 @@ static fm_status open_engine(fm_engine **e, const fm_engine_asked *how)
                                        {"max-running-requests", how->max_running},
                                        {"chunked-prefill-size", how->chunk},
                                        {"max-total-tokens", how->max_tokens},
+                                       {"attention-split-tile-size", how->tile ? how->tile : "512"},
                                        {"context-length", "96"},
                                        {"threads", "1"},
                                        {"deterministic", "1"},

@@ -14,6 +14,7 @@ enum { FM_N_ASKED = 4, FM_N_ANSWER = 10 };
 typedef struct {
     const char *dir, *device, *max_running, *chunk, *max_tokens;
     int         no_cache, records;
+    const char *tile; /* --attention-split-tile-size; NULL: as it is */
 } fm_engine_asked;
 
 typedef struct {

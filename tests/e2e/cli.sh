@@ -112,6 +112,8 @@ bench 2 --kv-cache-dtype fp8_e5m2
 grep -q "fp8_e5m2 is none of" "$work/err" || fail "--kv-cache-dtype fp8_e5m2"
 bench 2 --fp8-activations maybe
 grep -q "maybe is none of auto, on, off" "$work/err" || fail "--fp8-activations maybe"
+bench 2 --attention-split-tile-size 640
+grep -q "640 is none of 512, 1024, 2048, 4096" "$work/err" || fail "--attention-split-tile-size 640"
 bench 2 --fp8-activations on
 grep -q "weights are not FP8" "$work/err" || fail "--fp8-activations on, BF16 weights"
 for words in "--quantization int4" "--lora-paths a" "--is-embedding"; do

@@ -35,6 +35,10 @@ fm_status fm__open_check_words(opening *p)
                        o->kv_cache_dtype);
     if (!fm__is_one_of(o->fp8_activations, "auto on off"))
         return fm_fail(FM_E_ARG, "--fp8-activations %s is none of auto, on, off", o->fp8_activations);
+    const int64_t tile = o->attention_split_tile_size;
+    if (tile & (tile - 1))
+        return fm_fail(FM_E_ARG, "--attention-split-tile-size %lld is none of 512, 1024, 2048, 4096",
+                       (long long)tile);
     if (!strcmp(o->load_format, "dummy")) p->dummy = 1;
     else if (strcmp(o->load_format, "auto") && strcmp(o->load_format, "safetensors"))
         return fm_fail(FM_E_ARG, "--load-format %s is none of auto, safetensors, dummy",
@@ -67,6 +71,7 @@ fm_status fm__open_read_config(opening *p)
     if (p->path.builtin) p->dummy = 1; /* a shape has no weights */
     FM_TRY(fm_config_of(&p->e->config, &p->path, p->o->json_model_override_args));
     FM_TRY(choose_activations(p));
+    p->e->config.split_tile = (int)p->o->attention_split_tile_size;
     return fm_model_find(&p->e->model, &p->e->config);
 }
 

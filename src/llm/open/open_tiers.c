@@ -150,6 +150,7 @@ static fm_status describe(const opening *p, fm_str *out)
     fm_str_printf(out, "dtype=%d\nfp8_activations=%d\ncache=%s\npage_size=%d\n", (int)p->act,
                   e->config.fp8_activations, fm_planes_type(&e->limits.planes),
                   e->limits.page_size);
+    if (!e->backend->is_host) fm_str_printf(out, "split_tile=%d\n", e->config.split_tile);
     fm_str_printf(out, "layers=%d-%d\n", e->layout.shard.layer.begin, e->layout.shard.layer.end);
     put_planes(out, &e->limits.planes);
     fm_str_printf(out, "forms=%s\n", p->o->deterministic ? "prompt" : "any");

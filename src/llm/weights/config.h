@@ -56,6 +56,10 @@ typedef struct {
 
     int max_position; /* context length */
 
+    /* Not of the model, but of the arithmetic that was asked for: cached tokens whose attention a GPU
+     * sums in one piece; 0: 512. */
+    int split_tile;
+
     int bos;              /* -1: none */
     int eos[FM_MAX_EOS];
     int n_eos;

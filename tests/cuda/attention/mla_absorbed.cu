@@ -129,12 +129,12 @@ static std::vector<int> all_rows(const absorbed_scene &s)
     return v;
 }
 
-/* Both ways, and the first against the definition. */
+/* Both ways, where there are two, and the first against the definition. */
 void absorbed_scene::check(const char *file, int line, const char *what) const
 {
     const bf16s z = run(all_rows(*this));
     absorbed_scene cut = *this;
-    cut.few            = 1;
+    cut.few            = part <= FM_MLA_FEW_PART;
     if (cut.run(all_rows(*this)) != z)
         fm_check_failed(file, line, "%s: other bits where there are few parts", what);
     for (int i = 0; i < (int)n_key.size(); i++)
@@ -162,6 +162,16 @@ FM_TEST(absorbed_long_parts)
 {
     absorbed_scene s(4, 512, 64, 64, 512, {511, 513, 767, 768, 769, 1030});
     CHECK_SCENE(s, "parts of 512");
+}
+
+FM_TEST(absorbed_parts_beyond_512)
+{
+    for (int e4m3 : {0, 1}) {
+        absorbed_scene ring(4, 512, 64, 64, 4096, {6145, 4097}), wide(64, 512, 64, 16, 1024, {1537, 700});
+        ring.e4m3 = wide.e4m3 = e4m3, ring.scale = wide.scale = 0.02f;
+        CHECK_SCENE(ring, "parts of 4096");
+        CHECK_SCENE(wide, "parts of 1024");
+    }
 }
 
 /* Up to half a part is taken along by the last one. */

@@ -18,7 +18,7 @@ FM_TEST(ranges_for_a_profiler)
     void *see = lib ? dlsym(lib, "fm_witness_seen") : NULL;
     if (!see) return fm_check_failed(__FILE__, __LINE__, "%s", dlerror());
     const std::string     dir = std::string(at ? at : FM_TEST_DATA) + "/v3";
-    const fm_engine_asked how = {dir.c_str(), "cuda", "16", "64", "2048", 0, 0};
+    const fm_engine_asked how = {dir.c_str(), "cuda", "16", "64", "2048", 0, 0, NULL};
     fm_answers_of         a;
     if (!fm_ask_engine(&how, &a)) fm_check_failed(__FILE__, __LINE__, "%s", a.why);
     const fm_witness s = ((fm_witness(*)())see)();

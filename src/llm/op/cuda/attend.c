@@ -20,11 +20,11 @@ static fm_mla_cache cache_of(const fm_run *r, const fm_cuda_run *g, int layer)
 static fm_mla_rows rows_of(const fm_run *r, int first, int end)
 {
     const fm_cuda_run *g   = r->backend;
-    const int          few = fm__cuda_few_units(r->weights->n_head);
+    const int          few = fm__cuda_few_units(r->config, r->weights->n_head);
     const int          cut = g->pass.is_few ? few * FM_MLA_SLICES : 0;
     return (fm_mla_rows){.max_row  = end - first,
                          .max_unit = g->pass.is_few ? few : g->max_unit,
-                         .part     = FM_CUDA_PART,
+                         .part     = fm__cuda_part_keys(r->config),
                          .n_row    = g->there.n_gen, /* at least as many */
                          .n_key    = g->there.gen_keys + first,
                          .table    = g->there.gen_table + first,
@@ -35,11 +35,12 @@ static fm_mla_rows rows_of(const fm_run *r, int first, int end)
 }
 
 /* As many rows from `first` on as there is room for their parts. */
-static int wave_end(const fm_cuda_run *g, int first, int n_row)
+static int wave_end(const fm_run *r, int first, int n_row)
 {
-    int n_unit = 0, end = first;
+    const fm_cuda_run *g      = r->backend;
+    int                n_unit = 0, end = first;
     for (; end < n_row; end++) {
-        n_unit += fm__cuda_parts(g->here.gen_keys[end]);
+        n_unit += fm__cuda_parts(r->config, g->here.gen_keys[end]);
         if (n_unit > g->max_unit) break;
     }
     return end;
@@ -119,10 +120,9 @@ static fm_status attend_wave(fm_run *r, int layer, int first, int end)
 
 static void attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
-    const fm_cuda_run *g = fm__gpu(r);
     absorb(r, q, w);
     for (int first = 0, end; r->fault == FM_OK && first < fm__cuda_generated(r); first = end) {
-        end      = wave_end(g, first, fm__cuda_generated(r));
+        end      = wave_end(r, first, fm__cuda_generated(r));
         r->fault = attend_wave(r, layer, first, end);
     }
     values(r, o, w);

@@ -159,10 +159,11 @@ static void replay(fm_run *r, fm_cuda_run *g)
 
 /* The parts of all generated rows. Few parts take a kernel of their own; a recorded step has one
  * wave of parts. */
-static int count_units(const fm_cuda_run *g)
+static int count_units(const fm_run *r, const fm_cuda_run *g)
 {
     int n_unit = 0;
-    for (int i = 0; i < g->pass.n_gen; i++) n_unit += fm__cuda_parts(g->here.gen_keys[i]);
+    for (int i = 0; i < g->pass.n_gen; i++)
+        n_unit += fm__cuda_parts(r->config, g->here.gen_keys[i]);
     return n_unit;
 }
 
@@ -240,8 +241,8 @@ void fm__cuda_begin(fm_run *r)
     if (r->fault != FM_OK) return;
     place_lists(r, g, g->list[turn], rows);
     list(r, g, rows);
-    const int n_unit = count_units(g);
-    g->pass.is_few   = n_unit <= fm__cuda_few_units(r->weights->n_head) &&
+    const int n_unit = count_units(r, g), few = fm__cuda_few_units(r->config, r->weights->n_head);
+    g->pass.is_few   = few > 0 && n_unit <= few &&
                        !fm_cuda_leaves_out(FM_VARIANT_ATTEND_FEW);
 
     const size_t lists = (size_t)((char *)g->here.page_list - (char *)g->here.token);

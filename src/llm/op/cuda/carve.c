@@ -61,8 +61,8 @@ static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, size_t H,
     g->unit0          = fm_slab_take(s, (T + 2) * sizeof(int32_t));
     g->part_z         = fm_slab_take(s, unit * H * L * sizeof(float));
     g->part_sum       = fm_slab_take(s, unit * H * 2 * sizeof(float));
-    const int    few  = fm__cuda_few_units((int)H);
-    const size_t keys = (size_t)fm_mla_last_max(FM_CUDA_PART);
+    const int    few  = fm__cuda_few_units(c, (int)H);
+    const size_t keys = (size_t)fm_mla_last_max(fm__cuda_part_keys(c));
     g->score          = fm_slab_take(s, (size_t)few * H * keys * sizeof(float));
     const size_t cut  = (size_t)few * FM_MLA_SLICES * ((H + 15) / 16);
     g->done           = fm_slab_take(s, cut * sizeof(int32_t));
@@ -259,12 +259,13 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
 }
 
 /* Every sequence has at most a prompt and a generated span in a pass. */
-void fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim)
+void fm__cuda_set_bounds(fm_cuda_run *g, const fm_model_config *c, const fm_run_limits *lim)
 {
+    const int parts = fm__cuda_parts(c, lim->max_context);
+    const int units = lim->max_rows + FM_CUDA_UNIT_KEYS / fm__cuda_part_keys(c);
     g->max_span = 2 * lim->max_out;
     g->max_page = (lim->max_context + lim->page_size - 1) / lim->page_size;
-    g->max_unit = lim->max_rows + FM_CUDA_UNITS;
-    if (g->max_unit < fm__cuda_parts(lim->max_context)) g->max_unit = fm__cuda_parts(lim->max_context);
+    g->max_unit = units > parts ? units : parts;
     g->max_tile = lim->max_rows / FM_MLA_TILE_ROWS + g->max_span;
     g->max_key  = FM_CUDA_KEYS;
     if (g->max_key < g->max_span * FM_MLA_BLOCK_KEYS) g->max_key = g->max_span * FM_MLA_BLOCK_KEYS;
@@ -278,7 +279,7 @@ size_t fm_run_cuda_workspace(const fm_model_config *c, const fm_shard *shard, fm
     fm_acts     a;
     fm_slab     s = {0};
     (void)act; /* bfloat16, or the run is refused */
-    fm__cuda_set_bounds(&g, lim);
+    fm__cuda_set_bounds(&g, c, lim);
     fm__cuda_carve(&g, &a, c, shard, lim, &s);
     return s.used;
 }
@@ -287,7 +288,7 @@ size_t fm_run_cuda_pinned(const fm_model_config *c, const fm_shard *shard, const
 {
     fm_cuda_run g = {0};
     fm_slab     s = {0};
-    fm__cuda_set_bounds(&g, lim);
+    fm__cuda_set_bounds(&g, c, lim);
     fm__cuda_carve_pinned(&g, c, shard, lim, &s);
     return s.used;
 }

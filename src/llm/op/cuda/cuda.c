@@ -192,7 +192,7 @@ fm_status fm_run_create_cuda(fm_run **out, const fm_weights *w, const fm_run_lim
         free(g);
         return fm_fail(FM_E_OOM, "run");
     }
-    fm__cuda_set_bounds(g, lim);
+    fm__cuda_set_bounds(g, w->config, lim);
     g->immediate = o->immediate;
     g->pads      = o->pads;
     g->records   = o->pads && o->records;

@@ -22,9 +22,9 @@
 enum {
     FM_CUDA_PASS_ROWS = 4096,     /* rows an FFN takes through its wide middle at once */
     FM_CUDA_KEYS      = 16384,    /* keys expanded at once, at least */
-    FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form */
+    FM_CUDA_PART      = 512,      /* keys of a part in the absorbed form, unless config.split_tile says more */
     FM_CUDA_FEW_PARTS = 16,       /* up to these, of 16 heads, parts are divided among blocks */
-    FM_CUDA_UNITS     = 4096,     /* parts of long texts at once, besides one for each row */
+    FM_CUDA_UNIT_KEYS = 1 << 21,  /* keys of long texts at once, besides a part of each row */
     FM_CUDA_LT_BYTES  = 64 << 20, /* workspace of cuBLASLt */
     FM_CUDA_EDITS     = 1 << 16,  /* logits that penalties and biases change in a step */
     FM_CUDA_SIDE_ROWS = 512,      /* up to these, independent work goes to a second stream */
@@ -265,23 +265,30 @@ fm_status fm__cuda_copies_layer(fm_run *r, int layer); /* before it touches the 
 fm_status fm__cuda_copies_end(fm_cuda_run *g);
 
 /* carve.c: on a counting slab this is the plan */
-void   fm__cuda_set_bounds(fm_cuda_run *g, const fm_run_limits *lim);
+void   fm__cuda_set_bounds(fm_cuda_run *g, const fm_model_config *c, const fm_run_limits *lim);
 void   fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                       const fm_run_limits *lim, fm_slab *s);
 void   fm__cuda_carve_lists(fm_cuda_lists *l, const fm_cuda_list_sizes *n, const fm_shard *shard,
                             fm_slab *s);
 void   fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                              const fm_run_limits *lim, fm_slab *s);
-/* Parts of a row that sees n keys. */
-static inline int fm__cuda_parts(int n_key)
+/* Keys of a part of generated rows; parts of a row that sees so many keys. */
+static inline int fm__cuda_part_keys(const fm_model_config *c)
 {
-    return fm_mla_parts(n_key, FM_CUDA_PART);
+    return c->split_tile > 0 ? c->split_tile : FM_CUDA_PART;
 }
 
-/* Parts that count as few; a rank may have no head at all. */
-static inline int fm__cuda_few_units(int n_head)
+static inline int fm__cuda_parts(const fm_model_config *c, int n_key)
+{
+    return fm_mla_parts(n_key, fm__cuda_part_keys(c));
+}
+
+/* Parts that count as few, of which thread blocks may share each; 0: none. A rank may have no
+ * head at all. */
+static inline int fm__cuda_few_units(const fm_model_config *c, int n_head)
 {
     const int by16 = n_head > 16 ? (n_head + 15) / 16 : 1;
+    if (fm__cuda_part_keys(c) > FM_MLA_FEW_PART) return 0;
     return by16 < FM_CUDA_FEW_PARTS ? FM_CUDA_FEW_PARTS / by16 : 1;
 }
 
