@@ -16,10 +16,10 @@ enum { EXIT_TOLD_TWICE = 128 + 15 };
 
 static const char about[] =
     "Passes requests on to workers (fathom serve, or other servers with the same API) and picks "
-    "for each the worker that will be done first.  A stream whose worker dies or hangs is gone on "
-    "with by another worker, and the client does not notice.  GET /workers lists workers, POST "
-    "and DELETE /workers change the list, SIGHUP reads --worker-file again.  SIGTERM and SIGINT "
-    "let what is under way end; a second one does not.";
+    "for each the worker that will be done first.  If a worker dies or hangs in the middle of a "
+    "stream, another one continues it and the client does not notice.  GET /workers lists workers, "
+    "POST and DELETE /workers change the list, SIGHUP reads --worker-file again.  On SIGTERM or "
+    "SIGINT requests under way end first; after a second one they are cut off.";
 
 typedef struct {
     fm_route_options route;

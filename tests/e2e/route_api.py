@@ -77,6 +77,7 @@ def add(router, url, want=200, **more):
 
 def test_table(workers):
     with Router([]) as r:
+        assert any("there are no workers yet" in line for line in r.log), r.log
         same(r.ask("GET", "/health")[0], 503)
         same(r.ask("POST", "/generate", ASK)[0], 503)
         first = add(r, workers[0].url())

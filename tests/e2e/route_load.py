@@ -76,7 +76,7 @@ class Client:
             len(body), body)
 
     async def ask(self, request, due):
-        """Seconds from `due` to the first event, and the reply."""
+        """When it was due, seconds from then to the first event, and the reply."""
         if self.idle:
             line = self.idle.pop()
         else:
@@ -86,7 +86,7 @@ class Client:
             self.idle.append(line)
         else:
             line.transport.close()
-        return line.first - due, reply
+        return due, line.first - due, reply
 
 
 def events(reply):
@@ -94,10 +94,10 @@ def events(reply):
     return [json.loads(line[6:]) for line in reply.split(b"\n") if line.startswith(b"data: {")]
 
 
-def result(ttft, reply):
-    """Prompt tokens, cached ones, seconds to the first token."""
+def result(due, ttft, reply):
+    """Prompt tokens, cached ones, seconds to the first token, when it was due."""
     info = events(reply)[0]["meta_info"]
-    return info["prompt_tokens"], info["cached_tokens"], ttft
+    return info["prompt_tokens"], info["cached_tokens"], ttft, due
 
 
 # --- runs --------------------------------------------------------------------
@@ -119,7 +119,7 @@ async def converse(client, text, o, rng, due):
         text += "\n" + words(rng, o.question_words)
         await asyncio.sleep(max(0, due - time.perf_counter()))
         got.append(await client.ask(client.request(text), due))
-        text += events(got[-1][1])[-1]["text"]
+        text += events(got[-1][2])[-1]["text"]
         due = time.perf_counter() + rng.expovariate(1 / o.think)
     return got
 

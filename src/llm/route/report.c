@@ -91,7 +91,7 @@ static const worker_metric worker_metrics[] = {
     {"worker_requests_total",         "counter", "requests sent",                              requests},
     {"worker_errors_total",           "counter", "requests that failed there",                 errors},
     {"worker_retries_total",          "counter", "requests sent after another try failed",     retries},
-    {"worker_resumed_streams_total",  "counter", "streams gone on with",                       resumed},
+    {"worker_resumed_streams_total",  "counter", "streams another worker began",               resumed},
     {"worker_failed_checks_total",    "counter", "health checks that failed",                  probes},
     {"worker_prompt_tokens_total",    "counter", "prompt tokens sent, where they were read",   prompt},
     {"worker_hit_tokens_total",       "counter", "of these, cached there when they were sent", hits},

@@ -199,6 +199,7 @@ static fm_status start(fm_route *r)
 fm_status fm_route_run(fm_route *r)
 {
     FM_TRY(start(r));
+    if (!r->workers) fm__say(r, "there are no workers yet: POST /workers adds one");
     say_ready(r);
     fm_loop_run(r->loop);
     if (r->result == FM_OK)
