@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of an engine that is being opened, and the functions its files call of each other. */
-#ifndef FM_LLM_ENGINE_OPEN_INTERNAL_H
-#define FM_LLM_ENGINE_OPEN_INTERNAL_H
+#ifndef FM_LLM_OPEN_OPEN_INTERNAL_H
+#define FM_LLM_OPEN_OPEN_INTERNAL_H
 
 #include "llm/engine/engine_internal.h"
 #include "llm/open/layers.h"
