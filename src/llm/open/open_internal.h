@@ -19,7 +19,7 @@ typedef struct {
     fm_backend_memory      memory; /* of this rank */
     fm_backend_memory      beside; /* where backend->also runs */
     int                    has_gpu; /* all ranks may have one each */
-    fm_sched_options       sched;  /* of one seat */
+    fm_sched_options       sched;  /* of one partition */
     fm_source_types        types;
     fm__prices             price; /* of weights in a step, rank 0's */
     fm_range              *stage; /* [pp] layers of each */
