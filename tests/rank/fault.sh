@@ -31,8 +31,6 @@ fault() # fault HOW VICTIM: what must hold, checked
     timeout -k 5 30 "$here/mpirun.sh" "$ranks" "$copy" "$1" "$2" >"$out" 2>&1
     rc=$?
     took=$(($(now) - began))
-    # Open MPI writes the stack trace of a fault in pieces: our line may lie behind the beginning of one of its.
-    sed -i 's/^\(\[.*\)fathom: rank /\1\nfathom: rank /' "$out"
     said=$(grep -c "^fathom: " "$out")
     if [ "$rc" -eq 0 ] || [ "$took" -gt 10000 ] || [ "$said" -ne 1 ] || ! grep -q "$line" "$out"; then
         echo "FAILED: $1 of rank $2: status $rc after $took ms, $said lines; want $line"
