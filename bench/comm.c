@@ -19,7 +19,7 @@ typedef struct {
     fm_comm *c;
     float   *x, *y;
     size_t   bytes;
-    size_t   piece[RANKS]; /* a message cut evenly: floats for sums, else bytes */
+    size_t   piece[RANKS]; /* bytes of a message cut evenly */
 } bench;
 
 typedef fm_status action(bench *b);
@@ -44,13 +44,6 @@ static fm_status do_mpi_all_reduce(bench *b)
     const int n = (int)(b->bytes / sizeof *b->x);
     MPI_Allreduce(MPI_IN_PLACE, b->x, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     return FM_OK;
-}
-
-static fm_status do_reduce_scatter(bench *b)
-{
-    for (int i = 0; i < b->c->n_rank; i++)
-        b->piece[i] = b->bytes / sizeof *b->x / (size_t)b->c->n_rank;
-    return fm_reduce_scatter_f32(b->c, b->y, b->x, b->piece);
 }
 
 static void cut_bytes(bench *b)
@@ -124,7 +117,6 @@ static void table(bench *b, double seconds)
     row(b, "broadcast", do_broadcast, seconds, 1);
     row(b, "all_gather", do_all_gather, seconds, 1);
     row(b, "all_to_all", do_all_to_all, seconds, 1);
-    row(b, "reduce_scatter", do_reduce_scatter, seconds, 1);
     row(b, "all_reduce", do_all_reduce, seconds, 1);
     row(b, "MPI_Allreduce", do_mpi_all_reduce, seconds, 1);
 }

@@ -18,6 +18,13 @@ set(FM_ISA_avx2   -mavx2 -mfma -mf16c)
 set(FM_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma)
 set(FM_ISA_vbmi   ${FM_ISA_avx512} -mavx512vbmi -mavx512vbmi2)
 set(FM_ISA_amx    ${FM_ISA_vbmi} -mgfni -mamx-tile -mamx-bf16)
+# Of the checks by sanitizers, vector files go without those of each pointer before it is used: unrolled loops have thousands,
+# which take minutes to compile, and AddressSanitizer checks what is read and written there all the same.
+if(FM_SANITIZE)
+  foreach(isa avx2 avx512 vbmi amx)
+    list(APPEND FM_ISA_${isa} -fno-sanitize=pointer-overflow,null,alignment,object-size)
+  endforeach()
+endif()
 
 # fm_room_law(op_cuda DIR cuda USES fm_op fm_cuda): what the files of a room may include, for
 # rooms whose sources are compiled into other targets.  DIR defaults to this directory.

@@ -43,7 +43,6 @@ typedef struct fm_comm_stats fm_comm_stats;
     X(BROADCAST, "broadcast")                                                                      \
     X(ALL_REDUCE, "all_reduce")                                                                    \
     X(ALL_REDUCE_F64, "all_reduce_f64")                                                            \
-    X(REDUCE_SCATTER, "reduce_scatter")                                                            \
     X(ALL_GATHER, "all_gather")                                                                    \
     X(ALL_TO_ALL, "all_to_all")                                                                    \
     X(SEND, "send")                                                                                \
@@ -67,7 +66,7 @@ typedef struct {
     void         *dst;
     size_t        n;      /* ALL_REDUCE: numbers; BROADCAST, SEND, RECV: bytes */
     const size_t *send_n; /* [n_rank] ALL_TO_ALL: bytes to each rank */
-    const size_t *recv_n; /* [n_rank] bytes from each rank; REDUCE_SCATTER: floats for each */
+    const size_t *recv_n; /* [n_rank] bytes from each rank */
 } fm_comm_call;
 
 /* A call under way.  Callers look at nothing inside. */
@@ -147,12 +146,6 @@ static inline fm_comm_call fm_call_all_reduce_f64(double *x, size_t n) /* in pla
     return (fm_comm_call){.kind = FM_COMM_ALL_REDUCE_F64, .dst = x, .n = n};
 }
 
-/* dst[n[rank]] = the own piece of the sum over ranks of src[n[0] + n[1] + ...] */
-static inline fm_comm_call fm_call_reduce_scatter_f32(float *dst, const float *src, const size_t *n)
-{
-    return (fm_comm_call){.kind = FM_COMM_REDUCE_SCATTER, .dst = dst, .src = src, .recv_n = n};
-}
-
 static inline fm_comm_call fm_call_all_gather(void *dst, const void *src, const size_t *bytes)
 {
     return (fm_comm_call){.kind = FM_COMM_ALL_GATHER, .dst = dst, .src = src, .recv_n = bytes};
@@ -197,12 +190,6 @@ static inline fm_status fm_all_reduce_f32(fm_comm *c, float *x, size_t n)
 static inline fm_status fm_all_reduce_f64(fm_comm *c, double *x, size_t n)
 {
     return c->n_rank == 1 ? FM_OK : fm_comm_run(c, fm_call_all_reduce_f64(x, n));
-}
-
-static inline fm_status fm_reduce_scatter_f32(fm_comm *c, float *dst, const float *src,
-                                              const size_t *n)
-{
-    return fm_comm_run(c, fm_call_reduce_scatter_f32(dst, src, n));
 }
 
 static inline fm_status fm_all_gather(fm_comm *c, void *dst, const void *src, const size_t *bytes)

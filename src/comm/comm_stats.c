@@ -16,7 +16,6 @@ size_t fm__call_bytes(const fm_comm *c, const fm_comm_call *call)
     case FM_COMM_BARRIER: return 0;
     case FM_COMM_ALL_REDUCE: return call->n * sizeof(float);
     case FM_COMM_ALL_REDUCE_F64: return call->n * sizeof(double);
-    case FM_COMM_REDUCE_SCATTER: return sum(call->recv_n, c->n_rank) * sizeof(float);
     case FM_COMM_ALL_GATHER: return sum(call->recv_n, c->n_rank);
     case FM_COMM_ALL_TO_ALL: return sum(call->send_n, c->n_rank);
     default: return call->n;

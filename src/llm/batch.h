@@ -8,8 +8,8 @@
  * A span is consecutive tokens of one sequence in one form.  The form follows
  * the token: prompt tokens attend in the expanded form, generated ones in the
  * absorbed form, also when they are computed again. */
-#ifndef FM_LLM_OP_BATCH_H
-#define FM_LLM_OP_BATCH_H
+#ifndef FM_LLM_BATCH_H
+#define FM_LLM_BATCH_H
 
 #include <stdint.h>
 

@@ -20,6 +20,8 @@
 #include "llm/engine/engine_internal.h"
 #include "llm/engine/replicas.h"
 
+/* --- the phases of a step --------------------------------------------------- */
+
 /* Rows of all partitions; s->n_row is 0 where none has anything to run.  Pages that go to
  * tiers below the pool, or come from there, are moved before the pass. */
 static fm_status plan(fm_engine *e, fm_micro_batch *m, fm_step *s)
@@ -46,6 +48,7 @@ static int wire_slot(const fm_engine *e, const fm_micro_batch *m, const fm_step 
     return e->overlaps ? (int)(s->serial % FM_STEPS_IN_FLIGHT) : (int)(m - e->micro);
 }
 
+/* What this rank runs of the plan is in s->plan then. */
 static fm_status share(fm_engine *e, const fm_micro_batch *m, fm_step *s)
 {
     s->serial = e->n_launched++;
@@ -69,12 +72,14 @@ fm_status fm__engine_forward(fm_engine *e, const fm_batch *b)
     return fm_run_finish(e->run); /* the only error check */
 }
 
+/* The tokens that the request's grammar allows at a row: each draft has a mask of its own. */
 static const uint32_t *allowed_at(const fm_request *r, int32_t pos)
 {
     if (!r->allowed || !r->drafts_at || pos <= r->drafts_at) return r->allowed;
     return r->allowed_behind + (size_t)(pos - r->drafts_at - 1) * (size_t)r->mask_words;
 }
 
+/* How the token of an out row is to be sampled. */
 static fm_draw draw_of(const fm_out *o)
 {
     const fm_request *r = o->r;
@@ -128,6 +133,8 @@ static void sample_row(fm_engine *e, const fm_out *o, float *logits, fm_sampled 
     fm_sample(s, d.how, logits, d.output, d.n_output, c->eos, c->n_eos, out);
 }
 
+/* Into e->sampled.  A device that is waited for may wait for other ranks' devices: these ranks get
+ * the plan first. */
 static fm_status choose(fm_engine *e, const fm_step *s)
 {
     const float *logits = NULL;
@@ -184,12 +191,13 @@ static fm_status launch(fm_engine *e, fm_micro_batch *m)
     return FM_OK;
 }
 
-/* The step after the one in flight, launched before its tokens are known. */
+/* Overlap schedule: the next step is launched before the tokens of the one in flight are known. */
 static fm_status launch_ahead(fm_engine *e, fm_micro_batch *m)
 {
     return e->overlaps && m->step[m->oldest].is_on_device ? launch(e, m) : FM_OK;
 }
 
+/* The oldest step in flight: its tokens, and with speculation the drafts that follow them. */
 static fm_status finish(fm_engine *e, fm_micro_batch *m)
 {
     const fm_step *s     = &m->step[m->oldest];

@@ -3,6 +3,7 @@
 # The same bytes whatever the scheduler, the cache and the threads do: tokens
 # and log-probabilities of every request, alone and in a batch.
 #     identity.sh PROGRAM MODEL      a checkpoint of tests/data, or "dummy"
+# FM_TEST_BRIEF, for a program that is slow: one value of each option.
 . "$(dirname "$0")/lib.sh"
 need_lower_isa
 
@@ -28,20 +29,23 @@ same() # same NAME OPTION...
         fail "$job: $* differs from alone: $(cmp "$work/alone.jsonl" "$work/$1.jsonl" 2>&1)"
 }
 
+chunks="1 7 64 -1" pages="1 16 64" threads="1 2"
+[ -z "${FM_TEST_BRIEF:-}" ] || chunks=7 pages=16 threads=2
+
 alone="--max-running-requests 1 --disable-radix-cache --chunked-prefill-size -1 --page-size 1 --threads 1"
 
 job="--dataset-name random --random-input-len 150 --random-output-len 24 --num-prompts 12"
 details alone $alone
 same batched
 same batched_warm --deterministic
-for chunk in 1 7 64 -1; do same chunk$chunk --chunked-prefill-size $chunk; done
-for page in 1 16 64; do
+for chunk in $chunks; do same chunk$chunk --chunked-prefill-size $chunk; done
+for page in $pages; do
     same page$page --page-size $page
     same page${page}_chunk13 --page-size $page --chunked-prefill-size 13
 done
 same no_radix --disable-radix-cache
 same lpm --schedule-policy lpm
-for threads in 1 2; do same threads$threads --threads $threads; done
+for n in $threads; do same threads$n --threads "$n"; done
 same few --max-running-requests 3
 
 # The comparison can fail: other arithmetic, other bytes.
@@ -62,7 +66,7 @@ preempted preempted_det $small_pool --page-size 4 --deterministic --schedule-pol
 job="--dataset-name generated-shared-prefix --gsp-num-groups 3 --gsp-prompts-per-group 4
      --gsp-system-prompt-len 100 --gsp-question-len 9 --gsp-output-len 12 --num-prompts 12"
 details alone $alone
-for page in 1 16 64; do
+for page in $pages; do
     same shared$page --page-size $page
     same shared_late$page --page-size $page --max-running-requests 2
     grep -q '"cache_hit_rate": 0.0,' "$work/result" && fail "page size $page: no prefix was reused"

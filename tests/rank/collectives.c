@@ -76,18 +76,6 @@ static void all_reduce_f64(fm_comm *c, uint64_t key)
     CHECK(w, wide[n] == 42);
 }
 
-static void reduce_scatter(fm_comm *c, uint64_t key)
-{
-    size_t n[RANKS], all = 0, mine = 0;
-    for (int r = 0; r < c->n_rank; r++) {
-        if (r == c->rank) mine = all;
-        all += n[r] = draw_length(MOST / RANKS);
-    }
-    for (size_t i = 0; i < all; i++) x[i] = leaf(key, c->rank, i);
-    CHECK(w, fm_reduce_scatter_f32(c, y, x, n) == FM_OK);
-    for (size_t i = 0; i < n[c->rank]; i++) CHECK(w, y[i] == tree(key, 0, c->n_rank, mine + i));
-}
-
 static void all_gather(fm_comm *c, uint64_t key)
 {
     size_t         n[RANKS];
@@ -172,7 +160,7 @@ static void all_kinds(fm_comm *c, int turns)
 {
     drawn = 0; /* groups of other sizes draw more or less */
     static void (*const each[])(fm_comm *, uint64_t) = {
-        all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, overlap, all_reduce_f64};
+        all_reduce, all_gather, all_to_all, broadcast, overlap, all_reduce_f64};
     for (int turn = 0; turn < turns; turn++) {
         for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
             fm_world_doing(w, "turn %d kind %zu", turn, k);

@@ -117,25 +117,6 @@ static size_t draw_counts(sim *s, int n_rank, size_t *of)
     return all;
 }
 
-static void scattered_sums_follow_the_tree(sim *s, int n_rank)
-{
-    const size_t n = draw_counts(s, n_rank, count[0]);
-    fm_comm_job  job[SIM_RANKS];
-    fill(n_rank, n, 8);
-    for (int r = 0; r < n_rank; r++) {
-        out[r][count[0][r]] = 42;
-        start(s, &job[r], r, fm_call_reduce_scatter_f32(out[r], in[r], count[0]));
-    }
-    run(s, job, n_rank);
-    size_t at = 0;
-    for (int r = 0; r < n_rank; r++) {
-        for (size_t i = 0; i < count[0][r]; i++) want[0][i] = tree(0, n_rank, at + i);
-        assert_memory_equal(out[r], want[0], count[0][r] * sizeof(float));
-        assert_true(out[r][count[0][r]] == 42);
-        at += count[0][r];
-    }
-}
-
 static void gathers_in_rank_order(sim *s, int n_rank)
 {
     const size_t n = draw_counts(s, n_rank, count[0]); /* bytes */
@@ -224,11 +205,9 @@ static void messages_reach_their_tag(sim *s, int n_rank)
 static void every_collective_on_any_ranks(void **state)
 {
     (void)state;
-    static void (*const each[])(sim *,
-                                int) = {sums_follow_the_tree,     scattered_sums_follow_the_tree,
-                                        gathers_in_rank_order,    exchanges_real_counts,
-                                        root_reaches_all,         barrier_holds,
-                                        messages_reach_their_tag, wide_sums_follow_the_tree};
+    static void (*const each[])(sim *, int) = {
+        sums_follow_the_tree, gathers_in_rank_order,    exchanges_real_counts,    root_reaches_all,
+        barrier_holds,        messages_reach_their_tag, wide_sums_follow_the_tree};
     for (int n_rank = 2; n_rank <= SIM_RANKS; n_rank += n_rank < 9 ? 1 : 4) {
         const size_t scratch = n_rank % 2 ? 0 : 64 << 10; /* pieces, or one go */
         sim         *s       = sim_create(n_rank, (uint64_t)n_rank, scratch);

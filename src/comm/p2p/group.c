@@ -22,7 +22,6 @@ static fm__step *const steps[FM_N_COMM_KIND] = {
     [FM_COMM_BROADCAST]      = fm__broadcast_step,
     [FM_COMM_ALL_REDUCE]     = fm__all_reduce_step,
     [FM_COMM_ALL_REDUCE_F64] = fm__all_reduce_step,
-    [FM_COMM_REDUCE_SCATTER] = fm__reduce_scatter_step,
     [FM_COMM_ALL_GATHER]     = fm__all_gather_step,
     [FM_COMM_ALL_TO_ALL]     = fm__all_to_all_step,
     [FM_COMM_SEND]           = fm__send_step,

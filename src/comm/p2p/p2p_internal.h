@@ -48,7 +48,7 @@ typedef fm_status fm__step(fm__group *g, fm__flight *s, const fm_comm_call *call
 
 fm__step fm__barrier_step, fm__broadcast_step, fm__all_gather_step, fm__all_to_all_step;
 fm__step fm__send_step, fm__recv_step;
-fm__step fm__all_reduce_step, fm__reduce_scatter_step;
+fm__step fm__all_reduce_step;
 
 /* Messages of the current step; zero bytes are sent like any other. */
 fm_status fm__post_send(fm__group *g, fm__flight *s, int to, const void *p, size_t bytes);

@@ -94,11 +94,24 @@ typedef struct {
     size_t n;
 } block;
 
-typedef block cut(const fm__group *g, const fm__flight *s, const fm_comm_call *call, int rank);
+/* The part of x that begins at s->at, as much as the scratch can take, cut into equal blocks of
+ * whole cache lines. */
+static size_t round_bytes(const fm__group *g, const fm__flight *s, const fm_comm_call *call)
+{
+    return least(call_bytes(call) - s->at, g->piece * (size_t)g->comm.n_rank);
+}
+
+static block block_of(const fm__group *g, const fm__flight *s, const fm_comm_call *call, int rank)
+{
+    const size_t n = round_bytes(g, s, call), ranks = (size_t)g->comm.n_rank;
+    const size_t width = fm_round_up((n + ranks - 1) / ranks, 64);
+    const size_t begin = least((size_t)rank * width, n), end = least(begin + width, n);
+    return (block){(char *)call->dst + s->at + begin, end - begin};
+}
 
 /* Send every rank its block, receive all ranks' parts of the own one into the
  * scratch, one row of g->piece bytes per rank. */
-static fm_status post_blocks(fm__group *g, fm__flight *s, const fm_comm_call *call, cut *block_of)
+static fm_status post_blocks(fm__group *g, fm__flight *s, const fm_comm_call *call)
 {
     const int   n = g->comm.n_rank, me = g->comm.rank;
     const block own = block_of(g, s, call, me);
@@ -115,29 +128,13 @@ static fm_status post_blocks(fm__group *g, fm__flight *s, const fm_comm_call *ca
     return FM_OK;
 }
 
-/* All-reduce: the part of x that begins at s->at, as much as the scratch can
- * take, cut into equal blocks of whole cache lines. */
-static size_t round_bytes(const fm__group *g, const fm__flight *s, const fm_comm_call *call)
-{
-    return least(call_bytes(call) - s->at, g->piece * (size_t)g->comm.n_rank);
-}
-
-static block reduce_block(const fm__group *g, const fm__flight *s, const fm_comm_call *call,
-                          int rank)
-{
-    const size_t n = round_bytes(g, s, call), ranks = (size_t)g->comm.n_rank;
-    const size_t width = fm_round_up((n + ranks - 1) / ranks, 64);
-    const size_t begin = least((size_t)rank * width, n), end = least(begin + width, n);
-    return (block){(char *)call->dst + s->at + begin, end - begin};
-}
-
 static fm_status gather_blocks(fm__group *g, fm__flight *s, const fm_comm_call *call)
 {
     const int   n = g->comm.n_rank, me = g->comm.rank;
-    const block own = reduce_block(g, s, call, me);
+    const block own = block_of(g, s, call, me);
     sum(call, own.src, s->part, n, own.n);
     for (int i = 0; i < n; i++) {
-        const block b = reduce_block(g, s, call, i);
+        const block b = block_of(g, s, call, i);
         if (i != me && b.n) FM_TRY(fm__post_recv(g, s, i, b.src, b.n));
     }
     for (int k = 1; k < n && own.n; k++) FM_TRY(fm__post_send(g, s, (me + k) % n, own.src, own.n));
@@ -153,7 +150,7 @@ static fm_status long_sum(fm__group *g, fm__flight *s, const fm_comm_call *call,
     if (s->step == 2) s->at += round_bytes(g, s, call);
     *more   = s->at < call_bytes(call);
     s->step = 1;
-    return *more ? post_blocks(g, s, call, reduce_block) : FM_OK;
+    return *more ? post_blocks(g, s, call) : FM_OK;
 }
 
 fm_status fm__all_reduce_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
@@ -164,33 +161,4 @@ fm_status fm__all_reduce_step(fm__group *g, fm__flight *s, const fm_comm_call *c
     }
     if (call_bytes(call) <= FM__SHORT_SUM_BYTES) return short_sum(g, s, call, more);
     return long_sum(g, s, call, more);
-}
-
-/* Reduce-scatter: bytes s->at .. of every rank's own block. */
-static block scatter_block(const fm__group *g, const fm__flight *s, const fm_comm_call *call,
-                           int rank)
-{
-    size_t before = 0;
-    for (int i = 0; i < rank; i++) before += call->recv_n[i] * sizeof(float);
-    const size_t n = call->recv_n[rank] * sizeof(float), at = least(s->at, n);
-    return (block){(char *)call->src + before + at, least(n - at, g->piece)};
-}
-
-static size_t longest_block(const fm__group *g, const fm_comm_call *call)
-{
-    size_t n = 0;
-    for (int i = 0; i < g->comm.n_rank; i++) n = call->recv_n[i] > n ? call->recv_n[i] : n;
-    return n * sizeof(float);
-}
-
-fm_status fm__reduce_scatter_step(fm__group *g, fm__flight *s, const fm_comm_call *call, int *more)
-{
-    if (s->step) {
-        const block own = scatter_block(g, s, call, g->comm.rank);
-        if (own.n) sum(call, (char *)call->dst + s->at, s->part, g->comm.n_rank, own.n);
-        s->at += g->piece;
-    }
-    s->step = 1;
-    *more   = s->at < longest_block(g, call);
-    return *more ? post_blocks(g, s, call, scatter_block) : FM_OK;
 }

@@ -18,7 +18,6 @@ static fm_status start(fm_comm *c, fm_comm_job *job)
     (void)c;
     job->is_done = 1;
     switch (job->call.kind) {
-    case FM_COMM_REDUCE_SCATTER: return copy(job, job->call.recv_n[0] * sizeof(float));
     case FM_COMM_ALL_GATHER:
     case FM_COMM_ALL_TO_ALL: return copy(job, job->call.recv_n[0]);
     case FM_COMM_SEND:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ranks of a job must have in common, found out at start. */
-#ifndef FM_LLM_ENGINE_AGREE_H
-#define FM_LLM_ENGINE_AGREE_H
+#ifndef FM_LLM_OPEN_AGREE_H
+#define FM_LLM_OPEN_AGREE_H
 
 #include "comm/world.h"
 #include "llm/load/model_path.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which layers the stages of a pipeline get. */
-#ifndef FM_LLM_ENGINE_LAYERS_H
-#define FM_LLM_ENGINE_LAYERS_H
+#ifndef FM_LLM_OPEN_LAYERS_H
+#define FM_LLM_OPEN_LAYERS_H
 
 #include "llm/load/weights_fill.h"
 #include "llm/rank/layout.h"

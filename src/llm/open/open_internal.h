@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of an engine that is being opened, and the functions its files call of each other. */
-#ifndef FM_LLM_ENGINE_OPEN_INTERNAL_H
-#define FM_LLM_ENGINE_OPEN_INTERNAL_H
+#ifndef FM_LLM_OPEN_OPEN_INTERNAL_H
+#define FM_LLM_OPEN_OPEN_INTERNAL_H
 
 #include "llm/engine/engine_internal.h"
 #include "llm/open/layers.h"
@@ -19,7 +19,7 @@ typedef struct {
     fm_backend_memory      memory; /* of this rank */
     fm_backend_memory      beside; /* where backend->also runs */
     int                    has_gpu; /* all ranks may have one each */
-    fm_sched_options       sched;  /* of one seat */
+    fm_sched_options       sched;  /* of one partition */
     fm_source_types        types;
     fm__prices             price; /* of weights in a step, rank 0's */
     fm_range              *stage; /* [pp] layers of each */

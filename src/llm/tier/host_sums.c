@@ -49,12 +49,6 @@ struct fm_host_sums {
     fm_host_sums_stats   stats;
 };
 
-size_t fm_host_sums_bytes(int n_slot, int n_check)
-{
-    return sizeof(fm_host_sums) + (size_t)n_slot * (sizeof(sum_of_slot) + sizeof(int)) +
-           (size_t)n_check * (sizeof(check_of_page) + sizeof(int));
-}
-
 static void push(ring *q, int job)
 {
     FM_BUG_UNLESS(q->n < q->cap);

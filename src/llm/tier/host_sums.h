@@ -47,6 +47,5 @@ fm_slot_state fm_host_sums_checked(fm_host_sums *h, int check);
 void fm_host_sums_wait(fm_host_sums *h, double seconds);
 
 fm_host_sums_stats fm_host_sums_get_stats(fm_host_sums *h);
-size_t             fm_host_sums_bytes(int n_slot, int n_check); /* of these books */
 
 #endif

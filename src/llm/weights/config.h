@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a DeepSeek checkpoint's config.json says, after defaults and checks:
  * every number here is one that the rest of the engine may rely on. */
-#ifndef FM_LLM_MODEL_CONFIG_H
-#define FM_LLM_MODEL_CONFIG_H
+#ifndef FM_LLM_WEIGHTS_CONFIG_H
+#define FM_LLM_WEIGHTS_CONFIG_H
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
  * All ranks of a stage have the same table, so they agree without a message on who computes what:
  * a row of the pass goes to copy (row % copies).  Copies are equal, so the choice moves no bit.
  * By default the experts are divided evenly, in order, one copy each. */
-#ifndef FM_LLM_MODEL_PLACEMENT_H
-#define FM_LLM_MODEL_PLACEMENT_H
+#ifndef FM_LLM_WEIGHTS_PLACEMENT_H
+#define FM_LLM_WEIGHTS_PLACEMENT_H
 
 #include <stdint.h>
 

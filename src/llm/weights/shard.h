@@ -14,8 +14,8 @@
  * gathers its inputs before.  So a number is always added up in one place and
  * in one order, and the layout moves no bit.  It sends about as much as partial
  * sums would: a product's inputs are BF16 where its partial outputs are F32. */
-#ifndef FM_LLM_MODEL_SHARD_H
-#define FM_LLM_MODEL_SHARD_H
+#ifndef FM_LLM_WEIGHTS_SHARD_H
+#define FM_LLM_WEIGHTS_SHARD_H
 
 #include "llm/weights/config.h"
 #include "llm/weights/placement.h"

@@ -8,8 +8,8 @@
  *                             └─ pieces: "this matrix comes from these tensors"
  *
  * The layout carves one slab; run on a counting slab it is the memory plan. */
-#ifndef FM_LLM_MODEL_WEIGHTS_H
-#define FM_LLM_MODEL_WEIGHTS_H
+#ifndef FM_LLM_WEIGHTS_WEIGHTS_H
+#define FM_LLM_WEIGHTS_WEIGHTS_H
 
 #include "base/number.h"
 #include "base/slab.h"

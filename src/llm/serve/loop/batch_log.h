@@ -2,8 +2,8 @@
 /* What the engine did, in lines as SGLang's: one for each step that computed
  * prompts, one for every so many steps that generated.  The engine's thread
  * writes them, the loop's hands them out. */
-#ifndef FM_LLM_SERVE_BATCH_LOG_H
-#define FM_LLM_SERVE_BATCH_LOG_H
+#ifndef FM_LLM_SERVE_LOOP_BATCH_LOG_H
+#define FM_LLM_SERVE_LOOP_BATCH_LOG_H
 
 #include "base/str.h"
 #include "llm/engine.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /cache_feed?epoch=E&since=V&wait=MS: which pages entered and left the cache since
- * version V, for routers that send requests where their prefix is.  Without news the
- * reply waits up to MS milliseconds for some.
+ * version V, for routers that send requests where their prefix is.  While
+ * nothing changes, the reply waits up to MS milliseconds.
  *
  *     fathom-cache 1 epoch=E version=V page_size=N pages=N all=0|1 prefill_rate=R row_seconds=S
  * load=N +0123456789abcdef -fedcba9876543210
  *
- * E and V are those to come with the next time; all=1: what was known before is void; pages:
- * what the cache has room for.
- * Rates and load are of this moment (rates.h; load: answers that run or wait). */
+ * epoch and version: to be sent with the next request.  all=1: the list is complete, pages known
+ * before are gone.  pages: how many the cache can hold.  Rates (rates.h) and load (answers that run
+ * or wait) are the present ones. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

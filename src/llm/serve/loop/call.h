@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One HTTP request that the engine answers, from its first byte to its last. */
-#ifndef FM_LLM_SERVE_CALL_H
-#define FM_LLM_SERVE_CALL_H
+#ifndef FM_LLM_SERVE_LOOP_CALL_H
+#define FM_LLM_SERVE_LOOP_CALL_H
 
 #include "base/id_table.h"
 #include "llm/relay/stream.h"

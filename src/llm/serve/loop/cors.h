@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which pages of other sites may read the replies (--cors-origins). */
-#ifndef FM_LLM_SERVE_CORS_H
-#define FM_LLM_SERVE_CORS_H
+#ifndef FM_LLM_SERVE_LOOP_CORS_H
+#define FM_LLM_SERVE_LOOP_CORS_H
 
 #include "net/http.h"
 

@@ -5,8 +5,8 @@
  *
  * The loop's thread makes every call here.  Neither side waits for the other:
  * both boxes are swapped under a lock held for a few pointers. */
-#ifndef FM_LLM_SERVE_ENGINE_THREAD_H
-#define FM_LLM_SERVE_ENGINE_THREAD_H
+#ifndef FM_LLM_SERVE_LOOP_ENGINE_THREAD_H
+#define FM_LLM_SERVE_LOOP_ENGINE_THREAD_H
 
 #include "llm/engine.h"
 #include "llm/serve/loop/rates.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Access control by the request's head (API key, Origin, Host), before the body is read. */
-#ifndef FM_LLM_SERVE_GATE_H
-#define FM_LLM_SERVE_GATE_H
+#ifndef FM_LLM_SERVE_LOOP_GATE_H
+#define FM_LLM_SERVE_LOOP_GATE_H
 
 #include <stdint.h>
 

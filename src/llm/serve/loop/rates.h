@@ -2,8 +2,8 @@
 /* How fast the engine is, from the steps it made lately: prompt tokens per second, and the
  * seconds that one running sequence adds to a step that generates.  Old steps count less
  * and less.  {0} knows nothing. */
-#ifndef FM_LLM_SERVE_RATES_H
-#define FM_LLM_SERVE_RATES_H
+#ifndef FM_LLM_SERVE_LOOP_RATES_H
+#define FM_LLM_SERVE_LOOP_RATES_H
 
 #include <stdint.h>
 

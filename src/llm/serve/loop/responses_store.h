@@ -2,8 +2,8 @@
 /* Responses that were given (/v1/responses), for GET and for requests that go on from
  * one.  Kept in memory, as long as the process lives and room remains: the oldest
  * make way.  Any thread may call. */
-#ifndef FM_LLM_SERVE_RESPONSES_STORE_H
-#define FM_LLM_SERVE_RESPONSES_STORE_H
+#ifndef FM_LLM_SERVE_LOOP_RESPONSES_STORE_H
+#define FM_LLM_SERVE_LOOP_RESPONSES_STORE_H
 
 #include "base/status.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of paths. */
-#ifndef FM_LLM_SERVE_ROUTES_H
-#define FM_LLM_SERVE_ROUTES_H
+#ifndef FM_LLM_SERVE_LOOP_ROUTES_H
+#define FM_LLM_SERVE_LOOP_ROUTES_H
 
 #include "llm/serve/loop/serve_internal.h"
 

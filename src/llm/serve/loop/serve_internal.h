@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's own state; the loop's thread alone touches it. */
-#ifndef FM_LLM_SERVE_SERVE_INTERNAL_H
-#define FM_LLM_SERVE_SERVE_INTERNAL_H
+#ifndef FM_LLM_SERVE_LOOP_SERVE_INTERNAL_H
+#define FM_LLM_SERVE_LOOP_SERVE_INTERNAL_H
 
 #include "llm/serve/loop/call.h"
 #include "llm/serve/loop/cors.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that turn a request's bytes into an ask: JSON, chat template,
  * tokens.  Short text jobs (tokenise, detokenise) are answered here as well. */
-#ifndef FM_LLM_SERVE_WORKERS_H
-#define FM_LLM_SERVE_WORKERS_H
+#ifndef FM_LLM_SERVE_LOOP_WORKERS_H
+#define FM_LLM_SERVE_LOOP_WORKERS_H
 
 #include "llm/serve/read/ask.h"
 #include "net/loop.h"

@@ -4,8 +4,8 @@
  *
  * A worker fills it in; from then on it is read-only, and the loop and the
  * engine thread hold counted references. */
-#ifndef FM_LLM_SERVE_ASK_H
-#define FM_LLM_SERVE_ASK_H
+#ifndef FM_LLM_SERVE_READ_ASK_H
+#define FM_LLM_SERVE_READ_ASK_H
 
 #include <jansson.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A prompt that does not fit the context, in the words clients look for: agents and
  * libraries shorten the conversation and try again when they recognise them. */
-#ifndef FM_LLM_SERVE_CONTEXT_ERROR_H
-#define FM_LLM_SERVE_CONTEXT_ERROR_H
+#ifndef FM_LLM_SERVE_READ_CONTEXT_ERROR_H
+#define FM_LLM_SERVE_READ_CONTEXT_ERROR_H
 
 #include <stdint.h>
 

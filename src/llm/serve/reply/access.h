@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The access log: a JSON line per request. */
-#ifndef FM_LLM_SERVE_ACCESS_H
-#define FM_LLM_SERVE_ACCESS_H
+#ifndef FM_LLM_SERVE_REPLY_ACCESS_H
+#define FM_LLM_SERVE_REPLY_ACCESS_H
 
 #include "base/str.h"
 #include "net/http.h"

@@ -2,8 +2,8 @@
 /* One answer being put together: the engine's events in, what a dialect has
  * still to say out.  A stream empties `thought`, `said`, the calls' arguments
  * and the logprobs as it sends them; a whole reply lets them grow. */
-#ifndef FM_LLM_SERVE_ANSWER_H
-#define FM_LLM_SERVE_ANSWER_H
+#ifndef FM_LLM_SERVE_REPLY_ANSWER_H
+#define FM_LLM_SERVE_REPLY_ANSWER_H
 
 #include "llm/serve/read/ask.h"
 #include "llm/serve/loop/engine_thread.h"

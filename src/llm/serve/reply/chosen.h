@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values in force of settings that were given as "auto" or 0. */
-#ifndef FM_LLM_SERVE_CHOSEN_H
-#define FM_LLM_SERVE_CHOSEN_H
+#ifndef FM_LLM_SERVE_REPLY_CHOSEN_H
+#define FM_LLM_SERVE_REPLY_CHOSEN_H
 
 #include "llm/serve/loop/serve_internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Error replies, in the dialect that a path speaks. */
-#ifndef FM_LLM_SERVE_ERROR_H
-#define FM_LLM_SERVE_ERROR_H
+#ifndef FM_LLM_SERVE_REPLY_ERROR_H
+#define FM_LLM_SERVE_REPLY_ERROR_H
 
 #include "net/http.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server counts, and its Prometheus text.  The loop's thread alone. */
-#ifndef FM_LLM_SERVE_METRICS_H
-#define FM_LLM_SERVE_METRICS_H
+#ifndef FM_LLM_SERVE_REPLY_METRICS_H
+#define FM_LLM_SERVE_REPLY_METRICS_H
 
 #include "llm/serve/loop/engine_thread.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A response and the items of its output as JSON (/v1/responses). */
-#ifndef FM_LLM_SERVE_RESPONSES_OBJECT_H
-#define FM_LLM_SERVE_RESPONSES_OBJECT_H
+#ifndef FM_LLM_SERVE_REPLY_RESPONSES_OBJECT_H
+#define FM_LLM_SERVE_REPLY_RESPONSES_OBJECT_H
 
 #include "llm/serve/loop/call.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON going out: appended to a string, without a tree in between. */
-#ifndef FM_LLM_SERVE_WRITE_H
-#define FM_LLM_SERVE_WRITE_H
+#ifndef FM_LLM_SERVE_REPLY_WRITE_H
+#define FM_LLM_SERVE_REPLY_WRITE_H
 
 #include <stdint.h>
 
