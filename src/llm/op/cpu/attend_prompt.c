@@ -161,12 +161,11 @@ static void finish_rows(const unit *u)
     const int    v_dim = u->r->config->v_dim;
     const size_t bytes = (size_t)v_dim * u->b->act_bytes, col = (size_t)u->head * bytes;
     for (int i = 0; i < u->n_row; i++) {
-        float *out  = u->t->out + (size_t)i * (size_t)u->value_w;
+        const float *out = u->t->out + (size_t)i * (size_t)u->value_w;
         char  *to   = fm__act_at(u->b, u->o, u->row0 + i) + col;
         char  *soon = fm__act_at(u->b, u->o, u->row0 + fm__min(i + SOON, u->n_row - 1)) + col;
         fm__expect(soon, bytes);
-        fm_row_scale(out, 1.0f / u->t->sum[i], v_dim);
-        fm_row_store(to, u->b->act, out, v_dim);
+        fm_row_store_scaled(to, u->b->act, out, 1.0f / u->t->sum[i], v_dim);
     }
 }
 
