@@ -17,7 +17,7 @@ endif()
 set(FM_ISA_avx2   -mavx2 -mfma -mf16c)
 set(FM_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma)
 set(FM_ISA_vbmi   ${FM_ISA_avx512} -mavx512vbmi -mavx512vbmi2)
-set(FM_ISA_amx    ${FM_ISA_vbmi} -mgfni -mamx-tile -mamx-bf16)
+set(FM_ISA_amx    ${FM_ISA_vbmi} -mgfni -mamx-tile -mamx-bf16 -mamx-int8)
 
 # fm_room_law(op_cuda DIR cuda USES fm_op fm_cuda): what the files of a room may include, for
 # rooms whose sources are compiled into other targets.  DIR defaults to this directory.
