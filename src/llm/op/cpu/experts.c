@@ -317,7 +317,7 @@ static void down_phase(const fm_expert_pass *p)
  * there are enough of them: nobody waits between its products, whose rows stay in that cache, too. */
 static int takes_whole_experts(const fm_expert_pass *p)
 {
-    enum { SMALL = 256 << 10, EACH = 4, TILES = 4 };
+    enum { SMALL = 256 << 10, EACH = 4, TILES = 16 };
     if (p->n_block < EACH * p->b->n_thread || p->n_pair > TILES * TILE * p->n_block) return 0;
     const fm_mlp_weights *w = &p->expert[p->b->block->expert];
     const size_t panel = fm_panel_bytes(w->gate_up.dtype, w->gate_up.k);
