@@ -17,7 +17,7 @@ endif()
 set(FM_ISA_avx2   -mavx2 -mfma -mf16c)
 set(FM_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -mfma)
 set(FM_ISA_vbmi   ${FM_ISA_avx512} -mavx512vbmi -mavx512vbmi2)
-set(FM_ISA_amx    ${FM_ISA_vbmi} -mgfni -mamx-tile -mamx-bf16)
+set(FM_ISA_amx    ${FM_ISA_vbmi} -mgfni -mamx-tile -mamx-bf16 -mamx-int8)
 # Of the checks by sanitizers, vector files go without those of each pointer before it is used: unrolled loops have thousands,
 # which take minutes to compile, and AddressSanitizer checks what is read and written there all the same.
 if(FM_SANITIZE)

@@ -35,8 +35,22 @@ FM_CLONES static int find(const float *x, int n, float value)
     return i;
 }
 
+/* Conditional moves: which number is the largest so far cannot be predicted. */
+static int largest_of_few(const float *x, int n)
+{
+    float best = -INFINITY;
+    int   at   = 0;
+    for (int i = 0; i < n; i++) {
+        const int is_more = x[i] > best;
+        best              = is_more ? x[i] : best;
+        at                = is_more ? i : at;
+    }
+    return at;
+}
+
 int fm_argmax(const float *x, int n)
 {
+    if (n < LANES) return largest_of_few(x, n);
     const float best = largest(x, n);
     return best == -INFINITY ? 0 : find(x, n, best);
 }

@@ -42,7 +42,7 @@ static fm_isa detect(void)
         return FM_ISA_AVX2;
     unsigned eax = 7, ebx, ecx = 0, edx;
     __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-    const int has_amx = (edx >> 22 & 1) && (edx >> 24 & 1) && /* amx-bf16, amx-tile */
+    const int has_amx = (edx >> 22 & 1) && (edx >> 24 & 1) && (edx >> 25 & 1) && /* bf16, tile, int8 */
                         detect_vbmi() && __builtin_cpu_supports("gfni");
     return has_amx && amx_permitted() ? FM_ISA_AMX : FM_ISA_AVX512;
 }

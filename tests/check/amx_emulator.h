@@ -17,6 +17,7 @@
 #undef _tile_stored
 #undef _tile_zero
 #undef _tile_dpbf16ps
+#undef _tile_dpbusd
 #define _tile_loadconfig(from) amx_load_shapes(from)
 #define _tile_storeconfig(to) memcpy(to, amx.shapes, sizeof amx.shapes)
 #define _tile_loadd(t, base, stride) amx_load(t, base, stride)
@@ -24,6 +25,7 @@
 #define _tile_stored(t, base, stride) amx_store(t, base, stride)
 #define _tile_zero(t) memset(amx_tile(t), 0, sizeof amx.tile[t])
 #define _tile_dpbf16ps(c, a, b) amx_dot(c, a, b)
+#define _tile_dpbusd(c, a, b) amx_dot_bytes(c, a, b)
 
 static _Thread_local struct {
     uint8_t shapes[64];
@@ -83,6 +85,21 @@ static inline void amx_dot(int c, int a, int b)
                                            amx_tile(b) + p / 2 * 64 + j * 4 + p % 2 * 2);
             memcpy(&sum, amx_tile(c) + i * 64 + j * 4, sizeof sum);
             sum += part[0] + part[1];
+            memcpy(amx_tile(c) + i * 64 + j * 4, &sum, sizeof sum);
+        }
+}
+
+/* Unsigned bytes of a times signed bytes of b. */
+static inline void amx_dot_bytes(int c, int a, int b)
+{
+    if (amx_rows(a) != amx_rows(c) || amx_rows(b) != 16) abort();
+    for (int i = 0; i < amx_rows(c); i++)
+        for (int j = 0; j < 16; j++) {
+            int32_t sum;
+            memcpy(&sum, amx_tile(c) + i * 64 + j * 4, sizeof sum);
+            for (int p = 0; p < 64; p++)
+                sum += (uint8_t)amx_tile(a)[i * 64 + p] *
+                       (int8_t)amx_tile(b)[p / 4 * 64 + j * 4 + p % 4];
             memcpy(amx_tile(c) + i * 64 + j * 4, &sum, sizeof sum);
         }
 }

@@ -13,10 +13,14 @@
 #include "base/rng.h"
 #include "llm/kernel/draft_head/draft_head.h"
 
+#ifndef FM_AMX_EMULATED
+#define FM_AMX_EMULATED 0
+#endif
+
 enum { MAX_K = 512, MAX_M = 37, PANELS = 9, GUARD = 0xa5 };
 
 static const int some_k[] = {32, 96, 256, 512};
-static const int some_m[] = {1, 2, 3, 4, 5, 8, 9, 17, 37};
+static const int some_m[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 37};
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
 
@@ -85,26 +89,48 @@ static void is_close_to_exact_logits(void **state)
     }
 }
 
-static void check_call(int first, int n, int m)
+static void check_call(fm_draft_head_fn *f, int first, int n, int m)
 {
     const size_t bytes = (size_t)(n * m * FM_PANEL) * sizeof *got;
     memset(got, GUARD, sizeof got);
-    fm__draft_head_avx512(got, t.row, t.row_scale, &t.head, first, n, m);
+    f(got, t.row, t.row_scale, &t.head, first, n, m);
     fm__draft_head_ref(want, t.row, t.row_scale, &t.head, first, n, m);
     assert_memory_equal(got, want, bytes);
     for (size_t i = bytes; i < sizeof got; i++)
         assert_int_equal(((const unsigned char *)got)[i], GUARD);
 }
 
+static void check_calls(fm_draft_head_fn *f)
+{
+    for (size_t a = 0; a < LENGTH(some_k); a++) {
+        fill(some_k[a]);
+        for (size_t b = 0; b < LENGTH(some_m); b++)
+            for (int n = 1; n <= PANELS; n++) check_call(f, PANELS - n, n, some_m[b]);
+    }
+}
+
 static void avx512_has_the_bits_of_the_definition(void **state)
 {
     (void)state;
     if (!fm_cpu_detects(FM_ISA_AVX512)) skip();
-    for (size_t a = 0; a < LENGTH(some_k); a++) {
-        fill(some_k[a]);
-        for (size_t b = 0; b < LENGTH(some_m); b++)
-            for (int n = 1; n <= PANELS; n++) check_call(PANELS - n, n, some_m[b]);
-    }
+    check_calls(fm__draft_head_avx512);
+}
+
+static void amx_has_the_bits_of_the_definition(void **state)
+{
+    (void)state;
+    if (!fm_cpu_detects(FM_AMX_EMULATED ? FM_ISA_AVX512 : FM_ISA_AMX)) skip();
+    check_calls(fm__draft_head_amx);
+}
+
+/* Rows in any order: no tile can be loaded from them in place. */
+static void rows_may_lie_anywhere(void **state)
+{
+    (void)state;
+    if (!fm_cpu_detects(FM_AMX_EMULATED ? FM_ISA_AVX512 : FM_ISA_AMX)) skip();
+    fill(256);
+    for (int i = 0; i < MAX_M; i++) t.row[i] = t.q[i * 5 % MAX_M];
+    check_call(fm__draft_head_amx, 0, PANELS, MAX_M);
 }
 
 /* NaN is no reason to stop, an infinity leaves nothing of the others, zeros give zeros. */
@@ -129,6 +155,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_close_to_exact_logits),
         cmocka_unit_test(avx512_has_the_bits_of_the_definition),
+        cmocka_unit_test(amx_has_the_bits_of_the_definition),
+        cmocka_unit_test(rows_may_lie_anywhere),
         cmocka_unit_test(rows_of_any_bits_give_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,27 @@ static void tiles_are_stored_where_they_belong(void **state)
     }
 }
 
+static void rows_are_scaled_as_they_are_stored(void **state)
+{
+    (void)state;
+    static const int width[] = {1, 15, 128, 200};
+    float            x[200], y[200];
+    fill(x, 200, 9, 3.0f);
+    for (int k = 0; k < 4; k++)
+        for (int a = 0; a < 2; a++) {
+            const fm_dtype t     = a ? FM_BF16 : FM_F32;
+            const size_t   bytes = (size_t)width[k] * fm_dtype_bytes(t);
+            char           got[201 * sizeof(float)], want[200 * sizeof(float)];
+            memset(got, 0xa5, sizeof got);
+            memcpy(y, x, sizeof y);
+            fm_row_scale(y, 0.37f, width[k]);
+            fm_row_store(want, t, y, width[k]);
+            fm_row_store_scaled(got, t, x, 0.37f, width[k]);
+            assert_memory_equal(got, want, bytes);
+            assert_int_equal((unsigned char)got[bytes], 0xa5);
+        }
+}
+
 /* To places in any order, some of them between lines. */
 static void tiles_are_scattered(void **state)
 {
@@ -251,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_is_close_and_flushes),
         cmocka_unit_test(tiles_are_stored_where_they_belong),
+        cmocka_unit_test(rows_are_scaled_as_they_are_stored),
         cmocka_unit_test(tiles_are_scattered),
         cmocka_unit_test(scale_add_rounds_twice),
         cmocka_unit_test(rotation_turns_pairs),

@@ -35,6 +35,7 @@ box="$bench --model-path $here/../../models/fathom-tiny"
 refused "none of NEXTN" $box --speculative-algorithm MEDUSA
 refused "drafts are a chain" $box --speculative-algorithm NEXTN --speculative-eagle-topk 4
 refused "dummy weights" $box --speculative-algorithm NEXTN --speculative-simulate-accept-length 2
+refused "no drafts to accept" $box --load-format dummy --speculative-simulate-accept-length 2
 refused "from 1 to 2" $bench --model-path r1-mini --speculative-algorithm NEXTN --speculative-num-steps 1 \
     --speculative-simulate-accept-length 2.5
 refused "fathom bench" "$fathom" run --model-path r1-mini --speculative-algorithm NEXTN \

@@ -188,6 +188,27 @@ static void chains_are_as_long_as_pays(void **state)
 }
 
 /* The first steps with a chain of each length take three times as long: cold caches, new memory. */
+/* What was measured for a full batch holds in the step after one of its requests has ended. */
+static void drafts_go_on_when_a_request_ends(void **state)
+{
+    (void)state;
+    for (int full = 4, size = 2; full <= 1024; full *= 2, size++) {
+        fm_pace   p = {0};
+        fm_depths d = {0};
+        int       pays = 0;
+        assert_int_equal(fm_pace_size(full), size);
+        for (int i = 0; i < 64; i++) fm_depths_add(&d, 3, 3);
+        for (int i = 0; i < 64; i++) {
+            const int links = fm_pace_links(&p, full, &d, 3, 1, &pays);
+            fm_pace_add(&p, full, links, 1 + 0.1 * links);
+        }
+        assert_int_equal(fm_pace_links(&p, full - 1, &d, 3, 0, &pays), 3);
+        assert_int_equal(pays, 1);
+    }
+    assert_int_equal(fm_pace_size(1), 0);
+    assert_int_equal(fm_pace_size(2), 1);
+}
+
 static void slow_first_trials_are_got_over(void **state)
 {
     (void)state;
@@ -300,6 +321,7 @@ int main(void)
         cmocka_unit_test(drafts_pay_where_rows_are_cheap),
         cmocka_unit_test(requests_whose_drafts_fail_are_told_apart),
         cmocka_unit_test(chains_are_as_long_as_pays),
+        cmocka_unit_test(drafts_go_on_when_a_request_ends),
         cmocka_unit_test(slow_first_trials_are_got_over),
         cmocka_unit_test(drafts_that_do_not_pay_cost_little),
         cmocka_unit_test(text_that_becomes_predictable_is_noticed),

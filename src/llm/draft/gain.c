@@ -107,7 +107,7 @@ double fm_depths_tokens(const fm_depths *d, int n)
 int fm_pace_size(int n_seq)
 {
     int b = 0;
-    while (n_seq > 1 && b < FM_PACE_SIZES - 1) n_seq /= 2, b++;
+    while (b < FM_PACE_SIZES - 1 && 2 * n_seq >= 3 << b) b++;
     return b;
 }
 

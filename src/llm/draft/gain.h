@@ -42,8 +42,9 @@ int fm_drafts_that_pay(double rate, double threshold, int most);
  * predicts the second much worse than the first, so every depth is counted by itself. */
 enum { FM_PACE_LINKS = 17, FM_PACE_SIZES = 16 };
 
-/* Costs are kept by the number of sequences in a step, in powers of two: in a small batch an
- * additional row reads additional experts, in a large one it does not. */
+/* Costs are kept by the number of sequences in a step, by the nearest power of two: in a small batch an
+ * additional row reads additional experts, in a large one it does not.  A limit on running requests is
+ * mostly a power of two, and where a request has just ended there is one less: 24 to 47 are one size. */
 int fm_pace_size(int n_seq);
 typedef struct {
     double tried[FM_PACE_LINKS],

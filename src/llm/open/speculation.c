@@ -100,7 +100,12 @@ static fm_status check_simulation(opening *p)
     if (!p->dummy)
         return fm_fail(FM_E_ARG, "--speculative-simulate-accept-length is for dummy weights: it "
                                  "accepts drafts whatever they are");
-    if (!p->e->draft.is_chain || length < 1 || length > p->e->draft.most + 1)
+    if (!p->e->draft.is_chain)
+        return fm_fail(FM_E_ARG,
+                       "--speculative-simulate-accept-length %g: there are no drafts to accept; it "
+                       "is for --speculative-algorithm NEXTN with at least one step",
+                       length);
+    if (length < 1 || length > p->e->draft.most + 1)
         return fm_fail(FM_E_ARG,
                        "--speculative-simulate-accept-length %g: with NEXTN and %d drafts "
                        "it is from 1 to %d",

@@ -90,5 +90,6 @@ void fm__draft_head_ref(float *restrict c, const uint8_t *const *restrict q,
 /* The level AVX-512 includes VNNI (base/cpu.c). */
 fm_draft_head_fn *fm_draft_head_pick(void)
 {
+    if (fm_cpu_isa() >= FM_ISA_AMX) return fm__draft_head_amx;
     return fm_cpu_isa() >= FM_ISA_AVX512 ? fm__draft_head_avx512 : NULL;
 }

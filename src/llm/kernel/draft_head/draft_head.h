@@ -45,7 +45,7 @@ typedef void fm_draft_head_fn(float *restrict c, const uint8_t *const *restrict 
                               const float *restrict row_scale, const fm_draft_head *h, int first,
                               int n, int m);
 
-fm_draft_head_fn fm__draft_head_ref, fm__draft_head_avx512;
+fm_draft_head_fn fm__draft_head_ref, fm__draft_head_avx512, fm__draft_head_amx;
 
 /* The variant for this process; NULL: none is faster than the BF16 product. */
 fm_draft_head_fn *fm_draft_head_pick(void);

@@ -11,12 +11,19 @@
 
 enum { LANES = FM_LATENT_LANES, PAIR = 2 * LANES };
 
-/* A NaN is passed over here; its own weight will be NaN. */
+/* Four maxima, since each waits four cycles for the one before.  A NaN is passed over here; its own
+ * weight will be NaN. */
 INLINE __m512 largest(const float *score, int n)
 {
-    __m512 top = _mm512_set1_ps(-INFINITY);
-    for (int t = 0; t < n; t++) top = _mm512_max_ps(_mm512_load_ps(score + t * LANES), top);
-    return top;
+    enum { CHAINS = 4 };
+    __m512 top[CHAINS];
+    for (int i = 0; i < CHAINS; i++) top[i] = _mm512_set1_ps(-INFINITY);
+    int t = 0;
+    for (; t + CHAINS <= n; t += CHAINS)
+        for (int i = 0; i < CHAINS; i++)
+            top[i] = _mm512_max_ps(_mm512_load_ps(score + (t + i) * LANES), top[i]);
+    for (; t < n; t++) top[0] = _mm512_max_ps(_mm512_load_ps(score + t * LANES), top[0]);
+    return _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
 }
 
 /* Lanes of two tokens, interleaved. */

@@ -26,6 +26,22 @@ void fm_row_store(void *dst, fm_dtype t, const float *x, int n)
     else memcpy(dst, x, (size_t)n * sizeof *x);
 }
 
+FM_CLONES static void round_scaled(fm_bf16 *restrict dst, const float *restrict x, float a, int n)
+{
+    for (int i = 0; i < n; i++) dst[i] = fm_bf16_of_f32(x[i] * a);
+}
+
+FM_CLONES static void copy_scaled(float *restrict dst, const float *restrict x, float a, int n)
+{
+    for (int i = 0; i < n; i++) dst[i] = x[i] * a;
+}
+
+void fm_row_store_scaled(void *dst, fm_dtype t, const float *x, float a, int n)
+{
+    if (t == FM_BF16) round_scaled(dst, x, a, n);
+    else copy_scaled(dst, x, a, n);
+}
+
 FM_CLONES static void round_tile(fm_bf16 *restrict dst, size_t ld, const float *restrict c, int m)
 {
     for (int i = 0; i < m; i++)

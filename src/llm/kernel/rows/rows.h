@@ -12,6 +12,7 @@
 
 /* `t` is BF16 or F32: how matrix inputs are kept. */
 void fm_row_store(void *dst, fm_dtype t, const float *x, int n);
+void fm_row_store_scaled(void *dst, fm_dtype t, const float *x, float a, int n); /* a x */
 void fm_row_load(float *dst, fm_dtype t, const void *x, int n);
 
 /* y = w * x / sqrt(mean(x^2) + eps), summed in 16 lanes and then pairwise. */

@@ -32,8 +32,9 @@ typedef struct {
     int                    layer;
     const int32_t         *row, *span; /* [n] rows of this wave and their spans */
     int                    n, n_unit;
-    int                    n_group; /* of 16 heads */
-    int                    bundle;  /* rows that can share 16 lanes */
+    int                    most_parts; /* of a row */
+    int                    n_group;    /* of 16 heads */
+    int                    bundle;     /* rows that can share 16 lanes */
 } wave;
 
 /* What a part leaves of a group of heads, beside z. */
@@ -80,8 +81,8 @@ static void multiply(const wave *v, const void *const *x, const fm_matrix *up, i
                                        up->k);
 }
 
-/* q'[i, head] for all rows of the wave */
-static void absorb_head(const wave *v, int head, fm_thread_scratch *t)
+/* q'[i, head] for rows [from, to) of the wave */
+static void absorb_head(const wave *v, int head, int from, int to, fm_thread_scratch *t)
 {
     const fm_cpu          *b  = v->b;
     const fm_model_config *c  = v->r->config;
@@ -89,8 +90,8 @@ static void absorb_head(const wave *v, int head, fm_thread_scratch *t)
     const size_t           es = b->act_bytes, at = (size_t)(head * (c->nope + c->rope)) * es;
     const size_t           used  = (size_t)(c->kv_lora + c->rope) * es;
     const size_t           stride = (size_t)v->r->weights->n_head * (size_t)fm_kv_width(c);
-    for (int i0 = 0; i0 < v->n; i0 += FM_TILE_ROWS) {
-        const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
+    for (int i0 = from; i0 < to; i0 += FM_TILE_ROWS) {
+        const int   m = fm__min(to - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = fm__act_at(b, v->q, v->row[i0 + i]) + at;
         const int together = fm__panels_together(b, up, m);
@@ -196,12 +197,17 @@ static void run_unit(const wave *v, int unit, int group, fm_thread_scratch *t)
     fn->value(part_of(v, unit, group * LANES), t->weight, latent, n, lanes, c->kv_lora);
 }
 
-/* z[i, head] from its parts, ascending. */
-static void merge(const wave *v, int i, int head)
+/* z[i, head] from its parts, ascending; `at`: its lane.  One part needs no exponentials: e^0 is 1. */
+static void merge(const wave *v, int i, int head, int at)
 {
     const int L = v->r->config->kv_lora, unit0 = v->b->first_unit[i], n_part = parts_of(v, i);
-    const int at = lane_of(v, i) + head, group = at / LANES, lane = at % LANES;
+    const int group = at / LANES, lane = at % LANES;
     float     max = -INFINITY, sum = 0, *z = part_of(v, unit0, at);
+    if (n_part == 1) {
+        const float share = 1.0f / stat_of(v, unit0, group)->sum[lane];
+        fm_row_store_scaled(z_latent(v, i, head), v->b->act, z, share, L);
+        return;
+    }
     for (int k = 0; k < n_part; k++) max = fmaxf(max, stat_of(v, unit0 + k, group)->max[lane]);
     for (int k = 0; k < n_part; k++) {
         const part_stat *s = stat_of(v, unit0 + k, group);
@@ -215,24 +221,35 @@ static void merge(const wave *v, int i, int head)
     fm_row_store(z_latent(v, i, head), v->b->act, z, L);
 }
 
+/* Rows of the wave from i on, at most m, that are neighbours in the batch, too. */
+static int neighbours(const wave *v, int i, int m)
+{
+    int n = 1;
+    while (n < m && v->row[i + n] == v->row[i] + n) n++;
+    return n;
+}
+
 /* The outputs of a panel, of rows [i0, i0 + m) of the wave. */
 static void store_values(const wave *v, int head, int i0, int panel, int m, const float *tile)
 {
     const fm_cpu *b   = v->b;
     const int     n   = v->w->v_up[head].n;
     const size_t  col = (size_t)(head * n + panel * FM_PANEL);
-    for (int i = 0; i < m; i++)
-        fm_row_store(fm__act_at(b, v->o, v->row[i0 + i]) + col * b->act_bytes, b->act,
-                     tile + i * FM_PANEL, fm__min(n - panel * FM_PANEL, FM_PANEL));
+    for (int i = 0, run; i < m; i += run) {
+        run = neighbours(v, i0 + i, m - i);
+        fm_tile_store(fm__act_at(b, v->o, v->row[i0 + i]) + col * b->act_bytes, b->act,
+                      (size_t)v->o.stride, tile + i * FM_PANEL, run,
+                      fm__min(n - panel * FM_PANEL, FM_PANEL));
+    }
 }
 
-/* o[row, head] = v_up z for all rows of the wave */
-static void value_head(const wave *v, int head, fm_thread_scratch *t)
+/* o[row, head] = v_up z for rows [from, to) of the wave */
+static void value_head(const wave *v, int head, int from, int to, fm_thread_scratch *t)
 {
     const fm_cpu    *b  = v->b;
     const fm_matrix *up = &v->w->v_up[head];
-    for (int i0 = 0; i0 < v->n; i0 += FM_TILE_ROWS) {
-        const int   m = fm__min(v->n - i0, FM_TILE_ROWS);
+    for (int i0 = from; i0 < to; i0 += FM_TILE_ROWS) {
+        const int   m = fm__min(to - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = z_latent(v, i0 + i, head);
         const int together = fm__panels_together(b, up, m);
@@ -244,10 +261,25 @@ static void value_head(const wave *v, int head, fm_thread_scratch *t)
     }
 }
 
-static void finish_head(const wave *v, int head, fm_thread_scratch *t)
+static void finish_head(const wave *v, int head, int from, int to, fm_thread_scratch *t)
 {
-    for (int i = 0; i < v->n; i++) merge(v, i, head);
-    value_head(v, head, t);
+    for (int i = from; i < to; i++) merge(v, i, head, lane_of(v, i) + head);
+    value_head(v, head, from, to, t);
+}
+
+/* Units of the rows before row i, which does not share those of the row before it. */
+static int units_before(const wave *v, int i)
+{
+    return i < v->n ? v->b->first_unit[i] : v->n_unit;
+}
+
+static void run_rows(const wave *v, int from, int to, fm_thread_scratch *t)
+{
+    const int H = v->r->weights->n_head, end = units_before(v, to);
+    for (int h = 0; h < H; h++) absorb_head(v, h, from, to, t);
+    for (int unit = units_before(v, from); unit < end; unit++)
+        for (int g = 0; g < v->n_group; g++) run_unit(v, unit, g, t);
+    for (int h = 0; h < H; h++) finish_head(v, h, from, to, t);
 }
 
 /* One unit is one thread's work, and what is before and behind it may be too little to share. */
@@ -258,13 +290,32 @@ static int is_for_one_thread(const wave *v)
     return v->n_unit * v->n_group == 1 && fm__is_small_product(n, c->kv_lora, v->n);
 }
 
-static void run_wave_alone(const wave *v)
+/* Where there are many rows of short texts and the weights of all heads stay in a core's cache, a thread
+ * takes whole sequences: what the phases leave for each other stays in its cache, too, and nobody waits. */
+static int divides_rows(const wave *v)
 {
-    fm_thread_scratch *t = &v->b->scratch[0];
-    const int          H = v->r->weights->n_head;
-    for (int h = 0; h < H; h++) absorb_head(v, h, t);
-    run_unit(v, 0, 0, t);
-    for (int h = 0; h < H; h++) finish_head(v, h, t);
+    enum { EACH = 8, PARTS = 4, SMALL = 512 << 10 };
+    const fm_model_config *c = v->r->config;
+    const size_t n = (size_t)v->r->weights->n_head * (size_t)(c->nope + c->v_dim) * (size_t)c->kv_lora;
+    return v->n >= EACH * v->b->n_thread && v->most_parts <= PARTS && n * v->b->act_bytes <= SMALL;
+}
+
+/* The first row from i on whose sequence is not that of the row before. */
+static int next_sequence(const wave *v, int i)
+{
+    while (i < v->n && v->span[i] == v->span[i - 1]) i++;
+    return i < v->n ? i : v->n;
+}
+
+/* A thread's rows are those that it has in other ops, but for sequences that lie across. */
+static void run_wave_by_rows(const wave *v)
+{
+    const int n = v->b->n_thread;
+#pragma omp parallel for schedule(static) num_threads(n)
+    for (int k = 0; k < n; k++) {
+        const int from = k ? next_sequence(v, v->n * k / n) : 0, to = next_sequence(v, v->n * (k + 1) / n);
+        if (from < to) run_rows(v, from, to, &v->b->scratch[omp_get_thread_num()]);
+    }
 }
 
 /* One thread takes all head groups of a part, so that its keys are read from memory once;
@@ -278,11 +329,11 @@ static void run_wave_together(const wave *v)
     {
         fm_thread_scratch *t = &b->scratch[omp_get_thread_num()];
 #pragma omp for schedule(dynamic)
-        for (int h = 0; h < H; h++) absorb_head(v, h, t);
+        for (int h = 0; h < H; h++) absorb_head(v, h, 0, v->n, t);
 #pragma omp for schedule(dynamic, together)
         for (int k = 0; k < v->n_unit * n_group; k++) run_unit(v, k / n_group, k % n_group, t);
 #pragma omp for schedule(dynamic)
-        for (int h = 0; h < H; h++) finish_head(v, h, t);
+        for (int h = 0; h < H; h++) finish_head(v, h, 0, v->n, t);
     }
 }
 
@@ -313,6 +364,7 @@ static int add_row(wave *v, int *first)
     const int unit0  = shares ? b->first_unit[*first] : v->n_unit;
     if (unit0 + n_part > b->n_unit) return 0;
     if (!shares) *first = v->n;
+    if (n_part > v->most_parts) v->most_parts = n_part;
     b->first_unit[v->n] = unit0;
     for (; v->n_unit < unit0 + n_part; v->n_unit++) b->unit_row[v->n_unit] = *first;
     v->n++;
@@ -327,11 +379,12 @@ void fm__attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_att
     if (!n_head) return; /* more ranks than heads */
     const int n_group = (n_head + LANES - 1) / LANES, bundle = n_head < LANES ? LANES / n_head : 1;
     for (int done = 0; done < n;) {
-        wave v     = {r, b, w, o, q, layer, b->gen_row + done, b->gen_span + done, 0, 0, n_group, bundle};
+        wave v     = {r, b, w, o, q, layer, b->gen_row + done, b->gen_span + done, 0, 0, 0, n_group, bundle};
         int  first = 0;
         while (done + v.n < n && v.n < FM_LATENT_UNITS && add_row(&v, &first)) continue;
         done += v.n;
-        if (is_for_one_thread(&v)) run_wave_alone(&v);
+        if (is_for_one_thread(&v)) run_rows(&v, 0, v.n, &b->scratch[0]);
+        else if (divides_rows(&v)) run_wave_by_rows(&v);
         else run_wave_together(&v);
     }
 }

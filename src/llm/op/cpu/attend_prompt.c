@@ -161,12 +161,11 @@ static void finish_rows(const unit *u)
     const int    v_dim = u->r->config->v_dim;
     const size_t bytes = (size_t)v_dim * u->b->act_bytes, col = (size_t)u->head * bytes;
     for (int i = 0; i < u->n_row; i++) {
-        float *out  = u->t->out + (size_t)i * (size_t)u->value_w;
+        const float *out = u->t->out + (size_t)i * (size_t)u->value_w;
         char  *to   = fm__act_at(u->b, u->o, u->row0 + i) + col;
         char  *soon = fm__act_at(u->b, u->o, u->row0 + fm__min(i + SOON, u->n_row - 1)) + col;
         fm__expect(soon, bytes);
-        fm_row_scale(out, 1.0f / u->t->sum[i], v_dim);
-        fm_row_store(to, u->b->act, out, v_dim);
+        fm_row_store_scaled(to, u->b->act, out, 1.0f / u->t->sum[i], v_dim);
     }
 }
 
@@ -218,6 +217,15 @@ static int make_groups(const fm_batch *batch, fm_prompt_group *group, int per)
     return n;
 }
 
+/* Heads that a thread takes at once: all of a short prompt, whose rows then stay in its core's cache,
+ * if there are enough prompts. */
+static int heads_at_once(const fm_run *r, int prompt_rows, int n_group, int n_thread)
+{
+    enum { SHORT = 64, EACH = 4 };
+    const int whole = n_group >= EACH * n_thread && prompt_rows <= SHORT * n_group;
+    return whole ? r->weights->n_head : 1;
+}
+
 void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
     fm_cpu                *b = fm__cpu(r);
@@ -231,7 +239,8 @@ void fm__attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_w
     const int n_group = make_groups(r->batch, b->group, rows_per_unit(r, prompt_rows, b->n_thread));
     const int key_w   = (int)fm_round_up((size_t)(c->nope + c->rope), FM_PANEL);
     const int value_w = (int)fm_round_up((size_t)c->v_dim, FM_PANEL);
-#pragma omp parallel for schedule(dynamic) num_threads(b->n_thread)
+    const int at_once = heads_at_once(r, prompt_rows, n_group, b->n_thread);
+#pragma omp parallel for schedule(dynamic, at_once) num_threads(b->n_thread)
     for (int k = 0; k < n_group * H; k++) {
         const fm_prompt_group *g      = &b->group[k / H];
         fm_thread_scratch     *t      = &b->scratch[omp_get_thread_num()];

@@ -208,6 +208,12 @@ static inline int fm__is_small_product(size_t n, int k, int m)
     return n * (size_t)k * (size_t)(m < 2 ? 2 : m) <= (size_t)1 << 17;
 }
 
+/* Whether one thread does `n` rows of `width` numbers sooner than it wakes the others. */
+static inline int fm__are_few_numbers(int n, int width)
+{
+    return (long)n * width <= 1 << 12;
+}
+
 /* Prefetch for writing.  A tile's rows lie far apart and none of their cache lines is present:
  * fetched one by one when the tile is stored, they take longer than AMX takes to compute it. */
 static inline void fm__expect(const void *p, size_t bytes)

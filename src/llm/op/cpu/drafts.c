@@ -70,10 +70,12 @@ static void norm_state(const states *a, int i, float *wide)
     fm_row_rmsnorm(h, b->act, wide, a->w, a->r->config->eps, D);
 }
 
-/* A pass never reads the states it keeps: a sequence has two sets of places. */
+/* A pass never reads the states it keeps: a sequence has two sets of places.  By all threads of a
+ * team. */
 static void keep_states(const states *a)
 {
     const fm_batch *batch = a->r->batch;
+#pragma omp for schedule(static)
     for (int k = 0; k < batch->n_span; k++) {
         const fm_span *s = &batch->span[k];
         for (int i = 0; i < s->n_keep; i++)
@@ -88,10 +90,12 @@ void fm__cpu_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const flo
     if (x.data) x.data += (size_t)b->filling_row * (size_t)x.width;
     else fm__note_spans(r); /* the first thing in a link */
     const states a = {r, b, h, x, norm, w};
-#pragma omp parallel for schedule(static)                                                          \
-    num_threads(b->n_thread) if ((long)n * r->config->hidden > 32768)
-    for (int i = 0; i < n; i++) norm_state(&a, i, b->scratch[omp_get_thread_num()].row);
-    if (x.data) keep_states(&a);
+#pragma omp parallel num_threads(b->n_thread) if (!fm__are_few_numbers(n, r->config->hidden))
+    {
+#pragma omp for schedule(static) nowait
+        for (int i = 0; i < n; i++) norm_state(&a, i, b->scratch[omp_get_thread_num()].row);
+        if (x.data) keep_states(&a);
+    }
 }
 
 /* --- rows ------------------------------------------------------------------ */
@@ -171,7 +175,8 @@ void fm__cpu_best(fm_run *r, fm_f32s logits, fm_act state)
     const size_t    row   = (size_t)r->config->hidden * b->act_bytes;
     int32_t        *id    = b->drafted + (size_t)(batch->link - 1) * (size_t)r->limits.max_out;
     fm_best_word   *own   = b->best + r->ranks.attn->rank * n;
-#pragma omp parallel for schedule(static) num_threads(b->n_thread) if ((long)n * logits.width > 32768)
+#pragma omp parallel for schedule(static)                                                          \
+    num_threads(b->n_thread) if (!fm__are_few_numbers(n, logits.width))
     for (int i = 0; i < n; i++) own[i] = best_of_row(r, logits, i);
     if (!gather_best(r, n)) return;
     for (int i = 0; i < n; i++) {

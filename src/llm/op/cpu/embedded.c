@@ -41,6 +41,17 @@ static void compute_word(fm_run *r, const embedding *e, int32_t word)
     b->is_embedded[word] = 1;
 }
 
+/* A row lies anywhere in a table larger than L2: it is fetched while the row before it is copied. */
+static void copy_rows(const fm_run *r, fm_f32s x, const int32_t *word)
+{
+    const size_t bytes = (size_t)r->config->hidden * sizeof(float);
+    for (int i = 0; i < r->batch->n_row; i++) {
+        const char *next = (const char *)row_of_word(r, word[i + 1 < r->batch->n_row ? i + 1 : i]);
+        for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(next + at);
+        memcpy(x.data + (size_t)i * (size_t)x.width, row_of_word(r, word[i]), bytes);
+    }
+}
+
 void fm__cpu_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, const float *norm,
                            const fm_matrix *w)
 {
@@ -53,9 +64,7 @@ void fm__cpu_embed_product(fm_run *r, fm_f32s x, fm_act h, const void *table, co
         return;
     }
     const int32_t *word = fm__words(r);
-    for (int i = 0; i < r->batch->n_row; i++) {
+    for (int i = 0; i < r->batch->n_row; i++)
         if (!b->is_embedded[word[i]]) compute_word(r, &e, word[i]);
-        memcpy(x.data + (size_t)i * (size_t)x.width, row_of_word(r, word[i]),
-               (size_t)r->config->hidden * sizeof(float));
-    }
+    copy_rows(r, x, word);
 }

@@ -313,12 +313,12 @@ static void down_phase(const fm_expert_pass *p)
     }
 }
 
-/* An expert that stays in a core's cache and meets few rows is one thread's work, if there are
- * enough of them: nobody waits between its products. */
+/* An expert that stays in a core's cache and meets at most some tiles of rows is one thread's work, if
+ * there are enough of them: nobody waits between its products, whose rows stay in that cache, too. */
 static int takes_whole_experts(const fm_expert_pass *p)
 {
-    enum { SMALL = 256 << 10, EACH = 4 };
-    if (p->n_block < EACH * p->b->n_thread || !meets_few_rows(p)) return 0;
+    enum { SMALL = 256 << 10, EACH = 4, TILES = 16 };
+    if (p->n_block < EACH * p->b->n_thread || p->n_pair > TILES * TILE * p->n_block) return 0;
     const fm_mlp_weights *w = &p->expert[p->b->block->expert];
     const size_t panel = fm_panel_bytes(w->gate_up.dtype, w->gate_up.k);
     return (size_t)fm__panels(&w->gate_up) * panel <= SMALL;

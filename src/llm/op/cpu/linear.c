@@ -112,6 +112,25 @@ static void multiply_alone(const product *p, ending e, void *y, int ld)
         one_unit(p, e, y, ld, g, all);
 }
 
+/* Where weights are small and every thread has a tile of rows, each takes rows of its own, the same
+ * that it has in the ops on single rows: weights are read by all threads, but rows do not move from
+ * core to core. */
+static int divides_rows(const product *p)
+{
+    enum { SMALL = 512 << 10, EACH = 16 };
+    const size_t bytes = (size_t)fm__panels(p->w) * fm_panel_bytes(p->w->dtype, p->w->k);
+    return p->n_row >= EACH * p->b->n_thread && bytes <= SMALL;
+}
+
+static void multiply_by_rows(product p, ending e, void *y, int ld)
+{
+    const int n_thread = p.b->n_thread;
+    p.per_group        = fm__min(p.per_group, (p.n_row + n_thread - 1) / n_thread);
+    const int n_group  = (p.n_row + p.per_group - 1) / p.per_group;
+#pragma omp parallel for schedule(static) num_threads(n_thread)
+    for (int g = 0; g < n_group; g++) one_unit(&p, e, y, ld, g, (fm_range){0, fm__panels(p.w)});
+}
+
 /* Panels of a unit that few rows are multiplied with: every thread gets at least two units. */
 static int panels_of_unit(const product *p)
 {
@@ -141,6 +160,7 @@ static void multiply_together(const product *p, ending e, void *y, int ld)
 static void multiply(const product *p, ending e, void *y, int ld)
 {
     if (fm__is_small_product((size_t)p->w->n, p->w->k, p->n_row)) multiply_alone(p, e, y, ld);
+    else if (divides_rows(p)) multiply_by_rows(*p, e, y, ld);
     else multiply_together(p, e, y, ld);
 }
 

@@ -17,10 +17,9 @@ typedef struct {
 
 typedef void row_fn(const row_args *a, int i);
 
-/* A handful of rows is done sooner by one thread than by waking the others. */
 static void each_row(row_fn *fn, const row_args *a, int n_row, int width)
 {
-    if ((long)n_row * width <= 32768) {
+    if (fm__are_few_numbers(n_row, width)) {
         for (int i = 0; i < n_row; i++) fn(a, i);
         return;
     }
