@@ -77,11 +77,11 @@ grep -q "<svg" cpu.html && ! grep -Eq "<script|https?://" cpu.html || fail "the 
 # are looked at, and a cluster of three hosts has layouts of two.
 echo '{"nodes": 3, "devices": 1, "device": "cpu-amx"}' >three.json
 few="--model-path r1-mini --cluster three.json --dataset-name random --random-input-len 64 --random-output-len 16 --max-total-tokens 8192 --tp-size 1 --pp-size 1"
-run 0 "$fathom" plan $few --users 24 --slo-tpot 115 --json
+run 0 "$fathom" plan $few --users 24 --slo-tpot 116 --json
 need=$(field "['users']['nodes'], o['users']['p99_tpot_ms']")
-[ "$(field "['users']['p99_tpot_ms'] <= 115 and o['users']['nodes'] not in (1, 2, 4, 8, 16, 32, 64)")" = True ] || fail "hosts for users: $need"
+[ "$(field "['users']['p99_tpot_ms'] <= 116 and o['users']['nodes'] not in (1, 2, 4, 8, 16, 32, 64)")" = True ] || fail "hosts for users: $need"
 [ "$(field "['layouts'].__len__() == 3 and sorted(l['nodes'] for l in o['layouts']) == [1, 2, 3]")" = True ] || fail "two of three hosts"
-run 0 "$fathom" plan $few --users 24 --slo-tpot 115 --num-prompts 300 --json
+run 0 "$fathom" plan $few --users 24 --slo-tpot 116 --num-prompts 300 --json
 [ "$(field "['users']['nodes'], o['users']['p99_tpot_ms']")" = "$need" ] || fail "users depend on --num-prompts"
 
 # Bad input is one sentence.
@@ -123,15 +123,8 @@ run 0 "$fathom" tune --trials 2 --confirm 0 --knobs max-running-requests,chunked
     --max-total-tokens 4096 --num-prompts 4 --dataset-name random --random-input-len 32 --random-output-len 4 --skip-warmup
 grep -q "points from the plan come first" err || fail "tune is not seeded"
 
-# A cluster of GPUs, by a build that can count their memory: the order that was measured elsewhere
-# (docs/planning.md) for R1, 2000 requests.
-got=0
-"$fathom" plan --model r1 --cluster 8xH200 --num-prompts 2 --tp-size 8 >out 2>err || got=$?
-if [ $got -ne 0 ]; then
-    grep -q "built without CUDA" err || fail "a cluster of GPUs"
-    echo "this build has no CUDA: the grid is not planned"
-    exit 0
-fi
+# A cluster of GPUs, planned by any build, with CUDA or without: the order that was measured
+# elsewhere (docs/planning.md) for R1, 2000 requests.
 grid() { run 0 "$fathom" plan --model r1 --cluster "$@" --num-prompts 2000 --all-devices --json; field "['total_token_throughput']"; }
 tp8=$(grid 1x8xH200 --tp-size 8 --pp-size 1 --dp-size 1 --ep-size 1)
 tp16=$(grid 2x8xH200 --tp-size 16 --pp-size 1 --dp-size 1 --ep-size 1)

@@ -50,6 +50,9 @@ typedef struct fm_backend {
 
 extern const fm_backend fm_backend_cpu;
 
+/* The GPU's packing, workspace and pinned, in every build; it has none of the other functions. */
+extern const fm_backend fm_backend_cuda_counts;
+
 /* NULL: this build has none. */
 const fm_backend *fm_backend_cuda(void);
 const fm_backend *fm_backend_shadow(void); /* the CPU, and the GPU along with it; op/shadow/shadow.h */

@@ -67,7 +67,7 @@ void fm_engine_close(fm_engine *e)
     free(e->draft.token);
     fm_courier_destroy(e->courier);
     fm_weights_fini(&e->weights);
-    if (e->backend && !e->backend->is_host) e->backend->free(e->slab.base);
+    if (e->slab.base && !e->backend->is_host) e->backend->free(e->slab.base);
     else if (e->slab.base) fm_shared_close(&e->slab);
     fm_weights_fini(&e->beside.weights);
     if (e->backend && e->backend->also) e->backend->also->free(e->beside.slab);

@@ -6,15 +6,6 @@
 
 #include "llm/open/open_internal.h"
 
-static fm_status choose_backend(opening *p, const fm_place *where)
-{
-    p->e->backend = where->on_gpu ? fm_backend_cuda() : &fm_backend_cpu;
-    p->memory     = where->memory;
-    if (p->e->backend) return FM_OK;
-    return fm_fail(FM_E_NOSUP, "this fathom was built without CUDA and cannot count the workspace "
-                               "of a GPU: plan with one that was built with nvcc");
-}
-
 /* On a CPU the engine times its kernels to cut a pipeline; so it is done here. */
 static fm_status price_layers(opening *p)
 {
@@ -28,7 +19,6 @@ static fm_status price_layers(opening *p)
 static fm_status foresee(opening *p, const fm_place *where)
 {
     FM_TRY(fm__open_check_words(p));
-    FM_TRY(choose_backend(p, where));
     FM_TRY(fm__open_suit_device(p));
     FM_TRY(fm__open_read_config(p));
     FM_TRY(fm__open_make_layout(p, where->rank));
@@ -83,8 +73,13 @@ fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_plac
 {
     fm_engine *e = calloc(1, sizeof *e);
     if (!e) return fm_fail(FM_E_OOM, "engine");
-    opening p = {
-        .e = e, .o = o, .n_rank = where->n_rank, .n_thread = where->n_thread, .plans_only = 1};
+    opening p          = {.e          = e,
+                          .o          = o,
+                          .n_rank     = where->n_rank,
+                          .n_thread   = where->n_thread,
+                          .memory     = where->memory,
+                          .plans_only = 1};
+    e->backend         = where->on_gpu ? &fm_backend_cuda_counts : &fm_backend_cpu;
     e->borrows_world   = 1; /* there is none */
     const fm_status rc = foresee(&p, where);
     if (rc == FM_OK) hand_over(out, &p);

@@ -40,9 +40,8 @@ typedef struct {
     fm_weights        weights; /* structure alone: no value lies anywhere; points to config */
 } fm_foreseen;
 
-/* FM_E_OOM: it does not fit, saying by how much; FM_E_ARG: the layout is impossible for the model;
- * FM_E_NOSUP: this build has no GPU code to count a GPU's workspace with.  *out is filled in place:
- * it must not be moved. */
+/* FM_E_OOM: it does not fit, saying by how much; FM_E_ARG: the layout is impossible for the model.
+ * *out is filled in place: it must not be moved. */
 fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_place *where);
 void      fm_foreseen_fini(fm_foreseen *f); /* {0} is fine */
 

@@ -326,7 +326,7 @@ void fm__open_close_tiers(fm_engine *e)
     if (t->memory && e->run) (void)fm_run_copied(e->run, 1, &made);
     fm_host_sums_destroy(t->sums);
     if (fm_store_close(t->store)) {
-        if (e->backend && !e->backend->is_host)
+        if (t->memory && !e->backend->is_host)
             e->backend->free_pinned(t->memory);
         else
             fm_host_free(t->memory, t->bytes);

@@ -185,6 +185,68 @@ static void carve_logits(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     if (ranks > 1 || passes(lim) > 1) x->logits_room = fm_slab_take(s, passes(lim) * outs * sizeof(float));
 }
 
+/* --- quantised activations -------------------------------------------------- */
+
+static fm_cuda_bytes take(fm_slab *s, size_t rows, size_t k)
+{
+    const size_t blocks = (k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K;
+    return (fm_cuda_bytes){fm_slab_take(s, rows * k),
+                           fm_slab_take(s, rows * blocks * sizeof(float))};
+}
+
+/* For rows of several widths: as many elements as the largest has, and scales for the narrowest
+ * blocks that their number of columns can give. */
+static fm_cuda_bytes take_any(fm_slab *s, size_t elements, size_t rows)
+{
+    const size_t scales = elements / FM_CUDA_FP8_K + rows;
+    return (fm_cuda_bytes){fm_slab_take(s, elements), fm_slab_take(s, scales * sizeof(float))};
+}
+
+static void carve_bytes(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                        const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t T = (size_t)lim->max_rows, D = (size_t)c->hidden, I = (size_t)c->moe_inter;
+    const size_t rows = fm__cuda_pass_rows(lim, 1), all = fm__cuda_pass_rows(lim, shard->group.n);
+    const size_t mlp   = (size_t)fm_shard_widest_mlp(shard, c);
+    const size_t pairs = all * fm__cuda_own_slots(c, shard), most = fm__cuda_most(T, all);
+    const size_t o      = (size_t)c->n_head * (size_t)c->v_dim;
+    const size_t wide   = fm__cuda_most(fm__cuda_most(o, D), (size_t)c->q_lora);
+    const size_t beside = (size_t)fm__cuda_least((int)rows, FM_CUDA_SIDE_ROWS);
+    g->h8               = take(s, T, D);
+    g->cqn8             = take(s, T, (size_t)c->q_lora);
+    g->rows8            = take_any(s, fm__cuda_most(most * wide, rows * mlp), most);
+    g->pair8            = take_any(s, pairs * fm__cuda_most(D, I), pairs);
+    g->side.middle8     = take(s, beside, mlp);
+}
+
+/* --- drafts, choices of tokens ---------------------------------------------- */
+
+static void carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                         const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t kept = (size_t)lim->n_kept, out = (size_t)lim->max_out;
+    if (!kept) return;
+    g->kept                = fm_slab_take(s, kept * (size_t)c->hidden * sizeof *g->kept);
+    g->best                = fm_slab_take(s, (size_t)shard->attn.n * out * sizeof *g->best);
+    g->link_id             = fm_slab_take(s, out * sizeof *g->link_id);
+    const size_t bytes     = (size_t)shard->attn.n * out * sizeof *g->best;
+    g->exchange.most_bytes = fm__cuda_most(g->exchange.most_bytes, 2 * bytes);
+}
+
+static void carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s)
+{
+    c->how         = fm_slab_take(s, n * sizeof *c->how);
+    c->n_edit      = fm_slab_take(s, sizeof *c->n_edit);
+    c->edit        = fm_slab_take(s, FM_CUDA_EDITS * sizeof *c->edit);
+    c->allowed     = fm_slab_take(s, n * fm__cuda_mask_words(vocab) * sizeof *c->allowed);
+    c->id          = fm_slab_take(s, n * sizeof *c->id);
+    c->logprob     = fm_slab_take(s, n * sizeof *c->logprob);
+    c->top_id      = fm_slab_take(s, n * FM_MAX_TOP_LOGPROBS * sizeof *c->top_id);
+    c->top_logprob = fm_slab_take(s, n * FM_MAX_TOP_LOGPROBS * sizeof *c->top_logprob);
+}
+
+/* --- all of it -------------------------------------------------------------- */
+
 void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const fm_shard *shard,
                     const fm_run_limits *lim, fm_slab *s)
 {
@@ -199,10 +261,10 @@ void fm__cuda_carve(fm_cuda_run *g, fm_acts *a, const fm_model_config *c, const 
     carve_expanded(g, c, H, lim, s);
     carve_ffn(g, c, shard, lim, s);
     carve_combine(g, c, shard, lim, s);
-    if (c->fp8_activations) fm__cuda_carve_bytes(g, c, shard, lim, s);
+    if (c->fp8_activations) carve_bytes(g, c, shard, lim, s);
     carve_logits(g, c, shard, lim, s);
-    fm__cuda_carve_drafts(g, c, shard, lim, s);
-    fm__cuda_carve_choice(&g->choose_there, outs, c->vocab, s);
+    carve_drafts(g, c, shard, lim, s);
+    carve_choice(&g->choose_there, outs, c->vocab, s);
     g->choose_scratch = fm_slab_take(s, fm_cuda_sample_bytes((int)outs, c->vocab));
     g->page     = fm_slab_take(s, (size_t)g->max_span * (size_t)g->max_page * sizeof(int32_t));
     g->slot     = fm_slab_take(s, (size_t)lim->max_rows * sizeof(int32_t));
@@ -248,7 +310,7 @@ void fm__cuda_carve_pinned(fm_cuda_run *g, const fm_model_config *c, const fm_sh
     const size_t outs = (size_t)(lim->max_out * shard->group.n);
     for (int i = 0; i < FM_CUDA_AHEAD; i++) {
         g->list[i] = take_lists(g, shard, lim, s);
-        fm__cuda_carve_choice(&g->asked[i].here, outs, c->vocab, s);
+        carve_choice(&g->asked[i].here, outs, c->vocab, s);
     }
     carve_counts(&g->exchange, shard, s);
     carve_stages(&g->exchange, c, shard, lim, s);

@@ -254,6 +254,12 @@ static inline size_t fm__cuda_own_slots(const fm_model_config *c, const fm_shard
     return (size_t)fm__cuda_least(c->top_k, fm_shard_n_expert(shard, c));
 }
 
+/* Words of a mask with a bit per token. */
+static inline size_t fm__cuda_mask_words(int vocab)
+{
+    return ((size_t)vocab + 31) / 32;
+}
+
 /* pages.c */
 fm_status fm__cuda_copies_create(fm_cuda_copies *c);
 void      fm__cuda_copies_destroy(fm_cuda_copies *c);
@@ -302,7 +308,6 @@ void fm__cuda_end(fm_run *r);
 /* sample.c */
 fm_status fm__cuda_sample(fm_run *r, const fm_batch *b, const fm_draw *draw, int *ticket);
 fm_status fm__cuda_sampled(fm_run *r, int ticket, fm_sampled *out);
-void      fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s);
 /* rows.c */
 void fm__cuda_find_slots(fm_run *r); /* the first thing in a pass */
 void fm__cuda_embed(fm_run *r, fm_f32s x, const void *table);
@@ -328,8 +333,6 @@ void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row);
 void fm__cuda_mlp(fm_run *r, fm_f32s y, fm_act h, const fm_mlp_weights *w);
 /* quantise.c: E4M3 activations of E4M3 weights */
-void fm__cuda_carve_bytes(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
-                          const fm_run_limits *lim, fm_slab *s);
 int  fm__cuda_quantises(const fm_run *r, const fm_matrix *w);
 void fm__cuda_quantise(fm_run *r, fm_cuda_bytes to, const void *x, int k, int n_row);
 fm_cuda_bytes    fm__cuda_bytes_for(const fm_run *r, fm_act y); /* what a norm of y quantises to */
@@ -343,8 +346,6 @@ fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route);
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
 /* drafts.c */
-void      fm__cuda_carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
-                                const fm_run_limits *lim, fm_slab *s);
 void      fm__cuda_list_states(fm_run *r); /* on the host, when a pass begins */
 void      fm__cuda_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
 void      fm__cuda_best(fm_run *r, fm_f32s logits, fm_act state);

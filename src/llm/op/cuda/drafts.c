@@ -4,18 +4,6 @@
  * the host, which waits when the chain is over. */
 #include "llm/op/cuda/cuda_internal.h"
 
-void fm__cuda_carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
-                           const fm_run_limits *lim, fm_slab *s)
-{
-    const size_t kept = (size_t)lim->n_kept, out = (size_t)lim->max_out;
-    if (!kept) return;
-    g->kept                = fm_slab_take(s, kept * (size_t)c->hidden * sizeof *g->kept);
-    g->best                = fm_slab_take(s, (size_t)shard->attn.n * out * sizeof *g->best);
-    g->link_id             = fm_slab_take(s, out * sizeof *g->link_id);
-    const size_t bytes     = (size_t)shard->attn.n * out * sizeof *g->best;
-    g->exchange.most_bytes = fm__cuda_most(g->exchange.most_bytes, 2 * bytes);
-}
-
 /* --- states ---------------------------------------------------------------- */
 
 static int32_t before_first(const fm_cuda_run *g, const fm_span *s)

@@ -52,12 +52,20 @@ typedef struct {
     float      *arrived;                  /* [max_out, V'] of another rank */
 } fm_cuda_exchange;
 
+/* Pieces around the own one, which is `part` of a room for so many rows. */
+static inline fm_cuda_pieces fm__cuda_pieces(fm_columns col, size_t element, void *room, int part,
+                                             size_t rows)
+{
+    char *own = room; /* NULL: only counting */
+    if (own) own += rows * (size_t)fm_columns_part(col, part).begin * element;
+    return (fm_cuda_pieces){.col = col, .element = element, .own = own};
+}
+
 /* exchange.c */
 fm_status fm__cuda_meet(fm_run *r, const fm_run_cuda_options *o); /* opens the groups */
 void      fm__cuda_part(fm_run *r);                               /* closes them */
 fm_status fm__cuda_wait(fm_run *r);             /* for the stream; a lost rank ends it */
 fm_status fm__cuda_reach(fm_run *r, fm_mark m); /* for what is before the mark; a lost rank ends it */
-fm_cuda_pieces fm__cuda_pieces(fm_columns col, size_t element, void *room, int part, size_t rows);
 void fm__cuda_gather(fm_run *r, const fm_cuda_pieces *p, fm_device_comm *c, void *rows, int n_row,
                      int add);
 void fm__cuda_list_words(fm_run *r); /* on the host, when a pass begins */
@@ -65,6 +73,7 @@ const uint16_t *fm__cuda_gather_words(fm_run *r, const uint16_t *table);
 void fm__cuda_gather_act(fm_run *r, fm_act all, fm_act mine);
 void fm__cuda_gather_add(fm_run *r, fm_f32s x, fm_f32s y);
 void fm__cuda_dispatch(fm_run *r, fm_act h_all, fm_routing route_all, fm_act h, fm_routing route);
+/* carve_exchange.c */
 void fm__cuda_carve_exchange(fm_cuda_exchange *x, fm_acts *a, const fm_model_config *c,
                              const fm_shard *shard, const fm_run_limits *lim, fm_slab *s);
 /* stages.c */

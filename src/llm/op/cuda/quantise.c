@@ -8,38 +8,6 @@
  * A run made `immediate` quantises before each product: what a norm made may have been replaced. */
 #include "llm/op/cuda/cuda_internal.h"
 
-static fm_cuda_bytes take(fm_slab *s, size_t rows, size_t k)
-{
-    const size_t blocks = (k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K;
-    return (fm_cuda_bytes){fm_slab_take(s, rows * k),
-                           fm_slab_take(s, rows * blocks * sizeof(float))};
-}
-
-/* For rows of several widths: as many elements as the largest has, and scales for the narrowest
- * blocks that their number of columns can give. */
-static fm_cuda_bytes take_any(fm_slab *s, size_t elements, size_t rows)
-{
-    const size_t scales = elements / FM_CUDA_FP8_K + rows;
-    return (fm_cuda_bytes){fm_slab_take(s, elements), fm_slab_take(s, scales * sizeof(float))};
-}
-
-void fm__cuda_carve_bytes(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
-                          const fm_run_limits *lim, fm_slab *s)
-{
-    const size_t T = (size_t)lim->max_rows, D = (size_t)c->hidden, I = (size_t)c->moe_inter;
-    const size_t rows = fm__cuda_pass_rows(lim, 1), all = fm__cuda_pass_rows(lim, shard->group.n);
-    const size_t mlp   = (size_t)fm_shard_widest_mlp(shard, c);
-    const size_t pairs = all * fm__cuda_own_slots(c, shard), most = fm__cuda_most(T, all);
-    const size_t o      = (size_t)c->n_head * (size_t)c->v_dim;
-    const size_t wide   = fm__cuda_most(fm__cuda_most(o, D), (size_t)c->q_lora);
-    const size_t beside = (size_t)fm__cuda_least((int)rows, FM_CUDA_SIDE_ROWS);
-    g->h8               = take(s, T, D);
-    g->cqn8             = take(s, T, (size_t)c->q_lora);
-    g->rows8            = take_any(s, fm__cuda_most(most * wide, rows * mlp), most);
-    g->pair8            = take_any(s, pairs * fm__cuda_most(D, I), pairs);
-    g->side.middle8     = take(s, beside, mlp);
-}
-
 int fm__cuda_quantises(const fm_run *r, const fm_matrix *w)
 {
     return r->config->fp8_activations && w->scale != NULL;

@@ -5,23 +5,6 @@
 
 #include "llm/op/cuda/cuda_internal.h"
 
-static size_t words_of(int vocab)
-{
-    return ((size_t)vocab + 31) / 32;
-}
-
-void fm__cuda_carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s)
-{
-    c->how         = fm_slab_take(s, n * sizeof *c->how);
-    c->n_edit      = fm_slab_take(s, sizeof *c->n_edit);
-    c->edit        = fm_slab_take(s, FM_CUDA_EDITS * sizeof *c->edit);
-    c->allowed     = fm_slab_take(s, n * words_of(vocab) * sizeof *c->allowed);
-    c->id          = fm_slab_take(s, n * sizeof *c->id);
-    c->logprob     = fm_slab_take(s, n * sizeof *c->logprob);
-    c->top_id      = fm_slab_take(s, n * FM_MAX_TOP_LOGPROBS * sizeof *c->top_id);
-    c->top_logprob = fm_slab_take(s, n * FM_MAX_TOP_LOGPROBS * sizeof *c->top_logprob);
-}
-
 /* --- edits ---------------------------------------------------------------- */
 
 typedef struct {
@@ -99,7 +82,7 @@ static fm_cuda_sampling how_of(const fm_draw *d)
 /* A row's mask behind those before it; the number of masks then. */
 static int32_t list_mask(fm_cuda_choice *c, const fm_draw *d, int vocab, int32_t n_mask)
 {
-    const size_t n = words_of(vocab);
+    const size_t n = fm__cuda_mask_words(vocab);
     memcpy(c->allowed + (size_t)n_mask * n, d->allowed, n * sizeof *c->allowed);
     return n_mask + 1;
 }
@@ -182,7 +165,7 @@ static fm_status ask(fm_run *r, fm_cuda_asked *q, const fm_draw *draw)
     a.max_edit = *q->here.n_edit;
     a.allowed  = n_mask ? there.allowed : NULL;
     q->any_top = a.any_top;
-    FM_TRY(upload(g, q, a.max_edit, (size_t)n_mask * words_of(a.vocab) * sizeof *there.allowed));
+    FM_TRY(upload(g, q, a.max_edit, (size_t)n_mask * fm__cuda_mask_words(a.vocab) * sizeof *there.allowed));
     FM_TRY(fm_cuda_sample(&a, g->stream));
     if (a.any_top) FM_TRY(download_top(g, q));
     return fm_cuda_mark_set(q->done, g->stream);

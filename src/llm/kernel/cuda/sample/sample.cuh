@@ -8,32 +8,6 @@
 #include "llm/kernel/cuda/sample/sample.h"
 #include "llm/sample/sample_internal.h"
 
-enum {
-    FM__PART_FEW  = 2048, /* tokens of a part: few rows are divided further */
-    FM__PART_MANY = 8192,
-    FM__MANY_ROWS = 32,
-    FM__RUNNERS   = 4, /* tokens of a part that may have won the race */
-};
-
-typedef unsigned long long fm__u64; /* as CUDA's atomics want it */
-
-/* Weights of a part or a row: all, and of the tokens nearer than some distances. */
-enum { FM__RINGS = 3 };
-typedef struct {
-    fm__u64 z, sum[FM__RINGS];
-    int32_t n[FM__RINGS];
-} fm__rings;
-
-/* Scratch of one call. */
-typedef struct {
-    fm__u64   *best;     /* [n_row, n_part] key of the largest logit, packed with fm__pack_best() */
-    float     *score;    /* [n_row, n_part] of the best runner, nearly: see scan.cu */
-    int32_t   *n_runner; /* [n_row, n_part]; more than FM__RUNNERS: too many to list */
-    int32_t   *runner;   /* [n_row, n_part, FM__RUNNERS] ids */
-    fm__rings *rings;    /* [n_row, n_part] of rows that need them */
-    int        n_part, part;
-} fm__sample_scratch;
-
 /* One row as the sampler sees it. */
 typedef struct {
     const float *logits; /* [vocab] */

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/cuda/stream.h"
 #include "fathom/sampling.h"
+#include "llm/kernel/cuda/sample/scratch.h" /* fm_cuda_sample_bytes() */
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,7 +69,6 @@ typedef struct {
 
 enum { FM_CUDA_MAX_VOCAB = 1 << 18 };
 
-size_t    fm_cuda_sample_bytes(int n_row, int vocab);
 fm_status fm_cuda_sample(const fm_cuda_sample_args *a, fm_stream stream);
 
 /* Drafts: the largest logit of a row among a rank's words, then among those of all ranks, which
