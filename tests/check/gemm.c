@@ -18,9 +18,9 @@
 #define FM_AMX_EMULATED 0
 #endif
 
-enum { MAX_M = 128, MAX_K = 1024, VARIANTS = 5, GUARD = 0xa5 };
+enum { MAX_M = 256, MAX_K = 1024, VARIANTS = 5, GUARD = 0xa5 };
 
-static const int shape_m[] = {1, 3, 6, 7, 8, 12, 13, 16, 17, 33, 64, 109};
+static const int shape_m[] = {1, 3, 6, 7, 8, 12, 13, 16, 17, 33, 64, 109, 147};
 static const int shape_k[] = {32, 96, 128, 160, 320, 672, 1024};
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
@@ -127,19 +127,19 @@ static void fill(fm_dtype type, int k)
     pack();
 }
 
-/* Rows come with their factors, wherever a test has put them. */
-static void run_scaled(const fm_gemm *v, float *c, const void *const *x, int m)
+/* The factors of rows, wherever a test has put them. */
+static const float *const *factors_of(const void *const *x, int m)
 {
-    const float *x_scale[MAX_M] = {0};
+    static const float *of[MAX_M];
     for (int i = 0; i < m; i++)
         for (int r = 0; r < MAX_M; r++)
-            if (p.row[r] == x[i]) x_scale[i] = p.x_scale[r];
-    v->fp8_scaled(c, x, x_scale, p.panel, p.scale, m, p.k);
+            if (p.row[r] == x[i]) of[i] = p.x_scale[r];
+    return of;
 }
 
 static void run(const fm_gemm *v, float *c, const void *const *x, int m)
 {
-    if (p.scaled) run_scaled(v, c, x, m);
+    if (p.scaled) v->fp8_scaled(c, x, factors_of(x, m), p.panel, p.scale, m, p.k);
     else fm_gemm_for(v, p.type)(c, x, p.panel, p.scale, m, p.k);
 }
 
@@ -222,7 +222,8 @@ static void check_telling(const fm_gemm *v, int m, const float *want)
     static float c[MAX_M * FM_PANEL];
     hearing      h = {c, want, 0};
     memset(c, GUARD, sizeof c);
-    v->telling_bf16(c, p.row, p.panel, m, p.k, hear, &h);
+    const float *const *factors = p.scaled ? factors_of(p.row, m) : NULL;
+    fm_gemm_telling(v, p.type)(c, p.row, factors, p.panel, p.scale, m, p.k, hear, &h);
     assert_int_equal(h.next, m);
     assert_memory_equal(c, want, (size_t)m * FM_PANEL * sizeof *c);
 }
@@ -278,7 +279,7 @@ static void check_shape(const fm_gemm *v, int m)
     check_company(v, m, got);
     check_bound(v, m);
     check_level(v, m, got);
-    if (p.type == FM_BF16 && v->telling_bf16) check_telling(v, m, got);
+    if (fm_gemm_telling(v, p.type)) check_telling(v, m, got);
 }
 
 static const fm_gemm *variant(void **state)

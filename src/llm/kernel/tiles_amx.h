@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMX tiles of the kernels: configuration, the roles of the five tiles, and gathering 16 rows of
+/* AMX tiles of the kernels: configuration, the roles of the tiles, and gathering 16 rows of
  * bf16 to the constant stride that a tile load needs.
  *
- *     tmm0 tmm1   sums        tmm2   left operand        tmm3 tmm4   right operands
+ *     blocks of 16 rows   tmm0 tmm1   sums      tmm2   left operand      tmm3 tmm4   right operands
+ *     fewer rows          tmm0 tmm1, tmm4 tmm5, tmm6 tmm7   sums         tmm2 left, tmm3 right
  *
  * Register renaming gives each tile load and each product a new physical tile; a core has about
  * 16 of them, or nine for each of two hyperthreads that both run.  With 32 rows times 32
@@ -46,8 +47,8 @@ static inline void fm__shape_tiles(int rows)
     const uint8_t         r    = (uint8_t)rows;
     const fm__tile_shapes want = {
         .palette   = 1,
-        .row_bytes = {64, 64, 64, 64, 64},
-        .rows      = {r, r, r, FM__TILE_ROWS, FM__TILE_ROWS},
+        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+        .rows      = {r, r, r, FM__TILE_ROWS, r, r, r, r},
     };
     fm__tile_shapes have;
     _tile_storeconfig(&have);
@@ -55,8 +56,8 @@ static inline void fm__shape_tiles(int rows)
     if (memcmp(&have, &want, sizeof want) != 0) _tile_loadconfig(&want);
 }
 
-/* Both sums += x, which is in tile 2, times 32 k of a panel, whose two tiles lie line by line
- * beside each other. */
+/* Of 16 rows: both sums += x, which is in tile 2, times 32 k of a panel, whose two tiles lie line
+ * by line beside each other. */
 static inline void fm__add_loaded(const char *w)
 {
     _tile_loadd(3, w, 128);
@@ -79,6 +80,48 @@ static inline void fm__add_passing(const char *x, long stride, const char *w)
 {
     _tile_stream_loadd(2, x, stride);
     fm__add_loaded(w);
+}
+
+/* Three pairs of sums, of any number of rows.  A tile store waits for the last product of its sums,
+ * 52 cycles.  So slices of k take pairs in turn, and the sums of one are stored while the products
+ * of the next are under way. */
+enum { FM__TILE_PAIRS = 3 };
+
+#define FM__WITH_PAIR(pair, what) \
+    switch (pair) { \
+    case 0: what(0, 1); break; \
+    case 1: what(4, 5); break; \
+    default: what(6, 7); \
+    }
+
+static inline void fm__clear_pair(int pair)
+{
+#define CLEAR(a, b) _tile_zero(a); _tile_zero(b)
+    FM__WITH_PAIR(pair, CLEAR)
+#undef CLEAR
+}
+
+/* To rows of 32 floats. */
+static inline void fm__store_pair(int pair, float *to)
+{
+#define STORE(a, b) _tile_stored(a, to, 128); _tile_stored(b, to + FM__TILE_ROWS, 128)
+    FM__WITH_PAIR(pair, STORE)
+#undef STORE
+}
+
+/* A pair of sums += x times 32 k of a panel. */
+static inline void fm__add_to(int pair, const char *x, long stride, const char *w)
+{
+#define ADD(a, b) \
+    _tile_loadd(3, w, 128); \
+    _tile_dpbf16ps(a, 2, 3); \
+    _tile_loadd(3, w + 64, 128); \
+    _tile_dpbf16ps(b, 2, 3)
+    _tile_loadd(2, x, stride);
+    FM__WITH_PAIR(pair, ADD)
+#undef ADD
+    _tile_zero(3);
+    _tile_zero(2);
 }
 
 /* Up to 16 rows at equal distances. */

@@ -67,18 +67,20 @@ typedef void fm_gemm_scaled_fn(float *restrict c, const void *const *restrict x,
 typedef void fm_widen_fn(void *restrict bf16, const void *restrict w, const float *restrict scale,
                          int k);
 
-/* The BF16 product with a callback: done(ctx, from, n) is called as soon as rows [from, from + n)
- * of c are final, in ascending order and once for every row, so that work on finished rows overlaps
- * with the products of later ones. */
+/* A product with a callback: done(ctx, from, n) is called as soon as rows [from, from + n) of c are
+ * final, in ascending order and once for every row, so that work on finished rows overlaps with
+ * the products of later ones.  x_scale: of quantised rows (FP8 weights), else NULL. */
 typedef void fm_rows_done(void *ctx, int from, int n);
 typedef void fm_gemm_telling_fn(float *restrict c, const void *const *restrict x,
-                                const void *restrict w, int m, int k, fm_rows_done *done, void *ctx);
+                                const float *const *restrict x_scale, const void *restrict w,
+                                const float *restrict scale, int m, int k, fm_rows_done *done,
+                                void *ctx);
 
 typedef struct {
     fm_isa              isa; /* the least the CPU must have */
     int                 vbmi; /* and VBMI with VBMI2, which some CPUs of this level lack */
     fm_gemm_fn         *bf16, *fp8, *int4, *f32;
-    fm_gemm_telling_fn *telling_bf16; /* NULL: all rows are finished together */
+    fm_gemm_telling_fn *telling_bf16, *telling_fp8, *telling_int4; /* NULL: all rows end together */
     fm_gemm_scaled_fn  *fp8_scaled;
     fm_widen_fn        *widen; /* NULL: FP8 panels are better converted when they are loaded */
 } fm_gemm;
@@ -92,9 +94,12 @@ static inline fm_gemm_fn *fm_gemm_for(const fm_gemm *g, fm_dtype w)
     return w == FM_BF16 ? g->bf16 : w == FM_FP8 ? g->fp8 : w == FM_INT4 ? g->int4 : g->f32;
 }
 
-static inline int fm_gemm_tells(const fm_gemm *g, fm_dtype w)
+static inline fm_gemm_telling_fn *fm_gemm_telling(const fm_gemm *g, fm_dtype w) /* or NULL */
 {
-    return w == FM_BF16 && g->telling_bf16;
+    return w == FM_BF16   ? g->telling_bf16
+           : w == FM_FP8  ? g->telling_fp8
+           : w == FM_INT4 ? g->telling_int4
+                          : NULL;
 }
 
 /* Multiplies with weights of any type.  `done` is called for every range of finished rows, while
@@ -104,15 +109,14 @@ static inline void fm_gemm_told(const fm_gemm *g, fm_dtype type, float *c, const
                                 const float *const *x_scale, const void *w, const float *scale,
                                 int m, int k, fm_rows_done *done, void *ctx)
 {
-    if (x_scale) {
-        g->fp8_scaled(c, x, x_scale, w, scale, m, k);
-        done(ctx, 0, m);
-    } else if (fm_gemm_tells(g, type)) {
-        g->telling_bf16(c, x, w, m, k, done, ctx);
-    } else {
-        fm_gemm_for(g, type)(c, x, w, scale, m, k);
-        done(ctx, 0, m);
+    fm_gemm_telling_fn *telling = fm_gemm_telling(g, type);
+    if (telling) {
+        telling(c, x, x_scale, w, scale, m, k, done, ctx);
+        return;
     }
+    if (x_scale) g->fp8_scaled(c, x, x_scale, w, scale, m, k);
+    else fm_gemm_for(g, type)(c, x, w, scale, m, k);
+    done(ctx, 0, m);
 }
 
 /* Writes one panel from 32 rows of k values of type `w`; a NULL row is zeros,

@@ -72,6 +72,11 @@ static void tell(const listener *l, int from, int n)
 
 typedef void add_fn(const char *x, long stride, const char *w);
 
+static inline void add_rows(const char *x, long stride, const char *w)
+{
+    fm__add_to(0, x, stride, w);
+}
+
 /* Sums += x w over k; both begin there. */
 INLINE void add_steps(add_fn *add, fm__tile_source x, const char *w, int k, prefetch *e)
 {
@@ -86,7 +91,7 @@ INLINE void add_steps(add_fn *add, fm__tile_source x, const char *w, int k, pref
 static void add_part(const void *const *x, int rows, int from, const char *w, int k, prefetch *e)
 {
     fm__gathered g;
-    add_steps(fm__add_pair, fm__tile_rows(&g, x, rows, from, k), w, k, e);
+    add_steps(add_rows, fm__tile_rows(&g, x, rows, from, k), w, k, e);
 }
 
 /* A block's slice, whose weights begin at w: its rows pass by, unless they have to be gathered. */
@@ -166,8 +171,11 @@ void fm__gemm_bf16_amx(float *restrict c, const void *const *restrict x, const v
     multiply(c, x, w, m, k, NULL);
 }
 
-void fm__gemm_telling_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
-                          int m, int k, fm_rows_done *done, void *ctx)
+void fm__telling_bf16_amx(float *restrict c, const void *const *restrict x,
+                          const float *const *restrict x_scale, const void *restrict w,
+                          const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
 {
+    (void)x_scale;
+    (void)scale;
     multiply(c, x, w, m, k, &(listener){done, ctx});
 }

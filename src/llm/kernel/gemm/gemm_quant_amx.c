@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FP8 and INT4 panels on AMX tiles.  A step is 32 k: two products of a block of 16 rows.
+/* FP8 and INT4 panels times up to 16 rows on AMX tiles.  A step is 32 k: two products.
  *
  *     panel ──widened two steps ahead──> ring of BF16 steps in L1 ──tile loads──> products
  *
  * A tile load does not forward from the store buffer, it waits until what it reads is in the
  * cache; hence two steps ahead.  Widening one step and multiplying another are independent, so
- * the core runs them side by side.  With many rows, all blocks take a pass of 256 k before the
- * next, and the first of them widens it.
+ * the core runs them side by side.
  *
  * What lies under one scale, a slice of 128 k of FP8 or of 32 k of INT4, is summed by itself in
- * tiles, then c += scale * sum; quantised rows of x have a factor of their own in each slice of
- * FP8. */
+ * tiles and stored while the next one is summed, then c += scale * sum; quantised rows of x have
+ * a factor of their own in each slice of FP8.  gemm_quant_blocks_amx.c and
+ * gemm_quant_many_amx.c are for more rows. */
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
@@ -20,160 +20,172 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-    ROWS     = FM__TILE_ROWS, /* of a block */
+    ROWS     = FM__TILE_ROWS,
     DEPTH    = FM__STEP_K,
     AHEAD    = 2, /* steps between widening and use */
-    PASS     = 8, /* steps that all blocks take before the next */
-    FEW      = 4, /* steps kept for one block */
-    RING     = PASS + AHEAD,
+    RING     = 4, /* steps kept */
+    PARTS    = 4, /* slices whose sums are kept */
     PREFETCH = 16384, /* bytes between widening and prefetching */
 };
 
-/* The steps of a panel, widened one by one; step s lies at ring[s % slots]. */
 typedef struct {
-    fm_dtype    type;
-    const char *panel;
-    int         next, end, slots;
-    _Alignas(64) char ring[RING][FM__STEP_WIDE];
-} widening;
+    const char        *panel;
+    const float       *scale;
+    const void *const *x;
+    const float *const *x_scale; /* or NULL */
+    float             *c;
+    int                m, even; /* even: rows of x at equal distances */
+    int                n_step, n_slice;
+    _Alignas(64) char  ring[RING][FM__STEP_WIDE];
+    _Alignas(64) float part[PARTS][ROWS * FM_PANEL];
+} product;
 
-INLINE int step_bytes(fm_dtype type) { return type == FM_FP8 ? FM__STEP_FP8 : FM__STEP_INT4; }
-
-INLINE int slice_steps(fm_dtype type)
+INLINE int steps_of_slice(fm_dtype type)
 {
     return type == FM_FP8 ? FM__SCALE_K / DEPTH : FM__GROUP_K / DEPTH;
 }
 
-static void widen_next(widening *v)
+INLINE void widen(product *p, fm_dtype type, int step)
 {
-    if (v->next == v->end) return;
-    char       *to   = v->ring[v->next % v->slots];
-    const char *from = v->panel + (size_t)v->next * (size_t)step_bytes(v->type);
-    if (v->type == FM_FP8)
-        fm__widen_step_fp8(to, from, PREFETCH);
-    else
-        fm__widen_step_int4(to, from, PREFETCH);
-    v->next++;
+    if (step >= p->n_step) return;
+    char *to = p->ring[step % RING];
+    if (type == FM_FP8) fm__widen_step_fp8(to, p->panel + (size_t)step * FM__STEP_FP8, PREFETCH);
+    else fm__widen_step_int4(to, p->panel + (size_t)step * FM__STEP_INT4, PREFETCH);
 }
 
-/* A block's sums over one slice that are not yet in c: what a tile store wrote is best read some
- * time later.  Each step of the next slice takes a few rows along. */
-typedef struct {
-    float       *c;
-    const float *part;
-    __m512       scale[2];  /* of either half */
-    int          row, rows; /* the next one, all */
+/* Slices take pairs of tiles in turn.  The sums of one are stored during the next for FP8, which
+ * has four steps in a slice, and two slices later for INT4, which has one. */
+INLINE int pairs_of(fm_dtype type) { return type == FM_FP8 ? 2 : FM__TILE_PAIRS; }
 
-    const float *const *x_scale; /* of the rows, or NULL */
-    int                 slice;
-} pending;
-
-/* Where the scales of the slice at step s are: FP8 has one for each half, INT4 one for each output,
- * behind the weights of the step. */
-INLINE void read_scales(__m512 to[2], const widening *v, const float *scale, int s)
+INLINE void store_slice(product *p, fm_dtype type, int slice)
 {
-    const char *at = v->panel + (size_t)(s + 1) * FM__STEP_INT4 - FM_PANEL * 2;
-    for (int h = 0; h < 2; h++)
-        to[h] = v->type == FM_FP8
-                    ? _mm512_set1_ps(fm__scale_of_wide(scale[s * DEPTH / FM__SCALE_K * 2 + h]))
-                    : fm__scales_of_group(at + h * FM__HALF * 2);
+    if (slice < 0 || slice >= p->n_slice) return;
+    fm__store_pair(slice % pairs_of(type), p->part[slice % PARTS]);
 }
 
-/* c[row, 32] += scale * part for the next n rows */
-static inline void settle(pending *a, int n)
+/* The products of a slice; `due`: the one whose sums are stored meanwhile. */
+INLINE void multiply_slice(product *p, fm_dtype type, int slice, int due)
 {
-    const int end = fm__least(a->row + n, a->rows);
-    for (; a->row < end; a->row++) {
-        const __m512 by = _mm512_set1_ps(fm__factor_of_row(a->x_scale, a->row, a->slice));
+    fm__gathered g;
+    const int    pair = slice % pairs_of(type), s = slice * steps_of_slice(type);
+    const int    n    = fm__least(steps_of_slice(type), p->n_step - s);
+    const fm__tile_source x = p->even ? fm__even_rows(p->x, p->m, s * DEPTH)
+                                      : fm__tile_rows(&g, p->x, p->m, s * DEPTH, n * DEPTH);
+    fm__clear_pair(pair);
+    for (int t = 0; t < n; t++) {
+        widen(p, type, s + t + AHEAD);
+        fm__memory_is_written();
+        fm__add_to(pair, x.base + t * DEPTH * 2, x.stride, p->ring[(s + t) % RING]);
+        if (t == fm__least(n, 2) - 1) store_slice(p, type, due);
+    }
+}
+
+/* The scale of one half: FP8 has one, INT4 one for each output, behind the weights of a step. */
+INLINE __m512 scale_of(const product *p, fm_dtype type, int slice, int h)
+{
+    const char *group = p->panel + (size_t)slice * FM__STEP_INT4;
+    return type == FM_FP8 ? _mm512_set1_ps(fm__scale_of_wide(p->scale[slice * 2 + h]))
+                          : fm__scales_of_group(fm__group_scales(group) + h * FM__HALF);
+}
+
+/* c[m, 32] += scale * sums of a slice, which were stored some time ago. */
+INLINE void settle(product *p, fm_dtype type, int slice)
+{
+    if (slice < 0) return;
+    const __m512 scale[2] = {scale_of(p, type, slice, 0), scale_of(p, type, slice, 1)};
+    const float *part     = p->part[slice % PARTS];
+    for (int i = 0; i < p->m; i++) {
+        const __m512 by = _mm512_set1_ps(fm__factor_of_row(p->x_scale, i, slice));
 #pragma GCC unroll 2
         for (int h = 0; h < 2; h++) {
-            const int    at  = a->row * FM_PANEL + h * FM__HALF;
-            const __m512 sum = _mm512_loadu_ps(a->c + at), p = _mm512_loadu_ps(a->part + at);
-            _mm512_storeu_ps(a->c + at, _mm512_fmadd_ps(_mm512_mul_ps(by, a->scale[h]), p, sum));
+            float *at = p->c + i * FM_PANEL + h * FM__HALF;
+            _mm512_storeu_ps(at, _mm512_fmadd_ps(_mm512_mul_ps(by, scale[h]),
+                                                 _mm512_load_ps(part + i * FM_PANEL + h * FM__HALF),
+                                                 _mm512_loadu_ps(at)));
         }
     }
-}
-
-/* The rows of a block. */
-typedef struct {
-    const void *const *x;
-    int                rows, even; /* even: at equal distances */
-    int                widens;     /* the steps of this pass are widened meanwhile */
-    int                passing;    /* there are more blocks: weights are to stay in L1, rows not */
-} block;
-
-/* part[rows, 32] = the block's k of n steps from step s on, times their weights. */
-INLINE void multiply_slice(float *part, const block *b, int s, int n, widening *v, pending *last)
-{
-    fm__gathered          g;
-    const fm__tile_source x = b->even ? fm__even_rows(b->x, b->rows, s * DEPTH)
-                                      : fm__tile_rows(&g, b->x, b->rows, s * DEPTH, n * DEPTH);
-    _tile_zero(0);
-    _tile_zero(1);
-    for (int t = 0; t < n; t++) {
-        const char *at = x.base + t * DEPTH * 2, *with = v->ring[(s + t) % v->slots];
-        if (b->widens) widen_next(v);
-        fm__memory_is_written();
-        if (b->passing)
-            fm__add_passing(at, x.stride, with);
-        else
-            fm__add_pair(at, x.stride, with);
-        settle(last, ROWS / slice_steps(v->type));
-    }
-    settle(last, ROWS);
-    _tile_stored(0, part, FM_PANEL * 4);
-    _tile_stored(1, part + FM__HALF, FM_PANEL * 4);
 }
 
 INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float *const *x_scale,
                      const void *w, const float *scale, int m, int k)
 {
-    const int          slice = slice_steps(type), n_step = k / DEPTH, rows = fm__least(m, ROWS);
-    const int          pass = m > ROWS ? PASS : slice, even = fm__evenly_spaced(x, m);
-    _Alignas(64) float part[2][ROWS * FM_PANEL];
-    pending            last = {.rows = 0};
-    int                now = 0;
-    widening           v; /* its ring is not cleared */
-    v.type = type, v.panel = w, v.next = 0, v.end = n_step, v.slots = m > ROWS ? RING : FEW;
-    fm__shape_tiles(rows);
+    const int later = pairs_of(type) - 1;
+    product   p; /* neither ring nor sums are cleared */
+    p.panel = w, p.scale = scale, p.x = x, p.x_scale = x_scale, p.c = c, p.m = m;
+    p.even = fm__evenly_spaced(x, m), p.n_step = k / DEPTH;
+    p.n_slice = (p.n_step + steps_of_slice(type) - 1) / steps_of_slice(type);
+    fm__shape_tiles(m);
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
-    for (int i = 0; i < AHEAD; i++) widen_next(&v);
-    for (int s = 0; s < n_step; s += pass)
-        for (int i = 0; i < m; i += ROWS) {
-            const int   at  = fm__least(i, m - rows); /* the last block computes some rows again */
-            const int   end = fm__least(s + pass, n_step);
-            const block b   = {x + at, rows, even, i == 0, m > ROWS};
-            for (int t = s; t < end; t += slice, now = !now) {
-                multiply_slice(part[now], &b, t, fm__least(slice, end - t), &v, &last);
-                last.c       = c + (size_t)i * FM_PANEL;
-                last.part    = part[now] + (i - at) * FM_PANEL;
-                last.row     = 0;
-                last.rows    = fm__least(m - i, ROWS);
-                last.x_scale = x_scale ? x_scale + i : NULL;
-                last.slice   = t / slice;
-                read_scales(last.scale, &v, scale, t);
-            }
-        }
-    fm__memory_is_written();
-    settle(&last, ROWS);
+    for (int s = 0; s < AHEAD; s++) widen(&p, type, s);
+    for (int i = 0; i < p.n_slice; i++) {
+        multiply_slice(&p, type, i, i - later);
+        settle(&p, type, i - later - 1);
+    }
+    for (int i = p.n_slice; i <= p.n_slice + later; i++) {
+        if (i < p.n_slice + later) store_slice(&p, type, i - later);
+        fm__memory_is_written();
+        settle(&p, type, i - later - 1);
+    }
+}
+
+INLINE void multiply_fp8(float *c, const void *const *x, const float *const *x_scale, const void *w,
+                         const float *scale, int m, int k, fm_rows_done *done, void *ctx)
+{
+    if (m > ROWS) {
+        fm_gemm_telling_fn *blocks = m > FM__BLOCKS_MOST ? fm__many_fp8_amx : fm__blocks_fp8_amx;
+        blocks(c, x, x_scale, w, scale, m, k, done, ctx);
+        return;
+    }
+    multiply(FM_FP8, c, x, x_scale, w, scale, m, k);
+    if (done) done(ctx, 0, m);
+}
+
+INLINE void multiply_int4(float *c, const void *const *x, const void *w, int m, int k,
+                          fm_rows_done *done, void *ctx)
+{
+    if (m > ROWS) {
+        fm_gemm_telling_fn *blocks = m > FM__BLOCKS_MOST ? fm__many_int4_amx : fm__blocks_int4_amx;
+        blocks(c, x, NULL, w, NULL, m, k, done, ctx);
+        return;
+    }
+    if (m == 1) fm__gemm_int4_one_amx(c, x[0], w, k);
+    else if (m <= FM__INT4_FEW) fm__gemm_int4_few_amx(c, x, w, m, k);
+    else multiply(FM_INT4, c, x, NULL, w, NULL, m, k);
+    if (done) done(ctx, 0, m);
 }
 
 void fm__gemm_fp8_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                       const float *restrict scale, int m, int k)
 {
-    multiply(FM_FP8, c, x, NULL, w, scale, m, k);
+    multiply_fp8(c, x, NULL, w, scale, m, k, NULL, NULL);
 }
 
 void fm__gemm_scaled_amx(float *restrict c, const void *const *restrict x,
                          const float *const *restrict x_scale, const void *restrict w,
                          const float *restrict scale, int m, int k)
 {
-    multiply(FM_FP8, c, x, x_scale, w, scale, m, k);
+    multiply_fp8(c, x, x_scale, w, scale, m, k, NULL, NULL);
+}
+
+void fm__telling_fp8_amx(float *restrict c, const void *const *restrict x,
+                         const float *const *restrict x_scale, const void *restrict w,
+                         const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
+{
+    multiply_fp8(c, x, x_scale, w, scale, m, k, done, ctx);
 }
 
 void fm__gemm_int4_amx(float *restrict c, const void *const *restrict x, const void *restrict w,
                        const float *restrict scale, int m, int k)
 {
-    if (m <= FM__INT4_FEW) fm__gemm_int4_few_amx(c, x, w, m, k);
-    else multiply(FM_INT4, c, x, NULL, w, scale, m, k);
+    (void)scale;
+    multiply_int4(c, x, w, m, k, NULL, NULL);
+}
+
+void fm__telling_int4_amx(float *restrict c, const void *const *restrict x,
+                          const float *const *restrict x_scale, const void *restrict w,
+                          const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
+{
+    (void)x_scale;
+    (void)scale;
+    multiply_int4(c, x, w, m, k, done, ctx);
 }

@@ -64,39 +64,54 @@ static inline void fm__fetch_soon(const char *at)
     __asm__ volatile("" ::: "memory");
 }
 
+static inline void fm__widen_line_fp8(char *to, const char *w, int ahead)
+{
+    fm__fetch_soon(w + ahead);
+    fm__put_pair_row(to, fm__widen_fp8(_mm512_loadu_si512(w)));
+}
+
 static inline void fm__widen_step_fp8(char *to, const char *w, int ahead)
 {
 #pragma GCC unroll 16
-    for (int p = 0; p < 16; p++) {
-        fm__fetch_soon(w + p * 64 + ahead);
-        fm__put_pair_row(to + p * 128, fm__widen_fp8(_mm512_loadu_si512(w + p * 64)));
-    }
+    for (int p = 0; p < 16; p++) fm__widen_line_fp8(to + p * 128, w + p * 64, ahead);
+}
+
+/* The lower and the upper bytes of the bf16 numbers 0 .. 7, -8 .. -1, four times. */
+static inline __m512i fm__int4_lower_bytes(void)
+{
+    return _mm512_broadcast_i32x4(_mm_setr_epi8(0, (char)0x80, 0, 0x40, (char)0x80, (char)0xa0,
+                                                (char)0xc0, (char)0xe0, 0, (char)0xe0, (char)0xc0,
+                                                (char)0xa0, (char)0x80, 0x40, 0, (char)0x80));
+}
+static inline __m512i fm__int4_upper_bytes(void)
+{
+    return _mm512_broadcast_i32x4(_mm_setr_epi8(
+        0, 0x3f, 0x40, 0x40, 0x40, 0x40, 0x40, 0x40, (char)0xc1, (char)0xc0, (char)0xc0, (char)0xc0,
+        (char)0xc0, (char)0xc0, (char)0xc0, (char)0xbf));
 }
 
 /* The lower four bits of 64 bytes, two's complement, to bf16: both bytes of the result are looked
- * up.  The lookup reads six bits, so the 16 entries stand there four times. */
+ * up.  The lookup reads six bits, hence tables of four times 16 entries. */
 static inline fm__pair_row fm__widen_int4(__m512i b)
 {
-    const __m512i lower = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, (char)0x80, 0, 0x40, (char)0x80, (char)0xa0, (char)0xc0, (char)0xe0, 0,
-                      (char)0xe0, (char)0xc0, (char)0xa0, (char)0x80, 0x40, 0, (char)0x80));
-    const __m512i upper = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 0x3f, 0x40, 0x40, 0x40, 0x40, 0x40, 0x40, (char)0xc1, (char)0xc0,
-                      (char)0xc0, (char)0xc0, (char)0xc0, (char)0xc0, (char)0xc0, (char)0xbf));
-    return fm__pair_row_of(_mm512_permutexvar_epi8(b, lower), _mm512_permutexvar_epi8(b, upper));
+    return fm__pair_row_of(_mm512_permutexvar_epi8(b, fm__int4_lower_bytes()),
+                           _mm512_permutexvar_epi8(b, fm__int4_upper_bytes()));
 }
 
 /* 64 bytes are two pairs of k. */
+static inline void fm__widen_line_int4(char *to, const char *w, int ahead)
+{
+    const __m512i b = _mm512_loadu_si512(w);
+    fm__fetch_soon(w + ahead);
+    fm__put_pair_row(to, fm__widen_int4(b));
+    fm__put_pair_row(to + 128, fm__widen_int4(_mm512_srli_epi16(b, 4)));
+}
+
 static inline void fm__widen_step_int4(char *to, const char *w, int ahead)
 {
     fm__fetch_soon(w + 8 * 64 + ahead);
 #pragma GCC unroll 8
-    for (int p = 0; p < 8; p++) {
-        const __m512i b = _mm512_loadu_si512(w + p * 64);
-        fm__fetch_soon(w + p * 64 + ahead);
-        fm__put_pair_row(to + p * 256, fm__widen_int4(b));
-        fm__put_pair_row(to + p * 256 + 128, fm__widen_int4(_mm512_srli_epi16(b, 4)));
-    }
+    for (int p = 0; p < 8; p++) fm__widen_line_int4(to + p * 256, w + p * 64, ahead);
 }
 
 /* The scales of 16 outputs. */

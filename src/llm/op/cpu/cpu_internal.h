@@ -305,7 +305,7 @@ static inline void fm__panel_to(const fm_cpu *c, fm_outlet *o, float *tile, cons
                                 fm_rows_done *done, void *ctx)
 {
     o->tile  = tile;
-    o->ahead = fm_gemm_tells(c->gemm, w->dtype) ? 32 : o->m;
+    o->ahead = fm_gemm_telling(c->gemm, w->dtype) ? 32 : o->m;
     fm__expect_rows(o, 0, o->ahead);
     fm__panel_told(c, tile, x, x_scale, w, panel, o->m, done, ctx);
     if (o->far) fm_scatter_end();
