@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of up to 16 rows x 32 words in the five tiles of tiles_amx.h, 64 k at a time: TDPBUSD
+/* Blocks of up to 16 rows x 32 words in the first four tiles of tiles_amx.h, 64 k at a time: TDPBUSD
  * multiplies a tile of bytes in the 16 cycles that TDPBF16PS takes for half as many numbers.  The last
  * rows are covered by a block that begins 16 rows before the end. */
 #include <immintrin.h>
@@ -29,10 +29,9 @@ static void multiply(sums *s, fm__tile_source q, const int8_t *w, int k)
         _tile_loadd(2, q.base + p, q.stride);
         _tile_loadd(3, w, 2 * LINE);
         _tile_dpbusd(0, 2, 3);
+        _tile_loadd(3, w + LINE, 2 * LINE);
+        _tile_dpbusd(1, 2, 3);
         _tile_zero(3);
-        _tile_loadd(4, w + LINE, 2 * LINE);
-        _tile_dpbusd(1, 2, 4);
-        _tile_zero(4);
         _tile_zero(2);
         for (int line = 0; line < DEPTH * FM_PANEL; line += LINE)
             _mm_prefetch((const char *)w + AHEAD + line, _MM_HINT_T1);
