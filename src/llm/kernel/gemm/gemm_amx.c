@@ -14,6 +14,7 @@
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
+#include "llm/kernel/gemm/listener_amx.h"
 #include "llm/kernel/tiles_amx.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -57,19 +58,6 @@ static void store_sums(float *c)
     _tile_stored(1, c + FM__HALF, FM_PANEL * 4);
 }
 
-/* The callback for finished rows; a NULL listener has none. */
-typedef struct {
-    fm_rows_done *done;
-    void         *ctx;
-} listener;
-
-static void tell(const listener *l, int from, int n)
-{
-    if (!l) return;
-    fm__memory_is_written();
-    l->done(l->ctx, from, n);
-}
-
 typedef void add_fn(const char *x, long stride, const char *w);
 
 static inline void add_rows(const char *x, long stride, const char *w)
@@ -108,7 +96,7 @@ static void add_slice(const void *const *x, int even, int from, const char *w, i
 /* Whole blocks, at least two; the next slice is fetched while they pass this one.  A panel of
  * one part is attention's, which has just packed it. */
 static void many_blocks(float *c, const void *const *x, int n_block, const char *w, int k,
-                        const listener *l)
+                        const fm__listener *l)
 {
     const int lines = k > PART ? (STEP / LINE + n_block - 1) / n_block : 0;
     const int even  = fm__evenly_spaced(x, n_block * ROWS); /* mostly, and then asked only once */
@@ -122,10 +110,10 @@ static void many_blocks(float *c, const void *const *x, int n_block, const char 
             else clear_sums();
             add_slice(x + b * ROWS, even, p, here, n, &e);
             store_sums(sum);
-            if (p + n == k && b > 0) tell(l, (b - 1) * ROWS, ROWS); /* its stores are through */
+            if (p + n == k && b > 0) fm__tell(l, (b - 1) * ROWS, ROWS); /* its stores are through */
         }
     }
-    tell(l, (n_block - 1) * ROWS, ROWS);
+    fm__tell(l, (n_block - 1) * ROWS, ROWS);
 }
 
 /* Where the block of the rows from i on of m begins, and how high it is. */
@@ -152,14 +140,15 @@ static void one_block(float *c, const void *const *x, int i, int m, const char *
     store_sums(c + (size_t)b.at * FM_PANEL);
 }
 
-static void multiply(float *c, const void *const *x, const char *w, int m, int k, const listener *l)
+static void multiply(float *c, const void *const *x, const char *w, int m, int k,
+                     const fm__listener *l)
 {
     const int n_block = m / ROWS, done = n_block > 1 ? n_block * ROWS : 0;
     fm__shape_tiles(fm__least(m, ROWS));
     if (done) many_blocks(c, x, n_block, w, k, l);
     for (int i = done; i < m; i += ROWS) {
         one_block(c, x, i, m, w, k);
-        tell(l, i, fm__least(m - i, ROWS));
+        fm__tell(l, i, fm__least(m - i, ROWS));
     }
     fm__memory_is_written();
 }
@@ -168,7 +157,7 @@ void fm__gemm_bf16_amx(float *restrict c, const void *const *restrict x, const v
                        const float *restrict scale, int m, int k)
 {
     (void)scale;
-    multiply(c, x, w, m, k, NULL);
+    multiply(c, x, w, m, k, &(fm__listener){NULL, NULL});
 }
 
 void fm__telling_bf16_amx(float *restrict c, const void *const *restrict x,
@@ -177,5 +166,5 @@ void fm__telling_bf16_amx(float *restrict c, const void *const *restrict x,
 {
     (void)x_scale;
     (void)scale;
-    multiply(c, x, w, m, k, &(listener){done, ctx});
+    multiply(c, x, w, m, k, &(fm__listener){done, ctx});
 }

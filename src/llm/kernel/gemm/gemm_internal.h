@@ -35,7 +35,7 @@ void fm__gemm_int4_one_amx(float *restrict c, const void *restrict x, const void
                            int k);
 
 /* 17 to 128 rows, and more: one panel of 512 k in L2 and 64 rows 1450 and 1760 ns, 256 rows 5560
- * and 5120 ns (FP8).  done NULL: nobody is told. */
+ * and 5120 ns (FP8).  done may be NULL: there is no callback. */
 enum { FM__BLOCKS_MOST = 128 };
 fm_gemm_telling_fn fm__blocks_fp8_amx, fm__blocks_int4_amx;
 fm_gemm_telling_fn fm__many_fp8_amx, fm__many_int4_amx;

@@ -40,11 +40,6 @@ typedef struct {
     _Alignas(64) float part[PARTS][ROWS * FM_PANEL];
 } product;
 
-INLINE int steps_of_slice(fm_dtype type)
-{
-    return type == FM_FP8 ? FM__SCALE_K / DEPTH : FM__GROUP_K / DEPTH;
-}
-
 INLINE void widen(product *p, fm_dtype type, int step)
 {
     if (step >= p->n_step) return;
@@ -67,8 +62,8 @@ INLINE void store_slice(product *p, fm_dtype type, int slice)
 INLINE void multiply_slice(product *p, fm_dtype type, int slice, int due)
 {
     fm__gathered g;
-    const int    pair = slice % pairs_of(type), s = slice * steps_of_slice(type);
-    const int    n    = fm__least(steps_of_slice(type), p->n_step - s);
+    const int    pair = slice % pairs_of(type), s = slice * fm__steps_of_slice(type);
+    const int    n    = fm__least(fm__steps_of_slice(type), p->n_step - s);
     const fm__tile_source x = p->even ? fm__even_rows(p->x, p->m, s * DEPTH)
                                       : fm__tile_rows(&g, p->x, p->m, s * DEPTH, n * DEPTH);
     fm__clear_pair(pair);
@@ -113,7 +108,7 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float 
     product   p; /* neither ring nor sums are cleared */
     p.panel = w, p.scale = scale, p.x = x, p.x_scale = x_scale, p.c = c, p.m = m;
     p.even = fm__evenly_spaced(x, m), p.n_step = k / DEPTH;
-    p.n_slice = (p.n_step + steps_of_slice(type) - 1) / steps_of_slice(type);
+    p.n_slice = (p.n_step + fm__steps_of_slice(type) - 1) / fm__steps_of_slice(type);
     fm__shape_tiles(m);
     memset(c, 0, (size_t)m * FM_PANEL * sizeof *c);
     for (int s = 0; s < AHEAD; s++) widen(&p, type, s);

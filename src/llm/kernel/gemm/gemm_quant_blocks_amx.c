@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
+#include "llm/kernel/gemm/listener_amx.h"
 #include "llm/kernel/gemm/widen_amx.h"
 #include "llm/kernel/tiles_amx.h"
 
@@ -28,11 +29,6 @@ typedef struct {
 } widening;
 
 INLINE int step_bytes(fm_dtype type) { return type == FM_FP8 ? FM__STEP_FP8 : FM__STEP_INT4; }
-
-INLINE int slice_steps(fm_dtype type)
-{
-    return type == FM_FP8 ? FM__SCALE_K / DEPTH : FM__GROUP_K / DEPTH;
-}
 
 static void widen_next(widening *v)
 {
@@ -104,31 +100,17 @@ INLINE void multiply_slice(float *part, const block *b, int s, int n, widening *
         if (b->widens) widen_next(v);
         fm__memory_is_written();
         fm__add_passing(at, x.stride, with);
-        settle(last, ROWS / slice_steps(v->type));
+        settle(last, ROWS / fm__steps_of_slice(v->type));
     }
     settle(last, ROWS);
     _tile_stored(0, part, FM_PANEL * 4);
     _tile_stored(1, part + FM__HALF, FM_PANEL * 4);
 }
 
-/* The callback for finished rows; done NULL: nobody listens. */
-typedef struct {
-    fm_rows_done *done;
-    void         *ctx;
-} listener;
-
-/* The rows of the block before have their last slices: their sums are settled now. */
-INLINE void tell(const listener *l, int from, int n)
-{
-    if (!l->done) return;
-    fm__memory_is_written();
-    l->done(l->ctx, from, n);
-}
-
 INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float *const *x_scale,
-                     const void *w, const float *scale, int m, int k, listener l)
+                     const void *w, const float *scale, int m, int k, fm__listener l)
 {
-    const int          slice = slice_steps(type), n_step = k / DEPTH;
+    const int          slice = fm__steps_of_slice(type), n_step = k / DEPTH;
     const int          even = fm__evenly_spaced(x, m);
     _Alignas(64) float part[2][ROWS * FM_PANEL];
     pending            last = {.rows = 0};
@@ -152,28 +134,28 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float 
                 last.x_scale = x_scale ? x_scale + i : NULL;
                 last.slice   = t / slice;
                 read_scales(last.scale, &v, scale, t);
-                if (i && t == s && s + PASS >= n_step) tell(&l, i - ROWS, ROWS);
+                if (i && t == s && s + PASS >= n_step) fm__tell(&l, i - ROWS, ROWS);
             }
         }
     fm__memory_is_written();
     settle(&last, ROWS);
-    tell(&l, m - last.rows, last.rows);
+    fm__tell(&l, m - last.rows, last.rows);
 }
 
 void fm__blocks_fp8_amx(float *restrict c, const void *const *restrict x,
-                      const float *const *restrict x_scale, const void *restrict w,
-                      const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
+                        const float *const *restrict x_scale, const void *restrict w,
+                        const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
 {
-    const listener l = {done, ctx};
+    const fm__listener l = {done, ctx};
     if (x_scale) multiply(FM_FP8, c, x, x_scale, w, scale, m, k, l);
     else multiply(FM_FP8, c, x, NULL, w, scale, m, k, l);
 }
 
 void fm__blocks_int4_amx(float *restrict c, const void *const *restrict x,
-                       const float *const *restrict x_scale, const void *restrict w,
-                       const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
+                         const float *const *restrict x_scale, const void *restrict w,
+                         const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
 {
     (void)x_scale;
     (void)scale;
-    multiply(FM_INT4, c, x, NULL, w, NULL, m, k, (listener){done, ctx});
+    multiply(FM_INT4, c, x, NULL, w, NULL, m, k, (fm__listener){done, ctx});
 }

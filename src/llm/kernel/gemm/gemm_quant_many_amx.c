@@ -13,6 +13,7 @@
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"
+#include "llm/kernel/gemm/listener_amx.h"
 #include "llm/kernel/gemm/widen_amx.h"
 #include "llm/kernel/tiles_amx.h"
 
@@ -30,7 +31,6 @@ enum {
 };
 
 INLINE int steps_of_pass(fm_dtype type) { return type == FM_FP8 ? 8 : 4; }
-INLINE int steps_of_slice(fm_dtype type) { return type == FM_FP8 ? FM__SCALE_K / DEPTH : 1; }
 INLINE int lines_of_step(fm_dtype type) { return type == FM_FP8 ? 16 : 8; }
 
 /* What all blocks share. */
@@ -89,7 +89,7 @@ INLINE float *read_scales(product *p, fm_dtype type, int s, int n_slice)
     float (*to)[FM_PANEL] = p->slice_scale[s / steps_of_pass(type) % 2];
     for (int i = 0; i < n_slice; i++)
         for (int h = 0; h < 2; h++) {
-            const int    slice = s / steps_of_slice(type) + i;
+            const int    slice = s / fm__steps_of_slice(type) + i;
             const char  *at = p->panel + (size_t)(slice + 1) * FM__STEP_INT4 - FM_PANEL * 2;
             const __m512 by =
                 type == FM_FP8 ? _mm512_set1_ps(fm__scale_of_wide(p->scale[slice * 2 + h]))
@@ -135,7 +135,7 @@ INLINE void settle(pending *a, int n)
 INLINE void multiply_block(product *p, fm_dtype type, float *part, fm__tile_source x, int s, int n,
                            widening *v, int lines, pending *last)
 {
-    const int slice = steps_of_slice(type), each = steps_of_pass(type) * GROUP / ROWS;
+    const int slice = fm__steps_of_slice(type), each = steps_of_pass(type) * GROUP / ROWS;
     for (int t = 0; t < n; t++) {
         if (t % slice == 0) {
             _tile_zero(0);
@@ -154,24 +154,10 @@ INLINE void multiply_block(product *p, fm_dtype type, float *part, fm__tile_sour
     settle(last, ROWS);
 }
 
-/* The callback for finished rows; done NULL: nobody listens. */
-typedef struct {
-    fm_rows_done *done;
-    void         *ctx;
-} listener;
-
-/* The rows of the block before have their last slices: their sums are settled now. */
-INLINE void tell(const listener *l, int from, int n)
-{
-    if (!l->done) return;
-    fm__memory_is_written();
-    l->done(l->ctx, from, n);
-}
-
 INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float *const *x_scale,
-                     const void *w, const float *scale, int m, int k, listener l)
+                     const void *w, const float *scale, int m, int k, fm__listener l)
 {
-    const int pass = steps_of_pass(type), slice = steps_of_slice(type);
+    const int pass = steps_of_pass(type), slice = fm__steps_of_slice(type);
     const int of_step = lines_of_step(type);
     const int n_block = (m + ROWS - 1) / ROWS, even = fm__evenly_spaced(x, m);
     const int rate    = (of_step + n_block - 2) / (n_block - 1);
@@ -196,7 +182,7 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float 
                 even ? fm__even_rows(x + at, ROWS, s * DEPTH)
                      : fm__tile_rows(&g, x + at, ROWS, s * DEPTH, n * DEPTH);
             multiply_block(&p, type, part[now], from, s, n, &v, i ? rate : s ? 0 : of_step, &last);
-            if (i && s + pass >= n_step) tell(&l, i - ROWS, ROWS);
+            if (i && s + pass >= n_step) fm__tell(&l, i - ROWS, ROWS);
             last = (pending){c + (size_t)i * FM_PANEL, part[now] + (i - at) * FM_PANEL,
                              x_scale ? x_scale + i : NULL, scales, 0, fm__least(m - i, ROWS),
                              s / slice, n_slice};
@@ -204,14 +190,14 @@ INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float 
     }
     fm__memory_is_written();
     settle(&last, ROWS);
-    tell(&l, m - last.n_row, last.n_row);
+    fm__tell(&l, m - last.n_row, last.n_row);
 }
 
 void fm__many_fp8_amx(float *restrict c, const void *const *restrict x,
                       const float *const *restrict x_scale, const void *restrict w,
                       const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
 {
-    const listener l = {done, ctx};
+    const fm__listener l = {done, ctx};
     if (x_scale) multiply(FM_FP8, c, x, x_scale, w, scale, m, k, l);
     else multiply(FM_FP8, c, x, NULL, w, scale, m, k, l);
 }
@@ -222,5 +208,5 @@ void fm__many_int4_amx(float *restrict c, const void *const *restrict x,
 {
     (void)x_scale;
     (void)scale;
-    multiply(FM_INT4, c, x, NULL, w, NULL, m, k, (listener){done, ctx});
+    multiply(FM_INT4, c, x, NULL, w, NULL, m, k, (fm__listener){done, ctx});
 }

@@ -16,6 +16,12 @@ enum {
     FM__STEP_INT4 = FM__GROUP_BYTES,
 };
 
+/* A slice is the k under one scale. */
+static inline int fm__steps_of_slice(fm_dtype type)
+{
+    return (type == FM_FP8 ? FM__SCALE_K : FM__GROUP_K) / FM__STEP_K;
+}
+
 /* One pair of k: 16 outputs x 2 k of each half of the panel. */
 typedef struct {
     __m512i half[2];
