@@ -290,8 +290,8 @@ static int is_for_one_thread(const wave *v)
     return v->n_unit * v->n_group == 1 && fm__is_small_product(n, c->kv_lora, v->n);
 }
 
-/* Where there are many rows of short texts and the weights of all heads stay in a core's cache, a thread
- * takes whole sequences: what the phases leave for each other stays in its cache, too, and nobody waits. */
+/* With many rows of short texts, and weights of all heads that fit a core's L2, each thread computes all
+ * three phases of whole sequences: intermediate results stay in its L2, and no barrier lies between phases. */
 static int divides_rows(const wave *v)
 {
     enum { EACH = 8, PARTS = 4, SMALL = 512 << 10 };

@@ -313,8 +313,8 @@ static void down_phase(const fm_expert_pass *p)
     }
 }
 
-/* An expert that stays in a core's cache and meets at most some tiles of rows is one thread's work, if
- * there are enough of them: nobody waits between its products, whose rows stay in that cache, too. */
+/* Where there are several experts for each thread, one thread computes both products of an expert whose weights
+ * fit L2 and which has at most TILES tiles of rows: the middle rows stay in L2, and no barrier is needed. */
 static int takes_whole_experts(const fm_expert_pass *p)
 {
     enum { SMALL = 256 << 10, EACH = 4, TILES = 16 };
