@@ -270,7 +270,7 @@ class Check:
         return self.undisturbed(row, lambda: self.bench("total_throughput", *warm, *job.words(), launcher=self.launcher(job)))
 
     def measure_online(self, row, job):
-        port = chance.randrange(20000, 40000)
+        port = chance.randrange(20000, 32000)
         url = "http://127.0.0.1:%d" % port
         server = subprocess.Popen([self.fathom, "serve", "--quiet", *job.model, "--port", str(port)], cwd=self.work,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
