@@ -203,7 +203,8 @@ fm_status fm_prefault_create(fm_prefault **out, const fm_prefault_options *o)
 {
     fm_prefault *p = calloc(1, sizeof *p);
     if (!p) return fm_fail(FM_E_OOM, "prefaulting");
-    FM_BUG_UNLESS(o->unit_bytes && (size_t)(o->n_part * o->n_unit) * o->unit_bytes <= o->layer_bytes);
+    FM_BUG_UNLESS(o->unit_bytes);
+    FM_BUG_UNLESS((size_t)o->n_part * (size_t)o->n_unit * o->unit_bytes <= o->layer_bytes);
     init(p, o);
     back_first_units(p);
     if (!p->is_useless && atomic_load(&p->backed) < o->n_unit) start_thread(p);

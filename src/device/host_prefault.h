@@ -10,10 +10,11 @@
  *                                |        then by a thread
  *                                highest unit written so far (fm_prefault_reach), and `ahead` more
  *
- * Units of a part are written in about ascending order.  No more than `ahead` units beyond the highest
- * one are backed, and none when the host's memory is short.  The thread works only while nothing
- * else does (between fm_prefault_pause and fm_prefault_resume it waits), a huge page at a time.
- * Contents never change.  Where the system cannot prefault (before Linux 5.14), nothing happens. */
+ * Units of a part are written in about ascending order.  No more than `ahead` units beyond the
+ * highest one are backed, rounded up to a huge page in each layer, and none when the host's memory
+ * is short.  The thread works only while nothing else does (between fm_prefault_pause and
+ * fm_prefault_resume it waits), a huge page at a time.  Contents never change.  Where the system
+ * cannot prefault (before Linux 5.14), nothing happens. */
 #ifndef FM_DEVICE_HOST_PREFAULT_H
 #define FM_DEVICE_HOST_PREFAULT_H
 
@@ -49,6 +50,6 @@ void fm_prefault_reach(fm_prefault *p, int n_unit);
 void fm_prefault_pause(fm_prefault *p);
 void fm_prefault_resume(fm_prefault *p);
 
-int fm_prefault_backed(fm_prefault *p); /* of a part, from its first, that are backed in all layers */
+int fm_prefault_backed(fm_prefault *p); /* first units of a part that are backed in all layers */
 
 #endif

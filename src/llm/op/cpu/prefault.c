@@ -24,7 +24,8 @@ static int pages_ahead(const fm_run_limits *l, size_t kv_bytes)
     return most < (size_t)part ? (int)most : part;
 }
 
-/* Where threads run on several NUMA nodes, each one's buffers come to its node as it writes them. */
+/* Where threads run on several NUMA nodes, buffers come to the node of the thread that first writes
+ * them. */
 static void back_buffers(const fm_run_limits *l, fm_cpu *b)
 {
     if (l->team && fm_threads_nodes(l->team) > 1) return;
