@@ -56,6 +56,11 @@ grep -q "^tiers: .* files .* read" out && grep -q "^tiers of the first: " out ||
 run 0 "$fathom" plan $small $one_rank
 [ ! -s err ] || fail "a note about nothing"
 
+# Of four ranks on two CPUs one computes at a time here: it has a CPU to itself, as one of two ranks has.
+tpot() { echo '{"nodes": 1, "devices": '"$1"', "device": "cpu-amx"}' >ranks.json; run 0 "$fathom" plan $small --max-total-tokens 8192 --cluster ranks.json --tp-size 1 --dp-size 1 --pp-size "$1" --max-concurrency 1 --json; field "['mean_tpot_ms']"; }
+two=$(tpot 2) four=$(tpot 4)
+python3 -c "exit(not 0.8 * $two < $four < 1.3 * $two)" || fail "waiting ranks keep their CPU: $four ms a token with four stages, $two with two"
+
 # Answers that may end with any token: the scheduler guesses how long they are, and preempts.
 run 0 "$fathom" plan --model-path r1-mini --machine cpu-amx --dataset-name random --num-prompts 24 --random-input-len 64 --random-output-len 200 --random-range-ratio 1 \
     --max-total-tokens 2048 --schedule-conservativeness 0.1 --disable-ignore-eos $one_rank --json

@@ -50,6 +50,7 @@ typedef struct {
     int max_context;  /* tokens of one sequence */
     int page_size;    /* tokens */
     int n_page;       /* pages of the pool */
+    int lane_pages;   /* of a micro-batch: those of the i-th begin at page i * lane_pages; 0: n_page */
     int n_thread;
     int n_lane;       /* passes in flight at once in a pipeline: 1 to twice its stages */
     fm_planes planes; /* what is cached of a token, */

@@ -157,7 +157,7 @@ void fm__open_share_pages(opening *p)
     const int  texts = (int)(e->plan.max_tokens / p->sched.max_context);
     p->n_lane        = texts < 1 ? 1 : texts < e->limits.n_lane ? texts : e->limits.n_lane;
     e->limits.n_page = p->courier.limits.n_page = e->plan.n_page;
-    p->sched.n_page  = e->plan.n_page / p->n_lane;
+    p->sched.n_page  = e->limits.lane_pages = e->plan.n_page / p->n_lane;
     fm__open_size_host(p);
     p->courier.limits.n_slot    = e->tiers.n_slot + e->tiers.n_host;
     p->courier.limits.n_check   = e->tiers.n_slot + e->tiers.n_check;

@@ -165,20 +165,27 @@ static fm_status plan_memory(forecast *f)
     return FM_OK;
 }
 
-/* A rank has its part of the host's threads, and of what they reach together. */
-static double slowness(const forecast *f)
+static int is_crowded(const forecast *f)
+{
+    return !f->ask->tuned->is_gpu && on_host(f) > f->ask->tuned->n_thread;
+}
+
+/* A rank has its part of the host's threads, and of what they reach together.  Of more ranks than
+ * threads those that wait for a stage leave theirs to others: busy is the share of the time that a
+ * rank computes. */
+static double slowness(const forecast *f, double busy)
 {
     const int asked = (int)f->ask->options->threads, all = f->ask->tuned->n_thread;
     const int part = all / on_host(f) > 0 ? all / on_host(f) : 1;
     const int has  = asked > 0 && asked < part ? asked : part;
-    return fmax((double)all / has, on_host(f));
+    return fmax((double)all / has, is_crowded(f) ? busy * on_host(f) : on_host(f));
 }
 
 /* A table's spread is half the distance of the quartiles of repeated steps; a larger one than this
  * comes from scaling and says nothing about steps. */
 static double jitter_of(const fm_tuned *t) { return t->is_gpu ? 0 : fmin(t->spread, 0.1) / 0.674; }
 
-static fm_step_model model_of(const forecast *f)
+static fm_step_model model_of(const forecast *f, double busy)
 {
     const fm_forecast_ask *a   = f->ask;
     const fm_options      *o   = a->options;
@@ -190,7 +197,7 @@ static fm_step_model model_of(const forecast *f)
                            .size       = *z,
                            .n_group    = z->dp_attention ? z->dp : 1,
                            .stage      = f->stage,
-                           .slow       = gpu ? 1 : slowness(f),
+                           .slow       = gpu ? 1 : slowness(f, busy),
                            .op_s       = a->tuned->op_s * (gpu && o->disable_cuda_graph ? 1.4 : 1),
                            .n_draft    = f->sched.max_draft,
                            .jitter     = jitter_of(a->tuned),
@@ -202,6 +209,7 @@ static void add_shares(fm_forecast *out, const fm_step_model *m)
     const double engines = out->size.dp_attention ? 1 : out->size.dp;
     const double all     = out->sim.seconds * out->size.pp * engines;
     double       rest    = 1;
+    out->bound           = (fm_bound)0;
     for (int i = 0; i < FM_N_BOUND; i++) {
         out->by[i] = all > 0 ? m->by[i] / all : 0;
         rest -= out->by[i];
@@ -249,20 +257,32 @@ static fm_sim sim_of(const forecast *f, fm_step_model *m)
     return sim;
 }
 
-static fm_status simulate(forecast *f)
+/* Ranks that compute so much of the time. */
+static fm_status simulate_with(forecast *f, double busy)
 {
     const fm_forecast_ask *a   = f->ask;
-    fm_forecast           *o   = f->out;
-    fm_step_model          m   = model_of(f);
+    fm_step_model          m   = model_of(f, busy);
     const fm_sim           sim = sim_of(f, &m);
     fm_replica_paces(&m, f->pace, sim.n_replica);
-    FM_TRY(fm_simulate(&o->sim, &sim, a->request, a->n_request));
-    o->has_tiers  = sim.tiers != NULL;
+    FM_TRY(fm_simulate(&f->out->sim, &sim, a->request, a->n_request));
+    add_shares(f->out, &m);
+    return FM_OK;
+}
+
+/* How busy ranks are follows from the simulation that needs it: the second time it is nearly
+ * right. */
+static fm_status simulate(forecast *f)
+{
+    const fm_forecast_ask *a = f->ask;
+    fm_forecast           *o = f->out;
+    FM_TRY(simulate_with(f, 1));
+    for (int i = 0; i < 2 && is_crowded(f); i++)
+        FM_TRY(simulate_with(f, o->sim.busy / o->sim.seconds));
+    o->has_tiers  = f->tiers.page_bytes > 0;
     o->throughput = o->sim.throughput;
     o->meets      = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&
                (!(a->slo_tpot > 0) || o->sim.p99_tpot <= a->slo_tpot);
     o->error = error_of(f);
-    add_shares(o, &m);
     return FM_OK;
 }
 

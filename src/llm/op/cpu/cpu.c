@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/host.h"
+#include "device/host_prefault.h"
 #include "device/host_threads.h"
 #include "llm/op/cpu/cpu_internal.h"
 
@@ -109,6 +110,7 @@ static void destroy(fm_run *r)
     fm_cpu *b = r->backend;
     if (b) {
         fm__exchange_fini(b);
+        fm_prefault_destroy(b->prefault);
         fm_host_free(b->memory, b->memory_bytes);
         fm_host_free(b->kv, b->kv_bytes);
         free(b);
@@ -118,6 +120,8 @@ static void destroy(fm_run *r)
 
 static const fm_ops cpu_ops = {
     .name        = "cpu",
+    .begin       = fm__cpu_begin,
+    .end         = fm__cpu_end,
     .embed       = fm__cpu_embed,
     .rmsnorm     = fm__cpu_rmsnorm,
     .gather_norm = fm__cpu_gather_norm,
@@ -162,6 +166,7 @@ static fm_status allocate(fm_run *r, fm_cpu *b)
     FM_TRY(fm_host_alloc(&b->memory, b->memory_bytes, "step workspace"));
     FM_TRY(fm_host_alloc((void **)&b->kv, b->kv_bytes, "KV pages"));
     fm_threads_spread(r->limits.team, b->kv, b->kv_bytes);
+    FM_TRY(fm__prefault(r));
     fm_slab s = {.base = b->memory, .size = b->memory_bytes};
     carve(b, &r->act, c, shard, &r->limits, &s);
     if (b->embedded) memset(b->is_embedded, 0, (size_t)c->vocab);

@@ -79,6 +79,7 @@ typedef struct {
     size_t           act_bytes; /* of one element */
 
     char  *kv;        /* [n_layer][n_page*page_size][kv_width] act */
+    struct fm_prefault *prefault; /* of kv; NULL: there are no pages */
     size_t kv_layer, kv_token; /* bytes of one layer, and of one token in it */
     float *cos, *sin; /* [max_context, rope/2] */
 
@@ -383,6 +384,10 @@ void      fm__cpu_pass_on(fm_run *r, fm_f32s x);
 void      fm__cpu_receive(fm_run *r, fm_f32s x);
 void      fm__cpu_collect(fm_run *r, fm_f32s logits);
 fm_status fm__cpu_logits(fm_run *r, const fm_batch *b, const float **all);
+/* prefault.c */
+fm_status fm__prefault(fm_run *r); /* step buffers and the first KV pages */
+void      fm__cpu_begin(fm_run *r);
+void      fm__cpu_end(fm_run *r);
 /* pages.c */
 fm_status fm__cpu_copy_pages(fm_run *r, const fm_page_copy *copy, int n);
 /* drafts.c */

@@ -396,7 +396,8 @@ void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
     const fm_shard *s = &r->weights->shard;
     const int       n = fm__rows_of_all(r), is_alone = r->ranks.stage->n_rank == 1;
     fm__finish_dispatch(r, rt);
-    for (int row = 0; r->fault == FM_OK && row < n; row += FM_PASS_ROWS) {
+    const int most = fm__even_block(n, FM_PASS_ROWS);
+    for (int row = 0; r->fault == FM_OK && row < n; row += most) {
         const size_t   at = (size_t)row * (size_t)r->config->top_k;
         fm_expert_pass p  = {.r      = r,
                              .b      = fm__cpu(r),
@@ -405,7 +406,7 @@ void fm__cpu_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp
                              .weight = rt.weight + at,
                              .expert = expert,
                              .row0   = row,
-                             .n_row  = fm__min(n - row, FM_PASS_ROWS),
+                             .n_row  = fm__min(n - row, most),
                              .where  = s->placement,
                              .set    = s->expert.index,
                              .col    = fm_shard_outputs(s->channel, r->config->hidden)};
