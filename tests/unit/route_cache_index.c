@@ -99,8 +99,16 @@ static void ages_follow_what_is_expected(void **state)
     fm_cache_index_fini(&c);
 }
 
+static size_t n_shared(const fm_cache_index *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_entry; i++)
+        n += c->entry[i].key && c->entry[i].n_held >= 0 && c->entry[i].n_use > 1;
+    return n;
+}
+
 /* Every page is counted once, through growing, deleting and shrinking. */
-static void ages_count_every_page_once(void **state)
+static void pages_are_counted_once(void **state)
 {
     (void)state;
     fm_cache_index c = {0};
@@ -115,6 +123,7 @@ static void ages_count_every_page_once(void **state)
         default: fm_cache_index_expire(&c, now, 64); break;
         }
         assert_int_equal(c.ages.total, c.n_held + c.n_expected);
+        assert_int_equal(c.n_shared, n_shared(&c));
     }
     fm_cache_index_fini(&c);
 }
@@ -126,7 +135,7 @@ int main(void)
         cmocka_unit_test(ages_after_a_long_silence),
         cmocka_unit_test(pages_that_prompts_use_are_the_youngest),
         cmocka_unit_test(ages_follow_what_is_expected),
-        cmocka_unit_test(ages_count_every_page_once),
+        cmocka_unit_test(pages_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ static void rebuild(fm_cache_index *c)
         if (is_live(&c->entry[i])) *add(&new, c->entry[i].key) = c->entry[i];
     new.n_held     = c->n_held;
     new.n_expected = c->n_expected;
+    new.n_shared   = c->n_shared;
     new.tick       = c->tick;
     new.ages       = c->ages;
     free(c->entry);
@@ -71,6 +72,7 @@ static fm_cache_entry *find_or_add(fm_cache_index *c, uint64_t key)
 static void delete(fm_cache_index *c, fm_cache_entry *e)
 {
     e->n_held = DELETED;
+    c->n_shared -= e->n_use > 1;
     fm_page_ages_remove(&c->ages, e->used);
 }
 
@@ -142,7 +144,9 @@ void fm_cache_index_use(fm_cache_index *c, const uint64_t *key, int n, double no
     tell_time(c, now);
     for (int i = 0; i < n; i++) {
         fm_cache_entry *e = find(c, key[i] ? key[i] : 1);
-        if (!e || e->used == c->tick) continue;
+        if (!e) continue;
+        c->n_shared += ++e->n_use == 2;
+        if (e->used == c->tick) continue;
         fm_page_ages_remove(&c->ages, e->used);
         e->used = c->tick;
         fm_page_ages_add(&c->ages, e->used);

@@ -17,6 +17,7 @@ typedef struct {
     float    expected; /* assumed cached until then; not yet in the feed.  0: not assumed */
     int32_t  n_held;   /* -1: deleted */
     uint32_t used;     /* tick of the last prompt that had it */
+    uint32_t n_use;    /* prompts sent there that had it */
 } fm_cache_entry;
 
 typedef struct {
@@ -24,6 +25,7 @@ typedef struct {
     size_t          n_entry, n_used; /* n_entry is 0 or a power of two */
     size_t          n_held;          /* keys in the feed */
     size_t          n_expected;      /* keys assumed cached */
+    size_t          n_shared;        /* keys of either kind that several prompts had */
     size_t          at;              /* where the next fm_cache_index_expire() goes on */
     uint32_t        tick;            /* the latest that was told */
     fm_page_ages    ages;            /* of all pages held or expected */
