@@ -128,6 +128,32 @@ static void pages_are_counted_once(void **state)
     fm_cache_index_fini(&c);
 }
 
+/* Requests were sent there whose pages are expected: the feed will tell that others were evicted.
+ */
+static void pages_that_do_not_fit_any_more_are_gone(void **state)
+{
+    (void)state;
+    fm_cache_index c      = {.n_room = 6};
+    const uint64_t old[3] = {1, 2, 3}, late[3] = {11, 12, 13}, new[2] = {21, 22};
+    for (int i = 0; i < 3; i++) fm_cache_index_insert(&c, old[i]);
+    for (int i = 0; i < 3; i++) fm_cache_index_insert(&c, late[i]);
+    fm_cache_index_use(&c, old, 3, 100);
+    fm_cache_index_use(&c, late, 3, 110);
+    assert_int_equal(fm_cache_index_match(&c, old, 3, 120), 3);
+    for (int i = 0; i < 2; i++) fm_cache_index_expect(&c, new[i], 140);
+    fm_cache_index_use(&c, new, 2, 120);
+    assert_int_equal(fm_cache_index_match(&c, old, 3, 120),
+                     3); /* which of the three is not known */
+    fm_cache_index_expect(&c, 23, 140);
+    fm_cache_index_expect(&c, 24, 140);
+    assert_int_equal(fm_cache_index_match(&c, old, 3, 120), 0);
+    assert_int_equal(fm_cache_index_match(&c, late, 3, 120), 3);
+    assert_int_equal(fm_cache_index_match(&c, new, 2, 120), 2);
+    for (int i = 0; i < 3; i++) fm_cache_index_evict(&c, old[i]); /* the feed tells of it */
+    assert_int_equal(fm_cache_index_match(&c, late, 3, 120), 3);
+    fm_cache_index_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +162,7 @@ int main(void)
         cmocka_unit_test(pages_that_prompts_use_are_the_youngest),
         cmocka_unit_test(ages_follow_what_is_expected),
         cmocka_unit_test(pages_are_counted_once),
+        cmocka_unit_test(pages_that_do_not_fit_any_more_are_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
