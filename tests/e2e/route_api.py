@@ -391,6 +391,28 @@ def test_foreign_workers_pass_through(workers):
         c.close()
 
 
+def test_settings_that_differ_are_said(workers):
+    """Workers of other models, or not all deterministic, may continue a stream with other bits."""
+    def info(**more):
+        return 200, json.dumps({"served_model_name": "m", "deterministic": True, "model_path": "/a", "threads": 2, **more}).encode()
+
+    with Fake() as one, Fake() as same_model, Fake() as other, Fake() as silent, Router([]) as r:
+        one.replies = {"/get_server_info": info()}
+        same_model.replies = {"/get_server_info": info(model_path="/b", threads=3)}
+        other.replies = {"/get_server_info": info(served_model_name="n", deterministic=False)}
+        silent.replies = {"/get_server_info": (404, b"")}
+        for n, fake in enumerate((one, same_model, other, silent)):
+            add(r, fake.url())
+            r.wait_up(n + 1)
+        want = 'from worker 1: served_model_name is "n", there "m"; deterministic is false, there true'
+        end = time.time() + 10
+        while [w["differs"] for w in r.table()] != [None, None, want, None]:
+            assert time.time() < end, r.table()
+            time.sleep(0.02)
+        same(len(one.asked("/get_server_info")), 1)
+    same(sum("may answer otherwise than worker 1: served_model_name" in line for line in "".join(r.log).split("\n")), 1)
+
+
 def test_retries_and_breaker(workers):
     with Fake() as bad, Fake() as good, Router([], "--cb-timeout-duration-secs", "0.5", "--policy", "round_robin") as r:
         bad.replies["/generate"] = (503, b"{}")

@@ -1,14 +1,14 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Measures the router; not a test.
-route_compare.py PROGRAM WHAT [DIRECTORY OF SGLANG-ROUTER'S ENVIRONMENT [LOAD | NAME=VALUE...]]
+route_compare.py PROGRAM WHAT [DIRECTORY OF SGLANG-ROUTER'S ENVIRONMENT [NAME=VALUE...]]
 
     arrivals  prompts with one of many system prompts, which together need most of four workers' pools; they come
               at random times, fewer than the machine could answer.  Cached tokens and time to the first token,
               for our router, SGLang's, and one worker with a pool four times as large, round by round
     chat      the same for conversations, each turn of which is the whole text so far and a question
-    prefix    groups of requests with a common prefix from clients that always ask, so that the machine is
-              always busy; LOAD is GROUPS,QUESTIONS,WORDS,WORDS,CLIENTS,POOL
+    burst     groups of requests with a common prefix from clients that always ask, so that the machine is
+              always busy; caches are empty at the start, so each prefix is computed in the first second
     latency   what routers add to a short request at 64 clients"""
 import http.client
 import json
@@ -27,9 +27,6 @@ from route_sglang import SglangRouter
 from serve_lib import HERE
 
 TINY = ["--model-path", os.path.join(HERE, "..", "..", "models", "fathom-tiny"), "--quiet", "--threads", "1"]
-GROUPS, QUESTIONS, PREFIX_WORDS, WORDS, CLIENTS, POOL = 16, 20, 700, 20, 32, 8192
-if len(sys.argv) > 4 and sys.argv[2] == "prefix":
-    GROUPS, QUESTIONS, PREFIX_WORDS, WORDS, CLIENTS, POOL = map(int, sys.argv[4].split(","))
 
 
 def quantile(values, share):
@@ -37,101 +34,17 @@ def quantile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))]
 
 
-# --- common prefixes ---------------------------------------------------------
-
-def make_load():
-    rng = random.Random(3)
-    words = "time year people way day man thing woman life child world school state family student group country".split()
-    prefixes = [" ".join(rng.choices(words, k=PREFIX_WORDS)) for _ in range(GROUPS)]
-    asks = [f"{p} {' '.join(rng.choices(words, k=WORDS))}" for p in prefixes for _ in range(QUESTIONS)]
-    rng.shuffle(asks)
-    return asks
-
-
-def ask(port, text):
-    """Prompt tokens, cached ones, seconds to the first token."""
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    began = time.perf_counter()
-    c.request("POST", "/generate", json.dumps({"text": text, "stream": True, "sampling_params": {
-        "max_new_tokens": 8, "temperature": 0, "ignore_eos": True}}), {"Content-Type": "application/json"})
-    r = c.getresponse()
-    assert r.status == 200, (r.status, r.read())
-    first = r.readline()
-    ttft = time.perf_counter() - began
-    info = json.loads(first[6:])["meta_info"]
-    r.read()
-    c.close()
-    return info["prompt_tokens"], info["cached_tokens"], ttft
-
-
-def run_load(port, asks):
-    todo, results, lock = list(reversed(asks)), [], threading.Lock()
-
-    def client():
-        while True:
-            with lock:
-                if not todo:
-                    return
-                text = todo.pop()
-            got = ask(port, text)
-            with lock:
-                results.append(got)
-
-    began = time.perf_counter()
-    threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return results, time.perf_counter() - began
-
-
-def show(name, results, seconds):
-    prompt, cached = sum(r[0] for r in results), sum(r[1] for r in results)
-    ttft = [r[2] * 1000 for r in results]
-    print(f"{name:28} {cached:8} of {prompt} tokens cached ({100 * cached / prompt:5.1f} %)   TTFT p50 {quantile(ttft, 0.5):7.1f} "
-          f"p99 {quantile(ttft, 0.99):7.1f} ms   {seconds:5.1f} s", flush=True)
-    return cached
-
-
-def flush(workers):
-    for w in workers:
-        w.wait_idle()
-        w.ask("POST", "/flush_cache")
-
-
-def prefix():
-    asks = make_load()
-    one = Worker(model=TINY + ["--max-total-tokens", str(4 * POOL)])
-    ask(one.port, "warm")
-    flush([one])
-    best = show("one worker, pool x 4", *run_load(one.port, asks))
-    one.process.kill()
-    workers = [Worker(model=TINY + ["--max-total-tokens", str(POOL)]) for _ in range(4)]
-    for policy in ("cache_aware", "round_robin"):
-        flush(workers)
-        with Router(workers, "--policy", policy) as router:
-            got = show(f"fathom route {policy}", *run_load(router.port, asks))
-            if policy == "cache_aware":
-                print(f"{'':28} {100 * got / best:.1f} % of one worker with a pool four times as large")
-    for policy in ("cache_aware", "round_robin") if len(sys.argv) > 3 else ():
-        python = os.path.join(sys.argv[3], "bin", "python")
-        with SglangRouter(python, workers, policy) as router:
-            flush(workers)
-            show(f"sglang-router {policy}", *run_load(router.port, asks))
-    for w in workers:
-        w.process.kill()
-
-
 # --- random arrivals ---------------------------------------------------------
 
 # 28 prefixes of 440 to 1,760 tokens take about 80 % of four pools of 8,192; popularity follows Zipf's law.
-ARRIVALS = {"seed": 1, "rounds": 1, "pool": 8192, "rate": 30.0, "prompts": 1200, "groups": 28, "zipf": 1.0, "kept": 0,
+ARRIVALS = {"seed": 1, "rounds": 1, "pool": 8192, "rate": 30.0, "prompts": 1200, "groups": 28, "zipf": 1.0, "kept": 0, "clients": 0,
             "prefix_words": 450, "prefix_spread": 2.0, "question_words": 20, "turns": 1, "think": 0.0, "output": 8,
             "others": "", "slowest": 0}  # slowest: so many requests are shown
 # Eight applications; about 45 conversations of 300 to 800 tokens are under way at any time.
 CHAT = dict(ARRIVALS, prompts=1000, groups=8, zipf=0.0, prefix_words=100, prefix_spread=1.0, question_words=40, turns=6,
             think=1.5, output=16)
+# 16 prefixes of about 1,370 tokens take 70 % of the four pools.
+BURST = dict(ARRIVALS, groups=16, questions=20, clients=32, prefix_words=700, prefix_spread=1.0)
 
 
 def options(defaults):
@@ -160,6 +73,18 @@ def systems(workers, large, others):
     ours |= {f"{p} cache_aware": lambda p=p: Router(workers, program=p) for p in others.split(",") if p}
     theirs = {f"sglang-router {p}": lambda p=p: SglangRouter(python, workers, p) for p in ("cache_aware", "round_robin")}
     return ours | (theirs if python else {}) | {"one worker, pool x 4": lambda: Direct(large)}
+
+
+def flush(workers):
+    for w in workers:
+        w.wait_idle()
+        w.ask("POST", "/flush_cache")
+
+
+def warm(worker, pool):
+    """The first requests of a process are slower, and so is the first use of each of its pages."""
+    for i in range(pool // 1000 + 1):
+        worker.post("/generate", {"text": f"{i} " + "time year people way " * 150, "sampling_params": {"max_new_tokens": 1}})
 
 
 def stolen():
@@ -203,8 +128,8 @@ def compare(defaults):
     o = options(defaults)
     workers = [Worker(model=TINY + ["--max-total-tokens", str(o.pool)]) for _ in range(4)]
     large = Worker("--threads", "2", model=TINY + ["--max-total-tokens", str(4 * o.pool)])
-    for w in [*workers, large]:  # the first requests of a process are slower
-        ask(w.port, "warm " * 250)
+    for w in [*workers, large]:
+        warm(w, 4 * o.pool if w == large else o.pool)
     start = systems(workers, large, o.others)
     table = {name: [] for name in start}
     try:
@@ -221,6 +146,10 @@ def compare(defaults):
 
 def arrivals():
     compare(ARRIVALS)
+
+
+def burst():
+    compare(BURST)
 
 
 def chat():
@@ -279,4 +208,4 @@ def latency():
 
 
 if __name__ == "__main__":
-    {"arrivals": arrivals, "chat": chat, "prefix": prefix, "latency": latency}[sys.argv[2]]()
+    {"arrivals": arrivals, "burst": burst, "chat": chat, "latency": latency}[sys.argv[2]]()

@@ -27,6 +27,14 @@ def prefixes(rng, o):
     return [words(rng, round(n)) for n in lengths]
 
 
+def shuffled_groups(seed, o):
+    """`questions` prompts with each of `groups` prefixes, in random order."""
+    rng = random.Random(seed)
+    asked = [p for p in prefixes(rng, o) for _ in range(o.questions)]
+    rng.shuffle(asked)
+    return [f"{p} {words(rng, o.question_words)}" for p in asked]
+
+
 def shared_prefix(seed, o):
     """Prompts with one of `groups` prefixes each, as (seconds, text); arrivals are a Poisson process."""
     rng = random.Random(seed)
@@ -112,6 +120,19 @@ async def send_arrivals(port, arrivals, o):
     return [result(*got) for got in await asyncio.gather(*tasks)]
 
 
+async def send_always(port, texts, o):
+    """`clients` of them, each of which asks again as soon as it has its answer."""
+    client = Client(port, o)
+    todo, got = iter([client.request(text) for text in texts]), []
+
+    async def ask_on():
+        for request in todo:
+            got.append(await client.ask(request, time.perf_counter()))
+
+    await asyncio.gather(*(ask_on() for _ in range(o.clients)))
+    return [result(*reply) for reply in got]
+
+
 async def converse(client, text, o, rng, due):
     """One conversation: each turn is the whole text so far and a further question."""
     got = []
@@ -138,7 +159,8 @@ async def send_conversations(port, seed, o):
 
 def run(port, seed, o):
     """All requests of one round; the same ones for the same seed."""
-    send = (send_conversations(port, seed, o) if o.turns > 1 else
+    send = (send_always(port, shuffled_groups(seed, o), o) if o.clients else
+            send_conversations(port, seed, o) if o.turns > 1 else
             send_arrivals(port, shared_prefix(seed, o), o))
     began = time.perf_counter()
     return asyncio.run(send), time.perf_counter() - began

@@ -99,8 +99,16 @@ static void ages_follow_what_is_expected(void **state)
     fm_cache_index_fini(&c);
 }
 
+static size_t n_shared(const fm_cache_index *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_entry; i++)
+        n += c->entry[i].key && c->entry[i].n_held >= 0 && c->entry[i].n_use > 1;
+    return n;
+}
+
 /* Every page is counted once, through growing, deleting and shrinking. */
-static void ages_count_every_page_once(void **state)
+static void pages_are_counted_once(void **state)
 {
     (void)state;
     fm_cache_index c = {0};
@@ -115,7 +123,34 @@ static void ages_count_every_page_once(void **state)
         default: fm_cache_index_expire(&c, now, 64); break;
         }
         assert_int_equal(c.ages.total, c.n_held + c.n_expected);
+        assert_int_equal(c.n_shared, n_shared(&c));
     }
+    fm_cache_index_fini(&c);
+}
+
+/* Requests were sent there whose pages are expected: the feed will tell that others were evicted.
+ */
+static void pages_that_do_not_fit_any_more_are_gone(void **state)
+{
+    (void)state;
+    fm_cache_index c      = {.n_room = 6};
+    const uint64_t old[3] = {1, 2, 3}, late[3] = {11, 12, 13}, new[2] = {21, 22};
+    for (int i = 0; i < 3; i++) fm_cache_index_insert(&c, old[i]);
+    for (int i = 0; i < 3; i++) fm_cache_index_insert(&c, late[i]);
+    fm_cache_index_use(&c, old, 3, 100);
+    fm_cache_index_use(&c, late, 3, 110);
+    assert_int_equal(fm_cache_index_match(&c, old, 3, 120), 3);
+    for (int i = 0; i < 2; i++) fm_cache_index_expect(&c, new[i], 140);
+    fm_cache_index_use(&c, new, 2, 120);
+    assert_int_equal(fm_cache_index_match(&c, old, 3, 120),
+                     3); /* which of the three is not known */
+    fm_cache_index_expect(&c, 23, 140);
+    fm_cache_index_expect(&c, 24, 140);
+    assert_int_equal(fm_cache_index_match(&c, old, 3, 120), 0);
+    assert_int_equal(fm_cache_index_match(&c, late, 3, 120), 3);
+    assert_int_equal(fm_cache_index_match(&c, new, 2, 120), 2);
+    for (int i = 0; i < 3; i++) fm_cache_index_evict(&c, old[i]); /* the feed tells of it */
+    assert_int_equal(fm_cache_index_match(&c, late, 3, 120), 3);
     fm_cache_index_fini(&c);
 }
 
@@ -126,7 +161,8 @@ int main(void)
         cmocka_unit_test(ages_after_a_long_silence),
         cmocka_unit_test(pages_that_prompts_use_are_the_youngest),
         cmocka_unit_test(ages_follow_what_is_expected),
-        cmocka_unit_test(ages_count_every_page_once),
+        cmocka_unit_test(pages_are_counted_once),
+        cmocka_unit_test(pages_that_do_not_fit_any_more_are_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,12 +58,20 @@ static void free_call(fm__rcall *c)
     free(c);
 }
 
-/* The worker has n pages of prompts that the test does not send, last used so many seconds ago. */
-static void fill(fm_worker *w, int n, double seconds)
+/* The worker has n pages that so many prompts had, none of which the test sends; last used so many
+ * seconds ago. */
+static void fill_with(fm_worker *w, int n, int n_prompt, double seconds)
 {
-    fm_cache_index_expire(&w->feed.pages, fm_now() - seconds, 1);
-    for (int i = 0; i < n; i++) fm_cache_index_insert(&w->feed.pages, (uint64_t)(w->id * 1000 + i));
+    fm_cache_index *pages = &w->feed.pages;
+    fm_cache_index_expire(pages, fm_now() - seconds, 1);
+    for (int i = 0; i < n; i++) {
+        const uint64_t key = (uint64_t)(w->id * 1000 + i);
+        fm_cache_index_insert(pages, key);
+        for (int k = 0; k < n_prompt; k++) fm_cache_index_use(pages, &key, 1, fm_now() - seconds);
+    }
 }
+
+static void fill(fm_worker *w, int n, double seconds) { fill_with(w, n, 2, seconds); }
 
 static int chosen(stand *s, fm__rcall *c)
 {
@@ -98,6 +106,24 @@ static void free_pages_are_taken_before_any_is_evicted(void **state)
     for (int i = 0; i < 4; i++) assert_int_equal(chosen(s, c), 1);
     s->worker[0].promised_tokens = 12 * PAGE; /* answers under way will need these pages */
     for (int i = 0; i < 4; i++) assert_int_equal(chosen(s, c), 2);
+    free_call(c);
+    free_stand(s);
+}
+
+/* Pages of one prompt alone are not asked for again: evicting them costs nothing. */
+static void a_new_prefix_spares_shared_pages(void **state)
+{
+    (void)state;
+    stand     *s = make_stand();
+    fm__rcall *c = make_call(1, 10 * PAGE);
+    fill_with(&s->worker[0], N_PAGE, 3, 20);
+    fill_with(&s->worker[1], N_PAGE, 2, 20);
+    fill_with(&s->worker[2], N_PAGE, 1, 20);
+    for (int i = 0; i < 4; i++) assert_int_equal(chosen(s, c), 3);
+    s->worker[2].pending_tokens = 10 * PAGE * 4; /* until the queue costs more than what is lost */
+    for (int i = 0; i < 4; i++) assert_int_equal(chosen(s, c), 3);
+    s->worker[2].pending_tokens = 10 * PAGE * 6;
+    for (int i = 0; i < 4; i++) assert_int_not_equal(chosen(s, c), 3);
     free_call(c);
     free_stand(s);
 }
@@ -173,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_prefix_evicts_the_oldest_pages),
         cmocka_unit_test(free_pages_are_taken_before_any_is_evicted),
+        cmocka_unit_test(a_new_prefix_spares_shared_pages),
         cmocka_unit_test(similar_ages_leave_it_to_the_queue),
         cmocka_unit_test(prompts_that_were_sent_make_their_pages_young),
         cmocka_unit_test(rates_that_differ_little_leave_no_cache_empty),

@@ -77,19 +77,34 @@ static void cache_against_queue(void **state)
     c[1].n_cached               = 900;
     for (int i = 0; i < 4; i++)
         assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[1].load = 196; /* 100 tokens hold up 220: 22 s, and rows 1.96 s, against 24 x 1 s of prefill */
+    c[1].pending_tokens = 4400; /* 100 tokens delay 5 requests, 1000 do, too */
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[1].load = 197;
+    c[1].pending_tokens = 4600;
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 0);
-    c[0].load = 197; /* both busy: what is computed anew holds up as many */
+    c[0].pending_tokens = 4600; /* both busy */
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[0].load = c[1].load = 0;
-    c[1].pending_tokens   = 21500;
+    c[0].pending_tokens = 0;
+    c[1].prefill_rate   = 10000; /* a faster worker */
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
-    c[1].pending_tokens = 21700;
+    c[1]          = even(449); /* each adds 0.1 ms to 100 steps */
+    c[1].n_cached = 900;
+    assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
+    c[1].load = 451;
     assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 0);
-    c[1].prefill_rate = 10000; /* a faster worker */
-    assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
+}
+
+/* Requests that wait for a prefix which is being computed have little to compute themselves: the
+ * worker with two prefixes is busier than the one with a prefix and many that wait for it. */
+static void waiting_for_a_prefix_is_no_work(void **state)
+{
+    (void)state;
+    fm_candidate           c[2] = {even(2), even(9)};
+    const fm_candidate_ask ask  = {.n_prompt = 1000, .n_output = 8};
+    fm_policy_state        s    = {0};
+    c[0].pending_tokens         = 2 * 1000;
+    c[1].pending_tokens         = 1000 + 8 * 20;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(fm_policy_choose(FM_ROUTE_CACHE_AWARE, c, 2, &ask, &s), 1);
 }
 
 /* A new prefix goes where it evicts least. */
@@ -192,6 +207,7 @@ int main(void)
         cmocka_unit_test(two_choices_avoid_the_worst),
         cmocka_unit_test(least_load_shares_ties),
         cmocka_unit_test(cache_against_queue),
+        cmocka_unit_test(waiting_for_a_prefix_is_no_work),
         cmocka_unit_test(new_prefixes_go_where_there_is_room),
         cmocka_unit_test(names),
         cmocka_unit_test(breaker),

@@ -50,6 +50,8 @@ static void rebuild(fm_cache_index *c)
         if (is_live(&c->entry[i])) *add(&new, c->entry[i].key) = c->entry[i];
     new.n_held     = c->n_held;
     new.n_expected = c->n_expected;
+    new.n_shared   = c->n_shared;
+    new.n_room     = c->n_room;
     new.tick       = c->tick;
     new.ages       = c->ages;
     free(c->entry);
@@ -71,6 +73,7 @@ static fm_cache_entry *find_or_add(fm_cache_index *c, uint64_t key)
 static void delete(fm_cache_index *c, fm_cache_entry *e)
 {
     e->n_held = DELETED;
+    c->n_shared -= e->n_use > 1;
     fm_page_ages_remove(&c->ages, e->used);
 }
 
@@ -142,7 +145,9 @@ void fm_cache_index_use(fm_cache_index *c, const uint64_t *key, int n, double no
     tell_time(c, now);
     for (int i = 0; i < n; i++) {
         fm_cache_entry *e = find(c, key[i] ? key[i] : 1);
-        if (!e || e->used == c->tick) continue;
+        if (!e) continue;
+        c->n_shared += ++e->n_use == 2;
+        if (e->used == c->tick) continue;
         fm_page_ages_remove(&c->ages, e->used);
         e->used = c->tick;
         fm_page_ages_add(&c->ages, e->used);
@@ -154,15 +159,30 @@ double fm_cache_index_age(const fm_cache_index *c, int64_t n, double now)
     return (double)fm_page_ages_oldest(&c->ages, n, tick_of(now)) / TICKS_PER_SECOND;
 }
 
+static int is_there(const fm_cache_entry *e, double now)
+{
+    return e && (e->n_held > 0 || (double)e->expected > now);
+}
+
 int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now)
 {
-    const fm_cache_entry *e = find(c, key ? key : 1);
-    return e && (e->n_held > 0 || (double)e->expected > now);
+    return is_there(find(c, key ? key : 1), now);
+}
+
+/* Pages last used before this tick are more than fit. */
+static uint32_t oldest_that_fits(const fm_cache_index *c, double now)
+{
+    const int64_t n_over = (int64_t)(c->n_held + c->n_expected) - c->n_room;
+    if (!c->n_room || n_over <= 0) return 0;
+    return tick_of(now) - fm_page_ages_oldest(&c->ages, n_over, tick_of(now));
 }
 
 int fm_cache_index_match(const fm_cache_index *c, const uint64_t *key, int n, double now)
 {
-    int i = 0;
-    while (i < n && fm_cache_index_has(c, key[i], now)) i++;
-    return i;
+    const uint32_t from = oldest_that_fits(c, now);
+    for (int i = 0; i < n; i++) {
+        const fm_cache_entry *e = find(c, key[i] ? key[i] : 1);
+        if (!is_there(e, now) || e->used < from) return i;
+    }
+    return n;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages a worker has in its cache, as far as the router knows: those its feed told of,
  * and for a while those of prompts that were just sent there, which its feed will tell of.
+ * When these are more than fit, the least recently used ones are evicted, though the feed has
+ * not told of it yet.
  *
  * Keys are the low halves of page identities (kv/page_hash.h).  A worker may hold a page
  * several times, once per partition; it is gone with the last. */
@@ -17,6 +19,7 @@ typedef struct {
     float    expected; /* assumed cached until then; not yet in the feed.  0: not assumed */
     int32_t  n_held;   /* -1: deleted */
     uint32_t used;     /* tick of the last prompt that had it */
+    uint32_t n_use;    /* prompts sent there that had it */
 } fm_cache_entry;
 
 typedef struct {
@@ -24,6 +27,8 @@ typedef struct {
     size_t          n_entry, n_used; /* n_entry is 0 or a power of two */
     size_t          n_held;          /* keys in the feed */
     size_t          n_expected;      /* keys assumed cached */
+    size_t          n_shared;        /* keys of either kind that several prompts had */
+    int32_t         n_room;          /* pages that fit there; 0: not known */
     size_t          at;              /* where the next fm_cache_index_expire() goes on */
     uint32_t        tick;            /* the latest that was told */
     fm_page_ages    ages;            /* of all pages held or expected */
@@ -49,7 +54,7 @@ double fm_cache_index_age(const fm_cache_index *c, int64_t n, double now);
 
 int fm_cache_index_has(const fm_cache_index *c, uint64_t key, double now);
 
-/* How many of a prompt's leading pages are there. */
+/* How many of a prompt's leading pages are there and fit. */
 int fm_cache_index_match(const fm_cache_index *c, const uint64_t *key, int n, double now);
 
 #endif

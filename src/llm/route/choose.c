@@ -59,10 +59,16 @@ static int64_t pages_to_evict(const fm_worker *w, const fm__rcall *c, int32_t n_
     return n > 0 ? n : 0;
 }
 
+/* How many of its evicted pages will be asked for again: the share that several prompts had. */
+static double shared_part(const fm_worker_feed *f)
+{
+    return f->n_page ? (double)f->pages.n_shared / f->n_page : 0;
+}
+
 /* Workers evict what was not used for the longest time, and what was used t seconds ago is asked
- * for again about once in t seconds.  So a new prefix goes where it evicts the oldest pages, as it
- * would in one cache as large as all of them.  Ages within a factor of two count as equal: there
- * the queues decide. */
+ * for again about once in t seconds, if it is shared.  So a new prefix goes where it evicts the
+ * oldest pages, as it would in one cache as large as all of them, and where most pages belong to
+ * one prompt alone.  Ages within a factor of two count as equal. */
 static void expect_losses(fm_candidate *c, fm_worker *const *list, int n, const fm__rcall *call)
 {
     int64_t      n_evict[MAX_CANDIDATES];
@@ -73,10 +79,11 @@ static void expect_losses(fm_candidate *c, fm_worker *const *list, int n, const 
         age[i]     = n_evict[i] ? fm_cache_index_age(&list[i]->feed.pages, n_evict[i], now) : 0;
         if (age[i] > 0 && age[i] < youngest) youngest = age[i];
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const double evicted = (double)n_evict[i] * list[i]->feed.page_size;
         if (age[i] > 0)
-            c[i].n_lost =
-                ldexp((double)n_evict[i] * list[i]->feed.page_size, -ilogb(age[i] / youngest));
+            c[i].n_lost = ldexp(evicted * shared_part(&list[i]->feed), -ilogb(age[i] / youngest));
+    }
 }
 
 /* Only ratios between workers matter.  What equal workers report differs by what each has computed

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Following what workers have cached: GET /cache_feed, whose reply waits until there is
- * news (serve/loop/cache_feed.c).  A worker that has no such path is not asked again until it
- * has been down; its requests are placed by load. */
+ * news (serve/loop/cache_feed.c).  While requests are under way the reply is wanted at once:
+ * servers look for news at intervals, and evictions must be known before the next prompt comes.
+ * A worker that has no such path is not asked again until it has been down; its requests are
+ * placed by load. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <math.h>
@@ -58,6 +60,7 @@ int fm__feed_read(fm_worker_feed *f, const char *text)
     int         is_all = 0;
     if (!eol || !read_state(f, text, &is_all)) return 0;
     if (is_all) fm_cache_index_clear(&f->pages);
+    f->pages.n_room = f->n_page;
     read_changes(f, eol + 1);
     return 1;
 }
@@ -87,7 +90,7 @@ static void ask(fm_worker *w)
 {
     char target[128];
     snprintf(target, sizeof target, "/cache_feed?epoch=%016" PRIx64 "&since=%" PRIu64 "&wait=%d",
-             w->feed.epoch, w->feed.version, WAIT_MS);
+             w->feed.epoch, w->feed.version, w->n_active ? 0 : WAIT_MS);
     const fm_query_ask ask = {.method     = "GET",
                               .target     = target,
                               .seconds    = patience,

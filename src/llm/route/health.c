@@ -19,14 +19,14 @@ static int checks_to_be_up(const fm_route *r, const fm_worker *w)
 
 static void take_result(fm_route *r, fm_worker *w, int good, int n_down)
 {
-    if (good) fm__find_model(r, w);
+    if (good) fm__ask_worker_info(w);
     if (!fm_worker_take_probe(w, good, checks_to_be_up(r, w), n_down)) return;
     fm__say(r, "worker %d %s is %s%s%s", w->id, w->url, fm_worker_health_name(w->health),
             w->why[0] ? ": " : "", w->why);
     if (w->health == FM_WORKER_DOWN) {
         fm__feed_forget(w);
         w->feed.is_none = w->feed.page_size = 0;
-        w->model.status                     = 0;
+        w->info.status                      = 0;
         fm__rcalls_leave(r, w);
     } else {
         w->breaker = (fm_breaker){0}; /* what it did before it was down says nothing now */

@@ -24,15 +24,19 @@ fm_status fm_route_policy_read(fm_route_policy *out, const char *word)
 
 const char *fm_route_policy_name(fm_route_policy p) { return names[p]; }
 
-/* What has to be computed holds up the request itself, everything that runs or waits there, and
- * what comes next (hold_up): with the wait of the request alone, prefixes would be computed anew
- * elsewhere as soon as that takes as long as the queue, and all would wait longer in the end. */
-static const double hold_up = 24;
+/* A prompt token that is computed delays more requests than its own: those that decode there and
+ * those that come before the worker is idle again.  With 1 every worker computes every prefix as
+ * soon as that is quicker than the queue of the one that has it, and in the end all wait longer;
+ * with 20 a prefix that most requests share stays on one worker while others are idle.  What a load
+ * needs lies between 4 and 8 (route_loads.c). */
+static const double delayed = 5;
 
+/* Requests that wait there for a prefix that is being computed are no work of their own: their
+ * uncached tokens are pending, and their number counts for what it adds to decode steps. */
 double fm_candidate_cost(const fm_candidate *c, const fm_candidate_ask *ask)
 {
     const double work = ask->n_prompt - c->n_cached + c->n_lost; /* now, and again some day */
-    return (work * (hold_up + c->load) + (double)c->pending_tokens) / c->prefill_rate +
+    return (work * delayed + (double)c->pending_tokens) / c->prefill_rate +
            (double)c->load * c->row_seconds * (double)ask->n_output;
 }
 

@@ -6,9 +6,9 @@
  *     power_of_two   the less loaded of two random ones
  *     least_load     the one with the fewest requests under way
  *     cache_aware    the one where it costs least time, its own and that of the requests it
- *                    holds up: prompt tokens that are not cached there and those they
- *                    evict, those of requests sent before, and what running requests add to
- *                    each token of the answer
+ *                    delays: prompt tokens that are not cached there and those they evict
+ *                    that will be asked for again, uncached ones of requests sent before,
+ *                    and what running requests add to each token of the answer
  *
  * Pure: candidates in, one of them out. */
 #ifndef FM_LLM_ROUTE_POLICY_H

@@ -26,6 +26,17 @@ void fm__say(const fm_route *r, const char *fmt, ...)
 
 /* --- workers as JSON ------------------------------------------------------- */
 
+static void put_differences(fm_str *out, const fm_worker *w)
+{
+    fm_str           how   = {0}, line = {0};
+    const fm_worker *other = fm__worker_differs(&how, w);
+    if (other) fm_str_printf(&line, "from worker %d: %s", other->id, how.text);
+    fm_str_puts(out, ",\"differs\":");
+    fm__put_word(out, line.text);
+    fm_str_fini(&how);
+    fm_str_fini(&line);
+}
+
 void fm__put_worker(fm_str *out, const fm_worker *w)
 {
     const fm_worker_counts *n = &w->counts;
@@ -47,6 +58,7 @@ void fm__put_worker(fm_str *out, const fm_worker *w)
                   fm_histogram_quantile(&n->first_byte, 0.99));
     fm_str_puts(out, ",\"why\":");
     fm__put_word(out, w->why);
+    put_differences(out, w);
     fm_str_puts(out, "}");
 }
 

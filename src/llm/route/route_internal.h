@@ -196,8 +196,10 @@ int32_t   fm__prompt_cached(fm__rcall *c, const fm_worker *w);   /* tokens of it
 void      fm__prompt_expect(fm__rcall *c, fm_worker *w);         /* w will have all of it */
 void      fm__prompt_unexpect(const fm__rcall *c, fm_worker *w); /* it will not: it failed there */
 
-/* find_model.c: asks a worker for its tokenizer, where none is known. */
-void fm__find_model(fm_route *r, fm_worker *w);
+/* worker_info.c */
+void fm__ask_worker_info(fm_worker *w); /* once while it is up */
+/* The first other worker with other settings, and which; NULL: they agree, or are not known. */
+const fm_worker *fm__worker_differs(fm_str *how, const fm_worker *w);
 
 /* feed.c */
 void fm__feed_tick(fm_route *r);

@@ -29,7 +29,8 @@ void fm_worker_destroy(fm_worker *w)
     fm_query_fini(&w->probe);
     fm_query_fini(&w->feed.query);
     fm_query_fini(&w->progress.query);
-    fm_query_fini(&w->model);
+    fm_query_fini(&w->info);
+    fm_settings_fini(&w->settings);
     fm_upstream_destroy(w->upstream);
     fm_cache_index_fini(&w->feed.pages);
     free(w->url);

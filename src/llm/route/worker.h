@@ -13,6 +13,7 @@
 #include "llm/route/cache_index.h"
 #include "llm/route/histogram.h"
 #include "llm/route/query.h"
+#include "llm/route/settings.h"
 #include "net/upstream.h"
 
 /* In the file of workers; and in the reading of it that is under way. */
@@ -77,7 +78,8 @@ struct fm_worker {
     fm_worker_counts   counts;
     fm_worker_feed     feed;
     fm_worker_progress progress;
-    fm_query           model;    /* /get_model_info (find_model.c) */
+    fm_query           info;     /* /get_server_info (worker_info.c) */
+    fm_settings        settings; /* as it said there */
     int                n_gather; /* replies that are waited for (gather.h) */
 
     fm_worker *next;
