@@ -4,11 +4,13 @@
  * weights of the experts that are touched and the activations once. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include <algorithm>
 
 #include "bench/cuda/sections.h"
 #include "bench/cuda/stand.h"
 #include "llm/kernel/cuda/experts/experts.h"
+#include "llm/kernel/cuda/route/route.h"
 
 enum { LAYERS = 4 };
 
@@ -84,35 +86,44 @@ static void draw_experts(int32_t *expert, const model_shape *s, int T)
         }
 }
 
-/* Sorts the pairs and cuts blocks, as the routing kernel does on the device. */
+static int count_touched(const int32_t *expert, int n, int E)
+{
+    int touched = 0;
+    for (int e = 0; e < E; e++) touched += std::find(expert, expert + n, e) < expert + n;
+    return touched;
+}
+
+static int32_t *ints(size_t n) { return (int32_t *)stand_take(n * sizeof(int32_t)); }
+
+/* The pairs by expert, in blocks, as in a step. */
 static void take_pairs(layer *l, const model_shape *s, const int32_t *expert, int T, int width)
 {
-    const int n       = T * s->top_k;
-    int32_t  *row     = (int32_t *)malloc((size_t)n * sizeof *row);
-    int32_t  *block   = (int32_t *)calloc((size_t)(n / width + s->E) * 3, sizeof *block);
-    int32_t   n_block = 0, at = 0;
-    l->n_touched = 0;
-    for (int e = 0; e < s->E; e++) {
-        const int first = at;
-        for (int i = 0; i < n; i++)
-            if (expert[i] == e) row[at++] = i / s->top_k;
-        l->n_touched += at > first;
-        for (int p = first; p < at; p += width) {
-            const int32_t b[3] = {e, p, at - p < width ? at - p : width};
-            memcpy(&block[3 * n_block++], b, sizeof b);
-        }
-    }
+    const int          n = T * s->top_k, most = n / width + s->E;
+    fm_cuda_pairs_args p = {};
+    p.expert             = (const int32_t *)stand_upload(expert, (size_t)n * sizeof *expert);
+    p.count              = ints((size_t)s->E);
+    p.offset             = ints((size_t)s->E + 1);
+    p.pair_row           = ints((size_t)n);
+    p.pair_of            = ints((size_t)n);
+    p.block              = ints((size_t)most * 3);
+    p.n_block            = ints(1);
+    p.n_row = T, p.top_k = s->top_k, p.n_expert = s->E, p.block_rows = width;
+    p.box = fm_cuda_experts_box(width);
+    stand_need(fm_cuda_pairs(&p, NULL));
+    stand_wait();
     fm_cuda_experts_args *a = &l->tiles;
+    a->pair_row             = p.pair_row;
+    a->block                = p.block;
+    a->n_block              = p.n_block;
+    a->max_block            = n < most ? n : most;
+    a->n_expert             = s->E;
+    a->n_pair               = n;
+    a->block_rows           = width;
     l->n_pair               = n;
-    a->pair_row             = (const int32_t *)stand_upload(row, (size_t)n * sizeof *row);
-    a->block = (const int32_t *)stand_upload(block, (size_t)(n / width + s->E) * 3 * sizeof *block);
-    a->n_block    = (const int32_t *)stand_upload(&n_block, sizeof n_block);
-    a->max_block  = n < n / width + s->E ? n : n / width + s->E;
-    a->n_expert   = s->E;
-    a->n_pair     = n;
-    a->block_rows = width;
-    free(row);
-    free(block);
+    l->n_touched            = count_touched(expert, n, s->E);
+    for (const void *x : {(const void *)p.expert, (const void *)p.count, (const void *)p.offset,
+                          (const void *)p.pair_of})
+        stand_free((void *)x);
 }
 
 static void take_step(layer *l, const model_shape *s, int T, int width, int n_layer_before)

@@ -263,6 +263,33 @@ FM_TEST(experts_as_a_plain_mlp)
     check_plain(true, 150, 64);
 }
 
+/* A rank's share of the outputs may be an odd number of fours. */
+FM_TEST(experts_with_outputs_that_are_no_multiple_of_eight)
+{
+    fm_numbers            r(12);
+    const int             n = 150, I = 64, D = 268;
+    const fm_matrix_case  down(r, 1, 1, D, I, false);
+    const fm_matrix_copy  weights(down);
+    fm_device<uint16_t>   middle(fm_hard_rows(r, n, I));
+    std::vector<uint16_t> first;
+    for (int width : all_widths(false)) {
+        fm_device<uint16_t>  y(fm_at(n) * fm_at(D) + 64);
+        fm_cuda_experts_args a = {};
+        a.down                 = {weights.weight(), NULL, 0};
+        a.middle               = middle.data();
+        a.pair_out             = y.data();
+        a.n_row                = n;
+        a.block_rows           = width;
+        a.D                    = D;
+        a.I                    = I;
+        a.n_sm                 = 2;
+        FM_CHECK(fm_cuda_experts_down(&a, NULL) == FM_OK);
+        if (first.empty()) first = y.host();
+        FM_CHECK_EQUAL(y.host(), first);
+        FM_CHECK(first.back() == 0xffff && first[fm_at(n) * fm_at(D) - 1] != 0xffff);
+    }
+}
+
 FM_TEST(experts_choose_a_width_that_exists)
 {
     for (int mean = 0; mean < 1000; mean = mean * 2 + 1) {

@@ -2,6 +2,8 @@
 /* Routing against the CPU's bits, and the sorted pairs against a plain sort. */
 #include <math.h>
 
+#include <algorithm>
+
 #include "check.h"
 #include "definition.h"
 #include "llm/kernel/cuda/route/route.h"
@@ -126,8 +128,22 @@ struct sorted {
 };
 } // namespace
 
-static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int block_rows)
+/* An expert's blocks, as even as whole boxes allow. */
+static std::vector<ints> cut(int e, int first, int n, int block_rows, int box)
 {
+    std::vector<ints> blocks;
+    const int         n_box = (n + box - 1) / box, n_block = (n + block_rows - 1) / block_rows;
+    for (int i = 0, at = 0; i < n_block; i++) {
+        const int end = std::min(n_box * (i + 1) / n_block * box, n);
+        blocks.push_back({e, first + at, end - at});
+        at = end;
+    }
+    return blocks;
+}
+
+static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int block_rows, int box)
+{
+    std::vector<std::pair<double, std::vector<ints>>> blocks; /* of each expert; their size */
     sorted s;
     s.pair_of.assign(expert.size(), -1);
     for (int e = 0; e < n_expert; e++) {
@@ -140,19 +156,22 @@ static sorted sort_plainly(const ints &expert, int top_k, int n_expert, int bloc
             }
         const int n = (int)s.pair_row.size() - first;
         s.count.push_back(n);
-        for (int at = 0; at < n; at += block_rows) {
-            const int in_block = n - at < block_rows ? n - at : block_rows;
-            s.block.insert(s.block.end(), {e, first + at, in_block});
-        }
+        blocks.push_back({0, cut(e, first, n, block_rows, box ? box : block_rows)});
+        if (box && n)
+            blocks.back().first = ((n + box - 1) / box) / (double)blocks.back().second.size();
     }
+    std::stable_sort(blocks.begin(), blocks.end(),
+                     [](const auto &a, const auto &b) { return a.first > b.first; });
+    for (const auto &of_expert : blocks)
+        for (const ints &b : of_expert.second) s.block.insert(s.block.end(), b.begin(), b.end());
     s.offset.push_back((int)s.pair_row.size());
     return s;
 }
 
 static void check_pairs(const ints &expert, int top_k, int n_expert, int block_rows,
-                        bool chunks = true)
+                        bool chunks = true, int box = 0)
 {
-    const sorted want = sort_plainly(expert, top_k, n_expert, block_rows);
+    const sorted want = sort_plainly(expert, top_k, n_expert, block_rows, box);
     const size_t n = expert.size(), max_block = n / (size_t)block_rows + (size_t)n_expert;
     fm_device<int32_t> d_expert(expert), count((size_t)n_expert), offset((size_t)n_expert + 1),
         pair_row(n), pair_of(n), block(max_block * 3), n_block(1),
@@ -168,7 +187,8 @@ static void check_pairs(const ints &expert, int top_k, int n_expert, int block_r
                                   (int)n / top_k,
                                   top_k,
                                   n_expert,
-                                  block_rows};
+                                  block_rows,
+                                  box};
     FM_CHECK(fm_cuda_pairs(&a, NULL) == FM_OK);
     FM_CHECK_EQUAL(count.host(), want.count);
     FM_CHECK_EQUAL(offset.host(), want.offset);
@@ -207,6 +227,18 @@ FM_TEST(many_pairs_are_sorted_in_chunks_or_in_one)
         check_pairs(ints(5000, 3), 1, 7, 64, chunks);
     }
     check_pairs(random_experts(4097, 5, false), 1, 5, 8); /* the last chunk is nearly empty */
+}
+
+FM_TEST(even_blocks_the_largest_first)
+{
+    for (bool chunks : {true, false}) {
+        check_pairs(random_experts(6 * 1000, 20, false), 6, 20, 256, chunks, 64);
+        check_pairs(random_experts(8 * 700, 512, true), 8, 512, 16, chunks, 8);
+    }
+    check_pairs(random_experts(6 * 100, 64, true), 6, 64, 256, true, 64);
+    check_pairs(ints(1000, 3), 1, 7, 64, true, 16);
+    check_pairs(ints(100, 0), 1, 1, 32, true, 8); /* 13 boxes, 4 blocks */
+    check_pairs(ints(64, -1), 2, 64, 256, true, 64);
 }
 
 FM_TEST(pairs_of_other_ranks_are_left_out)
@@ -250,7 +282,8 @@ static void check_few(const fm_model_config &c, int n_row, int live, int block_r
                                       n_row,
                                       c.top_k,
                                       c.n_expert,
-                                      block_rows};
+                                      block_rows,
+                                      0};
         if (both) {
             FM_CHECK(fm_cuda_route_and_sort(&a, &p, NULL) == FM_OK);
         } else {

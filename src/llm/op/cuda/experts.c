@@ -40,7 +40,8 @@ static fm_cuda_pairs_args pairs_of(const expert_pass *p, int width)
                                 .n_row      = p->n_row,
                                 .top_k      = p->r->config->top_k,
                                 .n_expert   = p->n_own ? p->n_own : 1,
-                                .block_rows = width};
+                                .block_rows = width,
+                                .box        = fm_cuda_experts_box(width)};
 }
 
 /* Of scales, on this rank. */

@@ -26,6 +26,8 @@ int fm_cuda_experts_block_rows(int n_pair, int n_expert, int is_e4m3)
                                                     : 256);
 }
 
+int fm_cuda_experts_box(int block_rows) { return block_rows == 256 ? 64 : 0; }
+
 fm_status fm_cuda_experts_init(void)
 {
     FM_TRY(fm__cuda_experts_init_up());

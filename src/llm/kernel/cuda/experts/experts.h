@@ -50,8 +50,8 @@ typedef struct {
     uint16_t       *pair_out; /* [n_pair, D] bf16 */
 
     const int32_t *pair_row; /* [n_pair] row of h; NULL: pair i is row i */
-    const int32_t *block;    /* [max_block][3] expert, first pair, pairs; n_block of them, by
-                              * expert.  NULL: one expert takes rows 0..n_row, a plain MLP */
+    const int32_t *block;    /* [max_block][3] expert, first pair, pairs; n_block of them, an
+                              * expert's together.  NULL: one takes rows 0..n_row, a plain MLP */
     const int32_t *n_block;  /* on the device */
     int            max_block;
     int            n_expert;   /* in the weights */
@@ -66,6 +66,10 @@ typedef struct {
 /* The block width for n_pair pairs over n_expert experts: a function of host
  * numbers, hence fixed per graph. */
 int fm_cuda_experts_block_rows(int n_pair, int n_expert, int is_e4m3);
+
+/* Pairs that a block of this width multiplies together, as fm_cuda_pairs_args has them; 0 if it is
+ * all of them. */
+int fm_cuda_experts_box(int block_rows);
 
 fm_status fm_cuda_experts_init(void); /* once per process and device, outside capture */
 fm_status fm_cuda_experts_up(const fm_cuda_experts_args *a, fm_stream stream);

@@ -78,37 +78,6 @@ FM_DEVICE void let_pass(wide_shared<S> &own, wide_place &p, int n_step)
     }
 }
 
-/* A lane has two rows of the 8 from j on, and of the next 8. Adjacent lanes exchange halves: then
- * an even lane has four rows of the first 8, an odd one four of the second. */
-FM_DEVICE float4 four_rows(float2 j, float2 next)
-{
-    const bool   odd  = threadIdx.x & 1;
-    const float2 mine = odd ? next : j, other = odd ? j : next;
-    const float  x = fm_shfl_xor(other.x, 1), y = fm_shfl_xor(other.y, 1);
-    return odd ? make_float4(x, y, mine.x, mine.y) : make_float4(mine.x, mine.y, x, y);
-}
-
-template <int N>
-FM_DEVICE void store_tokens(const tile_args &a, const token_box &box, int row0,
-                            const float (&d)[N / 2])
-{
-    const int lane = threadIdx.x & 31, first = row0 + lane % 2 * 8 + (lane & 2) * 2;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int token = own_token() + 8 * half;
-        uint16_t *y     = a.y + (int64_t)(box.pair0 + token) * a.ldy;
-#pragma unroll
-        for (int j = 0; j < N / 8; j += 2) {
-            const float *at  = d + 4 * j + 2 * half;
-            const float4 v   = four_rows(make_float2(at[0], at[1]), make_float2(at[4], at[5]));
-            const int    row = first + 8 * j;
-            if (token < box.n_pair && row < a.n)
-                *(uint2 *)(y + row) =
-                    make_uint2(fm_bf16x2_of_f32(v.x, v.y), fm_bf16x2_of_f32(v.z, v.w));
-        }
-    }
-}
-
 /* 4 x 4 transpose among the lanes of a quad: word i of lane q becomes word q of lane i. */
 FM_DEVICE void transpose_quad(uint32_t (&w)[4])
 {
@@ -121,6 +90,40 @@ FM_DEVICE void transpose_quad(uint32_t (&w)[4])
             const uint32_t got = __shfl_xor_sync(FM_WARP, is_far ? w[i] : w[i + step], step);
             w[i]               = is_far ? got : w[i];
             w[i + step]        = is_far ? w[i + step] : got;
+        }
+    }
+}
+
+/* Up to 8 rows of a token; `left` to the end of the matrix. */
+FM_DEVICE void store_rows(uint16_t *y, const uint32_t (&v)[4], int left, bool is_aligned)
+{
+    if (is_aligned && left > 0) *(uint4 *)y = make_uint4(v[0], v[1], v[2], v[3]);
+    if (is_aligned) return;
+    if (left > 0) *(uint2 *)y = make_uint2(v[0], v[1]);
+    if (left > 4) *(uint2 *)(y + 4) = make_uint2(v[2], v[3]);
+}
+
+/* Of 32 rows, a lane gets the 8 from 8 (lane%4) on. */
+template <int N>
+FM_DEVICE void store_tokens(const tile_args &a, const token_box &box, int row0,
+                            const float (&d)[N / 2])
+{
+    const int first = row0 + (threadIdx.x & 3) * 8;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int token = own_token() + 8 * half;
+        uint16_t *y     = a.y + (int64_t)(box.pair0 + token) * a.ldy;
+#pragma unroll
+        for (int j = 0; j < N / 8; j += 4) {
+            uint32_t rows[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float *at = d + 4 * (j + i) + 2 * half;
+                rows[i]         = fm_bf16x2_of_f32(at[0], at[1]);
+            }
+            transpose_quad(rows);
+            const int row = first + 8 * j;
+            if (token < box.n_pair) store_rows(y + row, rows, a.n - row, a.ldy % 8 == 0);
         }
     }
 }

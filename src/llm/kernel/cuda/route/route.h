@@ -55,6 +55,9 @@ typedef struct {
     int32_t       *n_block;  /* [1] */
     int32_t       *scratch;  /* [n_row*top_k/1024 up][n_expert], or NULL: slower for many rows */
     int            n_row, top_k, n_expert, block_rows;
+    int            box; /* pairs that are multiplied together, a divisor of block_rows: an expert's
+                         * blocks then differ by one box at most, and the largest blocks come
+                         * first.  0: blocks are full, but each expert's last; by expert */
 } fm_cuda_pairs_args;
 fm_status fm_cuda_pairs(const fm_cuda_pairs_args *a, fm_stream stream);
 

@@ -138,19 +138,68 @@ FM_DEVICE void scan_experts(const fm_cuda_pairs_args &a, const tables &t)
     __syncthreads();
 }
 
-FM_DEVICE void list_blocks(const fm_cuda_pairs_args &a, const tables &t)
+/* An expert's pairs, cut into as few blocks as can be, each of whole boxes. */
+typedef struct {
+    int boxes, blocks;
+} division;
+
+FM_DEVICE int box_of(const fm_cuda_pairs_args &a) { return a.box ? a.box : a.block_rows; }
+
+FM_DEVICE division divide(const fm_cuda_pairs_args &a, int n)
+{
+    return {(n + box_of(a) - 1) / box_of(a), (n + a.block_rows - 1) / a.block_rows};
+}
+
+FM_DEVICE bool has_larger_blocks(division a, division b)
+{
+    return a.boxes * b.blocks > b.boxes * a.blocks;
+}
+
+FM_DEVICE void list_expert(const fm_cuda_pairs_args &a, const tables &t, int e, int first_block)
+{
+    const int      n = t.count[e], first = t.first_pair[e];
+    const division d   = divide(a, n);
+    int32_t       *out = a.block + (size_t)first_block * 3;
+    a.count[e]         = n;
+    a.offset[e]        = first;
+    for (int i = 0, begin = 0; i < d.blocks; i++, out += 3) {
+        const int end = min(d.boxes * (i + 1) / d.blocks * box_of(a), n);
+        out[0]        = e;
+        out[1]        = first + begin;
+        out[2]        = end - begin;
+        begin         = end;
+    }
+}
+
+/* The largest blocks first: a fixed share of the list for each thread block of the products is
+ * then about the same work.  first_block[] holds what each expert is divided into. */
+FM_DEVICE void list_largest_first(const fm_cuda_pairs_args &a, const tables &t)
 {
     for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x) {
-        int32_t  *out = a.block + (size_t)t.first_block[e] * 3;
-        const int n = t.count[e], first = t.first_pair[e];
-        a.count[e]  = n;
-        a.offset[e] = first;
-        for (int i = 0; i < n; i += a.block_rows, out += 3) {
-            out[0] = e;
-            out[1] = first + i;
-            out[2] = min(n - i, a.block_rows);
-        }
+        const division own = divide(a, t.count[e]);
+        t.first_block[e]   = own.boxes << 16 | own.blocks;
     }
+    __syncthreads();
+    for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x) {
+        const division own    = {t.first_block[e] >> 16, t.first_block[e] & 0xffff};
+        int            before = 0;
+        for (int i = 0; i < a.n_expert; i++) {
+            const division other = {t.first_block[i] >> 16, t.first_block[i] & 0xffff};
+            if (has_larger_blocks(other, own) || (i < e && !has_larger_blocks(own, other)))
+                before += other.blocks;
+        }
+        list_expert(a, t, e, before);
+    }
+}
+
+FM_DEVICE void list_blocks(const fm_cuda_pairs_args &a, const tables &t)
+{
+    if (a.box) {
+        list_largest_first(a, t);
+        return;
+    }
+    for (int e = (int)threadIdx.x; e < a.n_expert; e += (int)blockDim.x)
+        list_expert(a, t, e, t.first_block[e]);
 }
 
 /* before: pairs of each expert in front of this warp's, counted from the first. */
