@@ -109,6 +109,7 @@ static const tile_width all_tiles[] = {
     {FM_CUDA_FP8_8X128, 8, 128},     {FM_CUDA_FP8_16X128, 16, 128},
     {FM_CUDA_FP8_32X128, 32, 128},   {FM_CUDA_FP8_64X128, 64, 128},
     {FM_CUDA_FP8_8X256, 8, 256},     {FM_CUDA_FP8_16X256, 16, 256},
+    {FM_CUDA_FP8_32X256, 32, 256},
     {FM_CUDA_FP8_128X128, 128, 128}, {FM_CUDA_FP8_128X256, 128, 256},
     {FM_CUDA_FP8_192X128, 192, 128}};
 
@@ -227,7 +228,7 @@ FM_TEST(fp8_gives_a_pair_its_bits_alone_and_in_company)
 {
     fm_numbers               r(4);
     const fp8_case           c(r, {2, 31, 0, 77}, 1, 96, 160, 24);
-    const std::vector<float> crowd = run(c, all_tiles[9], 2);
+    const std::vector<float> crowd = run(c, all_tiles[10], 2);
     for (int p = 0; p < c.n_pair(); p += 9) {
         fp8_case one    = c;
         one.pair_row    = {c.pair_row[fm_at(p)]};

@@ -101,6 +101,7 @@ typedef enum {
     FM_CUDA_FP8_64X128,
     FM_CUDA_FP8_8X256,
     FM_CUDA_FP8_16X256,
+    FM_CUDA_FP8_32X256,
     FM_CUDA_FP8_128X128,
     FM_CUDA_FP8_128X256, /* this and the next: scale_row0 0, n and ldy multiples of 4 */
     FM_CUDA_FP8_192X128,
