@@ -207,13 +207,13 @@ static void check_all_tiles(const fp8_case &c, int n_sm)
 FM_TEST(fp8_of_all_loads_in_every_tile)
 {
     fm_numbers r(1);
-    check_all_tiles(fp8_case(r, {0, 129, 40, 1, 9, 193}, 1, 144, 272, 40), 1);
+    check_all_tiles(fp8_case(r, {0, 129, 40, 1, 9, 193, 150, 77}, 1, 144, 272, 40), 1);
 }
 
 FM_TEST(fp8_gated_in_every_tile)
 {
     fm_numbers r(2);
-    check_all_tiles(fp8_case(r, {0, 130, 1, 70}, 2, 144, 160, 40), 2);
+    check_all_tiles(fp8_case(r, {0, 130, 1, 70, 143, 95}, 2, 144, 160, 40), 2);
 }
 
 /* 34 blocks of 128 k: a lane keeps two factors, and rings go round. */
