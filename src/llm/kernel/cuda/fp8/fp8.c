@@ -60,7 +60,8 @@ static fm_cuda_fp8_tile cheapest(const fm_cuda_fp8_args *a)
 int fm_cuda_fp8_block_rows(int n_pair, int n_expert, int is_aligned)
 {
     const int mean = n_pair / n_expert;
-    if (mean > 32) return is_aligned && mean <= 160 ? 192 : 128;
+    if (mean > 16 && mean <= 160 && is_aligned) return 192;
+    if (mean > 32) return 128;
     if (mean <= 2 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_8)) return 8;
     if (mean <= 6 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_16)) return 16;
     return mean <= 16 ? 32 : 64;
