@@ -57,7 +57,7 @@ typedef struct {
     fm_activations activations; /* and what a pass computes in: the model's (model/model.h) */
     int n_kept;       /* hidden states kept between passes, for drafts; 0: there are none */
     int max_draft;    /* links of a chain of drafts, at most */
-    int draft_head;   /* CPU: links may use a copy of the BF16 head in bytes */
+    int draft_head;   /* links may use a copy of the BF16 head in bytes */
     int n_staged;     /* device: pages that are gathered for one copy to or from host memory; 0: no
                        * pages are copied */
     const struct fm_threads *team; /* over whose NUMA nodes KV pages are spread, or NULL */

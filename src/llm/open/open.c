@@ -183,13 +183,12 @@ static fm_status start_threads(opening *p)
     return FM_OK;
 }
 
-/* Whether links may multiply with a copy of the head in bytes.  Not beside a GPU, whose links they are
- * compared with; nor where the head is smaller than that anyway.  Unknown until weights are measured. */
+/* Whether links may multiply with a copy of the head in bytes.  Not where a CPU's and a GPU's links
+ * are compared; nor where the head is smaller than that anyway.  Unknown until weights are measured. */
 static int keeps_draft_head(const fm_engine *e)
 {
     const fm_matrix *head = &e->weights.head;
-    return e->draft.is_chain && e->backend->is_host && !e->backend->also && head->n &&
-           head->dtype == FM_BF16;
+    return e->draft.is_chain && !e->backend->also && head->n && head->dtype == FM_BF16;
 }
 
 /* Seats divide the running requests, groups the prompt tokens of a step. */

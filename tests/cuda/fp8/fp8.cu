@@ -109,6 +109,7 @@ static const tile_width all_tiles[] = {
     {FM_CUDA_FP8_8X128, 8, 128},     {FM_CUDA_FP8_16X128, 16, 128},
     {FM_CUDA_FP8_32X128, 32, 128},   {FM_CUDA_FP8_64X128, 64, 128},
     {FM_CUDA_FP8_8X256, 8, 256},     {FM_CUDA_FP8_16X256, 16, 256},
+    {FM_CUDA_FP8_32X256, 32, 256},
     {FM_CUDA_FP8_128X128, 128, 128}, {FM_CUDA_FP8_128X256, 128, 256},
     {FM_CUDA_FP8_192X128, 192, 128}};
 
@@ -206,13 +207,13 @@ static void check_all_tiles(const fp8_case &c, int n_sm)
 FM_TEST(fp8_of_all_loads_in_every_tile)
 {
     fm_numbers r(1);
-    check_all_tiles(fp8_case(r, {0, 129, 40, 1, 9, 193}, 1, 144, 272, 40), 1);
+    check_all_tiles(fp8_case(r, {0, 129, 40, 1, 9, 193, 150, 77}, 1, 144, 272, 40), 1);
 }
 
 FM_TEST(fp8_gated_in_every_tile)
 {
     fm_numbers r(2);
-    check_all_tiles(fp8_case(r, {0, 130, 1, 70}, 2, 144, 160, 40), 2);
+    check_all_tiles(fp8_case(r, {0, 130, 1, 70, 143, 95}, 2, 144, 160, 40), 2);
 }
 
 /* 34 blocks of 128 k: a lane keeps two factors, and rings go round. */
@@ -227,7 +228,7 @@ FM_TEST(fp8_gives_a_pair_its_bits_alone_and_in_company)
 {
     fm_numbers               r(4);
     const fp8_case           c(r, {2, 31, 0, 77}, 1, 96, 160, 24);
-    const std::vector<float> crowd = run(c, all_tiles[9], 2);
+    const std::vector<float> crowd = run(c, all_tiles[10], 2);
     for (int p = 0; p < c.n_pair(); p += 9) {
         fp8_case one    = c;
         one.pair_row    = {c.pair_row[fm_at(p)]};

@@ -95,3 +95,32 @@ FM_TEST(what_is_not_finite_stays_so)
     FM_CHECK(fm_cuda_quantise(&a, NULL) == FM_OK);
     FM_CHECK(!isfinite(fm_f32_of_fp8(y.host()[7]) * scale.host()[0]));
 }
+
+/* Weights in blocks of 128 x 128: the scale is the block's, and every value is the nearest under it. */
+FM_TEST(quantised_weights_share_a_scale_for_each_block)
+{
+    fm_numbers r(4);
+    for (const int n : {1, 127, 128, 300})
+        for (const int k : {16, 128, 272}) {
+            const int                   deep = (n + 127) / 128, wide = (k + 127) / 128;
+            const std::vector<uint16_t> w = fm_hard_rows(r, n, k);
+            fm_device<uint16_t>         from(w);
+            fm_device<uint8_t>          to(fm_at(n * k));
+            fm_device<float>            scale(fm_at(deep * wide));
+            const fm_cuda_quantise_weights_args a = {from.data(), to.data(), scale.data(), n, k};
+            FM_CHECK(fm_cuda_quantise_weights(&a, NULL) == FM_OK);
+            const std::vector<uint8_t> got    = to.host();
+            const std::vector<float>   factor = scale.host();
+            std::vector<float>         most(fm_at(deep * wide), 0x1p-100f);
+            for (int i = 0; i < n * k; i++) {
+                float &m = most[fm_at(i / k / 128 * wide + i % k / 128)];
+                m        = fmaxf(m, fabsf(fm_f32_of_bf16(w[fm_at(i)])));
+            }
+            for (int b = 0; b < deep * wide; b++) FM_CHECK(factor[fm_at(b)] == most[fm_at(b)] / 448);
+            for (int i = 0; i < n * k; i++) { /* half of the last bit; below 2^-6 that is 2^-10 */
+                const float x = fm_f32_of_bf16(w[fm_at(i)]) *
+                                (448 / most[fm_at(i / k / 128 * wide + i % k / 128)]);
+                FM_CHECK(fabsf(fm_f32_of_fp8(got[fm_at(i)]) - x) <= fmaxf(fabsf(x) / 16, 0x1p-10f));
+            }
+        }
+}

@@ -231,6 +231,7 @@ static void carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     g->link_id             = fm_slab_take(s, out * sizeof *g->link_id);
     const size_t bytes     = (size_t)shard->attn.n * out * sizeof *g->best;
     g->exchange.most_bytes = fm__cuda_most(g->exchange.most_bytes, 2 * bytes);
+    fm__cuda_carve_draft_head(g, c, shard, lim, s);
 }
 
 static void carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s)

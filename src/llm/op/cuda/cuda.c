@@ -68,6 +68,7 @@ static const fm_ops cuda_ops = {
     .collect     = stay,
     .hidden      = fm__cuda_hidden,
     .best        = fm__cuda_best,
+    .linear_draft = fm__cuda_linear_draft,
     .drafted     = fm__cuda_drafted,
     .logits      = fm__cuda_logits,
     .sample      = fm__cuda_sample,
@@ -178,7 +179,8 @@ static fm_status make_ready(fm_run *r, fm_cuda_run *g, const fm_run_cuda_options
     FM_TRY(fm_cuda_experts_init());
     FM_TRY(fm_cuda_mla_init());
     FM_TRY(fm_cuda_linear_init());
-    if (r->config->fp8_activations) FM_TRY(fm_cuda_fp8_init());
+    if (r->config->fp8_activations || g->draft_head.panels) FM_TRY(fm_cuda_fp8_init());
+    FM_TRY(fm__cuda_fill_draft_head(r));
     return fm_cuda_lt_create(&g->lt, g->lt_space, FM_CUDA_LT_BYTES);
 }
 

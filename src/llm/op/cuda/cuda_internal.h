@@ -202,6 +202,8 @@ typedef struct {
     int32_t       *edit_at; /* host [V] zeros between rows */
 
     uint16_t          *kept;    /* [limits.n_kept, D] hidden states, for drafts */
+    fm_matrix          draft_head; /* the head in E4M3, for links; panels NULL: links use the head */
+    fm_cuda_bytes      draft_row;  /* [max_out, D] rows that are multiplied with it */
     fm_cuda_candidate *best;    /* [n_attn, max_out] */
     int32_t           *link_id; /* [max_out] what the last link drafted */
     int32_t           *drafted; /* host [limits.max_draft, max_out] of the chain at hand */
@@ -346,6 +348,10 @@ fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route);
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
 /* drafts.c */
+void      fm__cuda_carve_draft_head(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                                    const fm_run_limits *lim, fm_slab *s);
+fm_status fm__cuda_fill_draft_head(fm_run *r); /* from the weights */
+void      fm__cuda_linear_draft(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w);
 void      fm__cuda_list_states(fm_run *r); /* on the host, when a pass begins */
 void      fm__cuda_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const float *w);
 void      fm__cuda_best(fm_run *r, fm_f32s logits, fm_act state);

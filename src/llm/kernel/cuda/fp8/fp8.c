@@ -17,8 +17,8 @@ static const tile_price tiles[FM_CUDA_N_FP8] = {
     [FM_CUDA_FP8_8X128] = {8, 128, 280},     [FM_CUDA_FP8_16X128] = {16, 128, 300},
     [FM_CUDA_FP8_32X128] = {32, 128, 345},   [FM_CUDA_FP8_64X128] = {64, 128, 430},
     [FM_CUDA_FP8_8X256] = {8, 256, 390},     [FM_CUDA_FP8_16X256] = {16, 256, 420},
-    [FM_CUDA_FP8_128X128] = {128, 128, 640}, [FM_CUDA_FP8_128X256] = {128, 256, 950},
-    [FM_CUDA_FP8_192X128] = {192, 128, 800},
+    [FM_CUDA_FP8_32X256] = {32, 256, 500},   [FM_CUDA_FP8_128X128] = {128, 128, 640},
+    [FM_CUDA_FP8_128X256] = {128, 256, 950}, [FM_CUDA_FP8_192X128] = {192, 128, 800},
 };
 
 static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -55,14 +55,15 @@ static fm_cuda_fp8_tile cheapest(const fm_cuda_fp8_args *a)
     return found;
 }
 
-/* Twice the mean fits in one block: with uniform routing few experts then need a second reading of
- * their weights. */
+/* Up to a mean of 16, at least twice the mean fits in one block: routing is uneven, every block of
+ * an expert reads its weights, and room for more pairs costs little while memory is the limit. */
 int fm_cuda_fp8_block_rows(int n_pair, int n_expert, int is_aligned)
 {
     const int mean = n_pair / n_expert;
-    if (mean > 32) return is_aligned && mean <= 160 ? 192 : 128;
-    if (mean <= 4 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_8)) return 8;
-    if (mean <= 8 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_16)) return 16;
+    if (mean > 16 && mean <= 160 && is_aligned) return 192;
+    if (mean > 32) return 128;
+    if (mean <= 2 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_8)) return 8;
+    if (mean <= 6 && !fm_cuda_leaves_out(FM_VARIANT_EXPERTS_16)) return 16;
     return mean <= 16 ? 32 : 64;
 }
 
@@ -74,7 +75,7 @@ fm_cuda_fp8_tile fm_cuda_fp8_pick(const fm_cuda_fp8_args *a)
     switch (a->block_rows) {
     case 8: return FM_CUDA_FP8_8X256;
     case 16: return FM_CUDA_FP8_16X256;
-    case 32: return FM_CUDA_FP8_32X128;
+    case 32: return FM_CUDA_FP8_32X256;
     case 64: return FM_CUDA_FP8_64X128;
     case 128: return suits_tokens(a) ? FM_CUDA_FP8_128X256 : FM_CUDA_FP8_128X128;
     default: return FM_CUDA_FP8_192X128;

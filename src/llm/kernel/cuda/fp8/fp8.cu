@@ -81,6 +81,7 @@ using fp8_32x128  = fp8_kernel<fp8_shape<32, 2, 1, 10, 1, true>>;
 using fp8_64x128  = fp8_kernel<fp8_shape<64, 2, 1, 8, 1, true>>;
 using fp8_8x256   = fp8_kernel<fp8_shape<8, 2, 2, 6, 1, true>>;
 using fp8_16x256  = fp8_kernel<fp8_shape<16, 2, 2, 6, 1, true>>;
+using fp8_32x256  = fp8_kernel<fp8_shape<32, 2, 2, 6, 1, true>>;
 using fp8_128x128 = fp8_kernel<fp8_shape<128, 2, 1, 6, 1, false>>;
 using fp8_128x256 = fp8_kernel<fp8_shape<128, 2, 2, 4, 1, false, true>>;
 using fp8_192x128 = fp8_kernel<fp8_shape<192, 3, 1, 5, 2, false, true>>;
@@ -96,8 +97,8 @@ static const fp8_entry shapes[FM_CUDA_N_FP8] = {
     {fp8_8x128::init, fp8_8x128::launch},     {fp8_16x128::init, fp8_16x128::launch},
     {fp8_32x128::init, fp8_32x128::launch},   {fp8_64x128::init, fp8_64x128::launch},
     {fp8_8x256::init, fp8_8x256::launch},     {fp8_16x256::init, fp8_16x256::launch},
-    {fp8_128x128::init, fp8_128x128::launch}, {fp8_128x256::init, fp8_128x256::launch},
-    {fp8_192x128::init, fp8_192x128::launch},
+    {fp8_32x256::init, fp8_32x256::launch},   {fp8_128x128::init, fp8_128x128::launch},
+    {fp8_128x256::init, fp8_128x256::launch}, {fp8_192x128::init, fp8_192x128::launch},
 };
 
 fm_status fm_cuda_fp8_init(void)

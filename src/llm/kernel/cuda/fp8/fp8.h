@@ -57,6 +57,17 @@ typedef struct {
 
 fm_status fm_cuda_pick(const fm_cuda_pick_args *a, fm_stream stream);
 
+/* A bf16 matrix in e4m3, as weights of a product: one scale for each 128 x 128, its largest
+ * magnitude / 448, and values rounded as those of a row are. */
+typedef struct {
+    const uint16_t *w;     /* [n, k] */
+    uint8_t        *y;     /* [n, k] */
+    float          *scale; /* [n/128 up][k/128 up] */
+    int             n, k;  /* k a multiple of 16 */
+} fm_cuda_quantise_weights_args;
+
+fm_status fm_cuda_quantise_weights(const fm_cuda_quantise_weights_args *a, fm_stream stream);
+
 typedef enum { FM_CUDA_FP8_F32, FM_CUDA_FP8_BF16, FM_CUDA_FP8_SWIGLU } fm_cuda_fp8_out;
 
 typedef struct {
@@ -90,6 +101,7 @@ typedef enum {
     FM_CUDA_FP8_64X128,
     FM_CUDA_FP8_8X256,
     FM_CUDA_FP8_16X256,
+    FM_CUDA_FP8_32X256,
     FM_CUDA_FP8_128X128,
     FM_CUDA_FP8_128X256, /* this and the next: scale_row0 0, n and ldy multiples of 4 */
     FM_CUDA_FP8_192X128,

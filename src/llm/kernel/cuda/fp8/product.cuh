@@ -13,7 +13,20 @@
 
 /* --- where a tile lies -------------------------------------------------------- */
 
-template <class S> FM_DEVICE int tile_index(int t) { return own_group() * S::TILES + t; }
+template <class S> FM_DEVICE int tile_index(int t)
+{
+    return S::ALONE ? t : own_group() * S::TILES + t;
+}
+
+template <class S> FM_DEVICE fm_tile pairs_of(const fp8_ring<S> &r, const uint8_t *stage)
+{
+    return fm_tile_by_row(stage + S::W_BYTES + r.pair * 128);
+}
+
+template <class S> FM_DEVICE const float *pair_scales(const fp8_ring<S> &r, int slot)
+{
+    return r.scale + slot * S::NT + r.pair;
+}
 
 template <class S, bool GATED> FM_DEVICE fm_tile tile_of(const uint8_t *stage, int t)
 {
@@ -41,7 +54,7 @@ template <int PARTS> struct fp8_factors {
 template <int PARTS>
 FM_DEVICE void factors_read(fp8_factors<PARTS> &f, const fm_cuda_fp8_args &a, int step, int n_step)
 {
-    const int at = min(step + (int)(threadIdx.x & 31), n_step - 1);
+    const int at = min(step + fm_lane_here(), n_step - 1);
 #pragma unroll
     for (int i = 0; i < PARTS; i++) f.then[i] = a.scale[f.row[i] + at];
 }
@@ -130,11 +143,11 @@ FM_DEVICE void multiply_stage(fp8_sums<S, GATED, N> &c, const fp8_ring<S> &r,
                               const fm_cuda_fp8_args &a, int step, int n_step)
 {
     const uint8_t *stage   = stage_of<S>(r);
-    const float   *x_scale = r.scale + r.slot * S::NT;
+    const float   *x_scale = pair_scales<S>(r, r.slot);
 #pragma unroll
     for (int t = 0; t < S::TILES; t++) {
         float part[N / 2];
-        start_part<N>(part, tile_of<S, GATED>(stage, t), fm_tile_by_row(stage + S::W_BYTES));
+        start_part<N>(part, tile_of<S, GATED>(stage, t), pairs_of<S>(r, stage));
         factors_need(c.factor[t], a, step, n_step);
         fm_wgmma_wait<0>();
         fm_wgmma_hold(part);
@@ -161,7 +174,7 @@ FM_DEVICE void start_next(float (&part)[S::TILES][N / 2], fp8_ring<S> &r)
     wait_for_stage<S>(r);
 #pragma unroll
     for (int t = 0; t < S::TILES; t++)
-        start_part<N>(part[t], tile_of<S, GATED>(stage, t), fm_tile_by_row(stage + S::W_BYTES));
+        start_part<N>(part[t], tile_of<S, GATED>(stage, t), pairs_of<S>(r, stage));
     ring_on<S>(r);
 }
 
@@ -175,7 +188,7 @@ FM_DEVICE void finish_stage(fp8_sums<S, GATED, N> &c, float (&part)[S::TILES][N 
     for (int t = 0; t < S::TILES; t++) {
         fm_wgmma_hold(part[t]);
         factors_need(c.factor[t], a, step, n_step);
-        add_stage<N>(c.sum[t], part[t], r.scale + slot * S::NT, c.factor[t], step);
+        add_stage<N>(c.sum[t], part[t], pair_scales<S>(r, slot), c.factor[t], step);
     }
     ring_release<S>(r, slot);
 }
@@ -274,7 +287,7 @@ FM_DEVICE void run_task(fp8_ring<S> &r, const fm_cuda_fp8_args &a, const fp8_tas
     const int             n_step = count_steps(a);
     fp8_sums<S, GATED, N> c;
     sums_begin<S, GATED, N>(c, a, task, n_step);
-    if constexpr (N * S::TILES <= 64)
+    if constexpr (N * S::TILES <= (S::ALONE ? 32 : 64))
         multiply_ahead<S, GATED, N>(c, r, a, n_step);
     else
         multiply_plain<S, GATED, N>(c, r, a, n_step);

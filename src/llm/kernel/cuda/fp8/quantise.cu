@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of bf16 to E4M3, one scale for every 128 columns: 16 threads of 8 columns each. */
+/* Rows of bf16 to E4M3, one scale for every 128 columns: 16 threads of 8 columns each.  Weights of
+ * bf16 to E4M3, one scale for every 128 x 128: a thread block with eight times 16 rows of them. */
 #include "llm/kernel/cuda/fp8/fp8.h"
 
 #include "llm/kernel/cuda/fp8/quantise.cuh"
@@ -44,6 +45,49 @@ FM_KERNEL(COPY_THREADS) copy_picked(const fm_cuda_pick_args a)
     for (int i = tid; i < chunks; i += COPY_THREADS) y[i] = x[i];
     for (int i = tid; i < blocks; i += COPY_THREADS)
         a.scale[(int64_t)blockIdx.x * blocks + i] = a.x_scale[(int64_t)from * blocks + i];
+}
+
+FM_DEVICE float most_of(uint4 v)
+{
+    return fm__more(fm__more(fm__more(fm__more(0, v.x), v.y), v.z), v.w);
+}
+
+enum { WEIGHT_ROWS = 128, ROWS_AT_ONCE = FM__ROW_THREADS / 16, TURNS = WEIGHT_ROWS / ROWS_AT_ONCE };
+
+FM_KERNEL(FM__ROW_THREADS) quantise_block(const fm_cuda_quantise_weights_args a)
+{
+    __shared__ float part[FM__ROW_WARPS];
+    const int row0 = (int)blockIdx.y * WEIGHT_ROWS + (int)threadIdx.x / 16,
+              col  = (int)blockIdx.x * FM_CUDA_FP8_K + (int)threadIdx.x % 16 * 8;
+    uint4 v[TURNS];
+    float most = 0;
+    fm__row_begin();
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) {
+        const int row = row0 + i * ROWS_AT_ONCE;
+        v[i]          = make_uint4(0, 0, 0, 0);
+        if (row < a.n && col < a.k) v[i] = *(const uint4 *)(a.w + (int64_t)row * a.k + col);
+        most = fmaxf(most, most_of(v[i]));
+    }
+    const fm_quantum q = fm__quantum(fm__block_max(most, part));
+#pragma unroll
+    for (int i = 0; i < TURNS; i++) {
+        const int row = row0 + i * ROWS_AT_ONCE;
+        if (row < a.n && col < a.k)
+            *(uint2 *)(a.y + (int64_t)row * a.k + col) = make_uint2(
+                fm__quantised4(v[i].x, v[i].y, q), fm__quantised4(v[i].z, v[i].w, q));
+    }
+    if (threadIdx.x == 0) a.scale[(int64_t)blockIdx.y * gridDim.x + blockIdx.x] = q.scale;
+}
+
+fm_status fm_cuda_quantise_weights(const fm_cuda_quantise_weights_args *a, fm_stream stream)
+{
+    const dim3 blocks((unsigned)((a->k + FM_CUDA_FP8_K - 1) / FM_CUDA_FP8_K),
+                      (unsigned)((a->n + WEIGHT_ROWS - 1) / WEIGHT_ROWS));
+    FM_BUG_UNLESS(a->k > 0 && a->k % 16 == 0);
+    if (a->n == 0) return FM_OK;
+    FM_LAUNCH_EARLY(quantise_block, blocks, FM__ROW_THREADS, 0, stream, *a);
+    return fm_cuda_launched("quantise_block");
 }
 
 fm_status fm_cuda_pick(const fm_cuda_pick_args *a, fm_stream stream)

@@ -26,6 +26,7 @@ template <int NT_, int GROUPS_, int TILES_, int STAGES_, int CLUSTER_, bool GATH
           bool BY_TOKEN_ = false>
 struct fp8_shape {
     static constexpr bool GATHER = GATHER_, BY_TOKEN = BY_TOKEN_; /* which is the 64-row operand */
+    static constexpr bool ALONE = false; /* a warpgroup has all rows of weights (tokens.cuh) */
     enum {
         NT          = NT_,
         GROUPS      = GROUPS_,
@@ -118,6 +119,7 @@ template <class S> struct fp8_ring {
     float       *scale;        /* [STAGES][NT] */
     fm_mbarrier *full, *empty; /* [STAGES] */
     int          slot, parity; /* the stage that comes next, and the phase of its barriers */
+    int          pair; /* of a stage, where the pairs begin that are multiplied here */
 };
 
 /* The producers of a stage: one thread for TMA, and 128 for what they copy themselves. */
@@ -128,7 +130,7 @@ template <class S> FM_DEVICE fp8_ring<S> ring_begin(uint8_t *bytes)
     r.scale = (float *)(bytes + S::RING_BYTES);
     r.full  = (fm_mbarrier *)(bytes + S::RING_BYTES + S::SCALE_BYTES);
     r.empty = r.full + S::STAGES;
-    r.slot = r.parity = 0;
+    r.slot = r.parity = r.pair = 0;
     if (threadIdx.x == 0) {
         for (int i = 0; i < S::STAGES; i++) {
             fm_mbarrier_init(r.full + i, 1 + 128);

@@ -7,7 +7,9 @@
  *     two groups, 256 rows     more than 64 pairs: group g has pairs 64 g ... and all rows;
  *                              up to 64: both have them, and 128 rows each
  *     three groups, 128 rows   group g has pairs 64 g ..., or lets stages pass: an expert's
- *                              weights come from memory once where it has up to 192 pairs
+ *                              weights come from memory once where it has up to 192 pairs;
+ *                              few pairs behind the last 64 are columns instead, of two tiles
+ *                              of weights: 64 rows of pairs would be mostly multiplied in vain
  *
  * The sums are the bits of product.cuh: the same chain with its operands exchanged.  Blocks of
  * 128 rows of w must be those of its scales: scale_row0 is 0. */
@@ -179,14 +181,44 @@ template <class S> FM_DEVICE void let_pass(fp8_ring<S> &r, int n_step)
     }
 }
 
+/* The group's pairs as columns: the shape has two tiles of 64 rows of weights. */
+template <class S> struct by_columns : S {
+    static constexpr bool ALONE = true;
+    enum { TILES = 2, NT = S::NT };
+};
+
+enum { FEW_COLUMNS = 32 };
+
+template <class S, bool GATED>
+FM_DEVICE void run_few(fp8_ring<S> &r, const fm_cuda_fp8_args &a, const fp8_task &task,
+                       const token_part &p)
+{
+    using C = by_columns<S>;
+    const fp8_task own  = {task.expert, task.row0, p.pair0, p.n_pair};
+    fp8_ring<C>    ring = {r.bytes, r.scale, r.full, r.empty, r.slot, r.parity, p.box * TOKEN_BOX};
+    if (p.n_pair <= 8)
+        run_task<C, GATED, 8>(ring, a, own);
+    else if (p.n_pair <= 16)
+        run_task<C, GATED, 16>(ring, a, own);
+    else
+        run_task<C, GATED, FEW_COLUMNS>(ring, a, own);
+    r.slot   = ring.slot;
+    r.parity = ring.parity;
+}
+
 template <class S, bool GATED>
 FM_DEVICE void run_task_by_token(fp8_ring<S> &r, const fm_cuda_fp8_args &a, const fp8_task &task)
 {
     const int        g = own_group(), left = task.n_pair - g * TOKEN_BOX;
     const token_part box = {task.pair0 + g * TOKEN_BOX, min(left, (int)TOKEN_BOX), g, 0};
-    if (S::TILES == 1 && left <= 0)
-        let_pass<S>(r, count_steps(a));
-    else if (S::TILES == 1 || task.n_pair > TOKEN_BOX)
+    if constexpr (S::TILES == 1) {
+        if (left <= 0)
+            let_pass<S>(r, count_steps(a));
+        else if (left <= FEW_COLUMNS)
+            run_few<S, GATED>(r, a, task, box);
+        else
+            run_part<S, GATED, 1>(r, a, task, box);
+    } else if (task.n_pair > TOKEN_BOX)
         run_part<S, GATED, S::TILES>(r, a, task, box);
     else {
         const token_part half = {task.pair0, task.n_pair, 0, g * TOKEN_COLUMNS};

@@ -102,6 +102,14 @@ FM_DEVICE void fm_mma_bf16_16816(float d[4], const uint32_t a[4], const uint32_t
 
 /* --- within a warp ---------------------------------------------------------- */
 
+/* The lane, read where it stands: what depends on it is not kept in registers for a whole loop. */
+FM_DEVICE int fm_lane_here()
+{
+    int lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
 FM_DEVICE float fm_shfl_xor(float x, int lanes)
 {
     return __shfl_xor_sync(FM_WARP, x, lanes);

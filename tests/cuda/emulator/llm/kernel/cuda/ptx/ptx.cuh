@@ -90,6 +90,8 @@ FM_DEVICE void fm_mma_bf16_16816(float d[4], const uint32_t a[4], const uint32_t
 
 /* --- within a warp ---------------------------------------------------------- */
 
+FM_DEVICE int fm_lane_here() { return threadIdx.x & 31; }
+
 FM_DEVICE float fm_shfl_xor(float x, int lanes)
 {
     return __shfl_xor_sync(FM_WARP, x, lanes);
