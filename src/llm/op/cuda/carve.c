@@ -221,6 +221,21 @@ static void carve_bytes(fm_cuda_run *g, const fm_model_config *c, const fm_shard
 
 /* --- drafts, choices of tokens ---------------------------------------------- */
 
+/* A draft is verified, so its logits need not be exact: half the bytes of the head are read. */
+static void carve_draft_head(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
+                             const fm_run_limits *lim, fm_slab *s)
+{
+    const size_t K = FM_CUDA_FP8_K, k = (size_t)c->hidden, out = (size_t)lim->max_out;
+    const int    n = fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
+    if (!lim->draft_head || !n) return;
+    const size_t blocks  = (k + K - 1) / K, scales = ((size_t)n + K - 1) / K * blocks;
+    g->draft_head        = (fm_matrix){.n = n, .k = c->hidden, .dtype = FM_FP8};
+    g->draft_head.panels = fm_slab_take(s, (size_t)n * k);
+    g->draft_head.scale  = fm_slab_take(s, scales * sizeof(float));
+    g->draft_row.x       = fm_slab_take(s, out * k);
+    g->draft_row.scale   = fm_slab_take(s, out * blocks * sizeof(float));
+}
+
 static void carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
                          const fm_run_limits *lim, fm_slab *s)
 {
@@ -231,7 +246,7 @@ static void carve_drafts(fm_cuda_run *g, const fm_model_config *c, const fm_shar
     g->link_id             = fm_slab_take(s, out * sizeof *g->link_id);
     const size_t bytes     = (size_t)shard->attn.n * out * sizeof *g->best;
     g->exchange.most_bytes = fm__cuda_most(g->exchange.most_bytes, 2 * bytes);
-    fm__cuda_carve_draft_head(g, c, shard, lim, s);
+    carve_draft_head(g, c, shard, lim, s);
 }
 
 static void carve_choice(fm_cuda_choice *c, size_t n, int vocab, fm_slab *s)

@@ -348,8 +348,6 @@ fm_status fm__cuda_route_and_sort(fm_run *r, const fm_cuda_route_args *route);
 void fm__cuda_experts(fm_run *r, fm_f32s y, fm_act h, fm_routing rt, const fm_mlp_weights *expert,
                       int accumulate);
 /* drafts.c */
-void      fm__cuda_carve_draft_head(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
-                                    const fm_run_limits *lim, fm_slab *s);
 fm_status fm__cuda_fill_draft_head(fm_run *r); /* from the weights */
 void      fm__cuda_linear_draft(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w);
 void      fm__cuda_list_states(fm_run *r); /* on the host, when a pass begins */

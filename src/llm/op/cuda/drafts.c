@@ -49,21 +49,6 @@ void fm__cuda_hidden(fm_run *r, fm_act h, fm_f32s x, const float *norm, const fl
 
 /* --- the head in E4M3 --------------------------------------------------------- */
 
-/* A draft is verified, so its logits need not be exact: half the bytes of the head are read. */
-void fm__cuda_carve_draft_head(fm_cuda_run *g, const fm_model_config *c, const fm_shard *shard,
-                               const fm_run_limits *lim, fm_slab *s)
-{
-    const size_t K = FM_CUDA_FP8_K, k = (size_t)c->hidden, out = (size_t)lim->max_out;
-    const int    n = fm_range_len(fm_shard_outputs(shard->attn, c->vocab));
-    if (!lim->draft_head || !n) return;
-    const size_t blocks  = (k + K - 1) / K, scales = ((size_t)n + K - 1) / K * blocks;
-    g->draft_head        = (fm_matrix){.n = n, .k = c->hidden, .dtype = FM_FP8};
-    g->draft_head.panels = fm_slab_take(s, (size_t)n * k);
-    g->draft_head.scale  = fm_slab_take(s, scales * sizeof(float));
-    g->draft_row.x       = fm_slab_take(s, out * k);
-    g->draft_row.scale   = fm_slab_take(s, out * blocks * sizeof(float));
-}
-
 fm_status fm__cuda_fill_draft_head(fm_run *r)
 {
     const fm_cuda_run *g = fm__gpu(r);
