@@ -9,7 +9,9 @@
 #include "llm/kernel/cuda/attention/mla_internal.h"
 
 enum {
-    MERGE_THREADS = FM_MLA_LATENT_MAX / 4,
+    MERGE_COLUMNS = 8,  /* of a thread */
+    MERGE_HEAD    = FM_MLA_LATENT_MAX / MERGE_COLUMNS, /* threads of a head */
+    MERGE_THREADS = 256,
     MERGE_BLOCKS  = 4,  /* of a multiprocessor: fewer have too little on its way */
     RING_HEADS    = 32, /* up to these, reading the keys once for each 16 is no loss */
 };
@@ -53,18 +55,18 @@ FM_KERNEL(THREADS, 1) attend_ring(const fm_mla_absorbed_args a)
     run_ring(a, layout<shape<FIXED, E4M3>>(memory, u.width), u);
 }
 
-/* Rows of several parts; half a block takes one head. */
-FM_KERNEL(2 * MERGE_THREADS) merge_parts(const fm_mla_absorbed_args a)
+/* Rows of several parts, a few heads at a time. */
+FM_KERNEL(MERGE_THREADS) merge_parts(const fm_mla_absorbed_args a)
 {
     fm_grid_wait();
     fm_grid_release();
-    const int n_row = min(*a.rows.n_row, a.rows.max_row);
-    const int half = threadIdx.x / MERGE_THREADS, col = threadIdx.x % MERGE_THREADS * 4;
+    const int n_row = min(*a.rows.n_row, a.rows.max_row), heads = MERGE_THREADS / MERGE_HEAD;
+    const int mine = threadIdx.x / MERGE_HEAD, col = threadIdx.x % MERGE_HEAD * MERGE_COLUMNS;
     if (a.rows.unit0[n_row + 1] == 0 || col >= a.kv_lora) return;
-    for (int i = 2 * blockIdx.x + half; i < n_row * a.n_head; i += 2 * gridDim.x) {
+    for (int i = heads * blockIdx.x + mine; i < n_row * a.n_head; i += heads * gridDim.x) {
         const int row = i / a.n_head, first = a.rows.unit0[row], end = a.rows.unit0[row + 1];
         if (end - first > 1 && end <= a.rows.max_unit)
-            merge_columns(a, row, first, end, i % a.n_head, col);
+            merge_columns<MERGE_COLUMNS>(a, row, first, end, i % a.n_head, col);
     }
 }
 
@@ -121,7 +123,7 @@ static fm_status launch(const fm_mla_absorbed_args *a, fm_stream stream)
                         (bytes_of<layout<shape<FIXED, E4M3>>>(a->cache.width)), stream, *a);
         FM_TRY(fm_cuda_launched("mla absorbed"));
     }
-    FM_LAUNCH_EARLY(merge_parts, (unsigned)(MERGE_BLOCKS * a->n_sm), 2 * MERGE_THREADS, 0, stream,
+    FM_LAUNCH_EARLY(merge_parts, (unsigned)(MERGE_BLOCKS * a->n_sm), MERGE_THREADS, 0, stream,
                     *a);
     return fm_cuda_launched("mla merge");
 }
