@@ -176,6 +176,16 @@ FM_TEST(absorbed_parts_beyond_512)
     }
 }
 
+/* Parts are merged eight at a time; and no thread is left over by narrow rows. */
+FM_TEST(absorbed_more_parts_than_come_at_once)
+{
+    for (int lora : {48, 512})
+        for (int heads : {3, 40}) {
+            absorbed_scene s(heads, lora, 64, 16, 64, {8 * 64, 9 * 64, 17 * 64 + 40});
+            CHECK_SCENE(s, "many parts");
+        }
+}
+
 /* Up to half a part is taken along by the last one. */
 FM_TEST(absorbed_tails_of_rows)
 {

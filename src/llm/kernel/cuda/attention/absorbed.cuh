@@ -320,6 +320,11 @@ FM_DEVICE some_parts<COLUMNS> load_parts(const fm_mla_absorbed_args &a, int i, i
     return p;
 }
 
+FM_DEVICE float max_of_part(const fm_mla_absorbed_args &a, int i, int head)
+{
+    return a.part_sum[((int64_t)i * a.n_head + head) * 2];
+}
+
 template <int COLUMNS>
 FM_DEVICE void add_parts(float (&z)[COLUMNS], float &sum, const some_parts<COLUMNS> &p, int n,
                          float max)
@@ -338,22 +343,20 @@ FM_DEVICE void add_parts(float (&z)[COLUMNS], float &sum, const some_parts<COLUM
     }
 }
 
-/* z[row, head], some columns from `col`, from the row's parts, ascending.  The first come
- * while the maximum is looked for. */
+/* z[row, head], some columns from `col`, from the row's parts, ascending; `now` are the first of
+ * them, `max` is the largest of all maxima.  The next parts come while some are added. */
 template <int COLUMNS>
 FM_DEVICE void merge_columns(const fm_mla_absorbed_args &a, int row, int first, int end, int head,
-                             int col)
+                             int col, some_parts<COLUMNS> now, float max)
 {
-    some_parts<COLUMNS> p = load_parts<COLUMNS>(a, first, end, head, col);
-    float               z[COLUMNS] = {}, max = p.sum[0].x, sum = 0;
-#pragma unroll
-    for (int k = 1; k < PARTS; k++) max = fmaxf(max, p.sum[k].x);
-#pragma unroll 4
-    for (int i = first + PARTS; i < end; i++)
-        max = fmaxf(max, a.part_sum[((int64_t)i * a.n_head + head) * 2]);
-    add_parts(z, sum, p, end - first, max);
-    for (int i = first + PARTS; i < end; i += PARTS)
-        add_parts(z, sum, load_parts<COLUMNS>(a, i, end, head, col), end - i, max);
+    float z[COLUMNS] = {}, sum = 0;
+    for (int i = first; i < end; i += PARTS) {
+        const bool          is_last = i + PARTS >= end;
+        some_parts<COLUMNS> next;
+        if (!is_last) next = load_parts<COLUMNS>(a, i + PARTS, end, head, col);
+        add_parts(z, sum, now, end - i, max);
+        if (!is_last) now = next;
+    }
     const float f = 1.0f / sum;
     uint32_t    answer[COLUMNS / 2];
 #pragma unroll
