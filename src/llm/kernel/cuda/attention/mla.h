@@ -96,8 +96,8 @@ typedef struct {
  * The length of a part moves bits, so it is chosen once, not per step.  Short
  * ones divide a row among more blocks, but a row of several parts writes and
  * reads each of them in f16, with 16 heads as many bytes as 28 cached bf16
- * tokens; with 128 heads, parts of 512 keys cost half as much memory traffic as
- * the keys themselves. */
+ * tokens; with 128 heads, parts of 512 keys cost nearly half as much memory
+ * traffic as the keys themselves. */
 typedef struct {
     int            max_row, max_unit;
     int            part;   /* keys of a part but the last: a multiple of 64, at most 4096 */
