@@ -102,7 +102,7 @@ static void take_decode(decode *d, const decode_case *c)
     a->scale           = 0.05f;
     a->n_sm            = stand_sm();
     a->q               = (uint16_t *)stand_random((size_t)B * (size_t)H * WIDTH * 2, STAND_BF16, 2);
-    a->part_z   = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * LORA * sizeof(float));
+    a->part_z   = (uint16_t *)stand_take((size_t)a->rows.max_unit * (size_t)H * LORA * 2);
     a->part_sum = (float *)stand_take((size_t)a->rows.max_unit * (size_t)H * 2 * sizeof(float));
     a->z        = (uint16_t *)stand_take((size_t)B * (size_t)H * LORA * 2);
     a->few      = c->few;

@@ -262,11 +262,30 @@ FM_KERNEL(32) halfway(uint32_t *out)
     out[1] = fm_e4m3x2_of_f32(1e9f, -1e9f);
     out[2] = fm_e4m3x2_of_f32(0x1p-10f, 0x1.8p-9f); /* between 0, 2^-9 and 2^-9, 2^-8 */
     out[3] = fm_bf16x2_of_f32(1.00390625f, 1.01171875f);
+    out[4] = fm_f16x2_of_f32(2049, 2051); /* between 2048, 2050 and 2050, 2052 */
+    out[5] = fm_f16x2_of_f32(1e9f, -1e9f);
+    out[6] = fm_f16x2_of_f32(0x1p-25f, 0x1.8p-24f); /* between 0, 2^-24 and 2^-24, 2^-23 */
+}
+
+FM_KERNEL(256) f16_back(uint32_t *back)
+{
+    const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+    const float2   x = fm_f32_of_f16x2(i << 16 | (i ^ 0x8000));
+    back[i]          = fm_f16x2_of_f32(x.y, x.x);
+}
+
+FM_TEST(f16_there_and_back)
+{
+    fm_device<uint32_t> back(65536);
+    FM_LAUNCH(f16_back, 256, 256, 0, NULL, back.data());
+    const std::vector<uint32_t> r = back.host();
+    for (uint32_t i = 0; i < 65536; i++)
+        if ((i & 0x7c00) != 0x7c00) FM_CHECK(r[i] == ((i ^ 0x8000) << 16 | i));
 }
 
 FM_TEST(rounding_is_to_nearest_even)
 {
-    fm_device<uint32_t> d(4);
+    fm_device<uint32_t> d(7);
     FM_LAUNCH(halfway, 1, 32, 0, NULL, d.data());
     const std::vector<uint32_t> got = d.host();
     FM_CHECK(fm_f32_of_fp8((uint8_t)got[0]) == 16 && fm_f32_of_fp8((uint8_t)(got[0] >> 8)) == 20);
@@ -274,6 +293,7 @@ FM_TEST(rounding_is_to_nearest_even)
     FM_CHECK(fm_f32_of_fp8((uint8_t)got[2]) == 0 &&
              fm_f32_of_fp8((uint8_t)(got[2] >> 8)) == 0x1p-8f);
     FM_CHECK(got[3] == 0x3f823f80u);
+    FM_CHECK(got[4] == 0x68026800u && got[5] == 0xfbff7bffu && got[6] == 0x00020000u);
 }
 
 /* --- mistakes --------------------------------------------------------------- */

@@ -18,7 +18,8 @@ struct absorbed_scene {
     std::vector<uint8_t> bytes;
     std::vector<float>   slot_scale;
     int                  width, max_page;
-    mutable std::vector<float> part_z, part_sum; /* what the last run left */
+    mutable bf16s              part_z;   /* what the last run left, in f16 */
+    mutable std::vector<float> part_sum;
 
     absorbed_scene(int heads, int lora, int rope_, int page_size_, int part_,
                    std::vector<int32_t> keys)
@@ -94,7 +95,8 @@ bf16s absorbed_scene::run(std::vector<int> rows) const
     fm_device<fm_mla_unit> d_unit((size_t)units);
     fm_device<uint16_t>    d_q(queries), d_latent(latent), d_z((size_t)(n * n_head * kv_lora));
     fm_device<uint8_t>     d_bytes(bytes);
-    fm_device<float>       d_scale(slot_scale), d_part((size_t)(units * n_head * kv_lora));
+    fm_device<float>       d_scale(slot_scale);
+    fm_device<uint16_t>    d_part((size_t)(units * n_head * kv_lora));
     fm_device<float>       d_sum((size_t)(units * n_head * 2));
     const int              n_done = units * FM_MLA_SLICES * ((n_head + 15) / 16);
     fm_device<int32_t>     d_done((size_t)n_done);
@@ -172,6 +174,16 @@ FM_TEST(absorbed_parts_beyond_512)
         CHECK_SCENE(ring, "parts of 4096");
         CHECK_SCENE(wide, "parts of 1024");
     }
+}
+
+/* Parts are merged eight at a time; and no thread is left over by narrow rows. */
+FM_TEST(absorbed_more_parts_than_come_at_once)
+{
+    for (int lora : {48, 512})
+        for (int heads : {3, 40}) {
+            absorbed_scene s(heads, lora, 64, 16, 64, {8 * 64, 9 * 64, 17 * 64 + 40});
+            CHECK_SCENE(s, "many parts");
+        }
 }
 
 /* Up to half a part is taken along by the last one. */
@@ -298,9 +310,10 @@ FM_TEST(absorbed_pages_move_no_bit)
 }
 
 /* The columns of 16 heads out of 48, unit by unit. */
-static std::vector<float> some_heads(const std::vector<float> &x, int head0, int columns)
+template <class T>
+static std::vector<T> some_heads(const std::vector<T> &x, int head0, int columns)
 {
-    std::vector<float> v;
+    std::vector<T> v;
     for (size_t unit = 0; unit < x.size() / (size_t)(48 * columns); unit++)
         for (int i = 0; i < 16 * columns; i++)
             v.push_back(x[(unit * 48 + (size_t)head0) * (size_t)columns + (size_t)i]);

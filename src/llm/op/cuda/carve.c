@@ -59,7 +59,7 @@ static void carve_absorbed(fm_cuda_run *g, const fm_model_config *c, size_t H,
     g->z_latent       = fm_slab_take(s, T * H * L * sizeof(uint16_t));
     g->unit           = fm_slab_take(s, unit * sizeof *g->unit);
     g->unit0          = fm_slab_take(s, (T + 2) * sizeof(int32_t));
-    g->part_z         = fm_slab_take(s, unit * H * L * sizeof(float));
+    g->part_z         = fm_slab_take(s, unit * H * L * sizeof(uint16_t));
     g->part_sum       = fm_slab_take(s, unit * H * 2 * sizeof(float));
     const int    few  = fm__cuda_few_units(c, (int)H);
     const size_t keys = (size_t)fm_mla_last_max(fm__cuda_part_keys(c));

@@ -177,7 +177,8 @@ typedef struct {
     uint16_t    *q_latent, *z_latent; /* [max_rows, H', kv_width or kv_lora] */
     fm_mla_unit *unit;
     int32_t     *unit0;
-    float       *part_z, *part_sum, *score;
+    uint16_t    *part_z;
+    float       *part_sum, *score;
     int32_t     *done;  /* what blocks count by */
     fm_mla_tile *tile;
     int32_t     *n_tile, *key0;

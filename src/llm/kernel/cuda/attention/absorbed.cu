@@ -9,8 +9,10 @@
 #include "llm/kernel/cuda/attention/mla_internal.h"
 
 enum {
-    MERGE_THREADS = FM_MLA_LATENT_MAX / 4,
-    MERGE_BLOCKS  = 4,  /* of a multiprocessor: fewer have too little on its way */
+    MERGE_COLUMNS = 8,  /* of a thread */
+    MERGE_HEAD    = FM_MLA_LATENT_MAX / MERGE_COLUMNS, /* threads of a head */
+    MERGE_THREADS = 256,
+    MERGE_BLOCKS  = 2,  /* of a multiprocessor: more have too few registers */
     RING_HEADS    = 32, /* up to these, reading the keys once for each 16 is no loss */
 };
 
@@ -53,18 +55,32 @@ FM_KERNEL(THREADS, 1) attend_ring(const fm_mla_absorbed_args a)
     run_ring(a, layout<shape<FIXED, E4M3>>(memory, u.width), u);
 }
 
-/* Rows of several parts; half a block takes one head. */
-FM_KERNEL(2 * MERGE_THREADS) merge_parts(const fm_mla_absorbed_args a)
+/* The row of a head that a warp's threads merge: they look for the largest maximum together, and
+ * the first parts come meanwhile. */
+FM_DEVICE void merge_head(const fm_mla_absorbed_args &a, int row, int first, int end, int head,
+                          int col)
+{
+    const int at = min(col, a.kv_lora - MERGE_COLUMNS); /* some threads have no columns */
+    const some_parts<MERGE_COLUMNS> now = load_parts<MERGE_COLUMNS>(a, first, end, head, at);
+    float                           max = -INFINITY;
+    for (int i = first + threadIdx.x % 32; i < end; i += 32)
+        max = fmaxf(max, max_of_part(a, i, head));
+    max = fm_warp_max(max);
+    if (col < a.kv_lora) merge_columns(a, row, first, end, head, col, now, max);
+}
+
+/* Rows of several parts, a few heads at a time. */
+FM_KERNEL(MERGE_THREADS, MERGE_BLOCKS) merge_parts(const fm_mla_absorbed_args a)
 {
     fm_grid_wait();
     fm_grid_release();
-    const int n_row = min(*a.rows.n_row, a.rows.max_row);
-    const int half = threadIdx.x / MERGE_THREADS, col = threadIdx.x % MERGE_THREADS * 4;
-    if (a.rows.unit0[n_row + 1] == 0 || col >= a.kv_lora) return;
-    for (int i = 2 * blockIdx.x + half; i < n_row * a.n_head; i += 2 * gridDim.x) {
+    const int n_row = min(*a.rows.n_row, a.rows.max_row), heads = MERGE_THREADS / MERGE_HEAD;
+    const int mine = threadIdx.x / MERGE_HEAD, col = threadIdx.x % MERGE_HEAD * MERGE_COLUMNS;
+    if (a.rows.unit0[n_row + 1] == 0) return;
+    for (int i = heads * blockIdx.x + mine; i < n_row * a.n_head; i += heads * gridDim.x) {
         const int row = i / a.n_head, first = a.rows.unit0[row], end = a.rows.unit0[row + 1];
         if (end - first > 1 && end <= a.rows.max_unit)
-            merge_columns(a, row, first, end, i % a.n_head, col);
+            merge_head(a, row, first, end, i % a.n_head, col);
     }
 }
 
@@ -121,7 +137,7 @@ static fm_status launch(const fm_mla_absorbed_args *a, fm_stream stream)
                         (bytes_of<layout<shape<FIXED, E4M3>>>(a->cache.width)), stream, *a);
         FM_TRY(fm_cuda_launched("mla absorbed"));
     }
-    FM_LAUNCH_EARLY(merge_parts, (unsigned)(MERGE_BLOCKS * a->n_sm), 2 * MERGE_THREADS, 0, stream,
+    FM_LAUNCH_EARLY(merge_parts, (unsigned)(MERGE_BLOCKS * a->n_sm), MERGE_THREADS, 0, stream,
                     *a);
     return fm_cuda_launched("mla merge");
 }

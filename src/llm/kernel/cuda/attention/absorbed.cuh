@@ -9,7 +9,7 @@
  *               than MAX_RISE powers of two; what was summed then shrinks to it
  *     weights   powers of two, rounded to bf16; their sums stay apart by the
  *               key's number modulo 64 (in pairs), eights are added at the end
- *     z         one chain of k16 products over all keys of the part
+ *     z         one chain of k16 products over all keys of the part, divided by the sum
  *
  * Every kernel keeps to it, so which one takes a row is a matter of speed.
  *
@@ -274,54 +274,94 @@ FM_DEVICE void mask_scores(float s[4], float key_scale[2], float scale, const pl
     }
 }
 
-/* Four columns of a head in four parts from `i` on, and the parts' maxima and sums. */
-struct some_parts {
-    float4 z[4];
-    float2 sum[4];
+/* COLUMNS columns of a head, 4 or 8, in PARTS parts from `i` on, and the parts' maxima and sums. */
+enum { PARTS = 8 };
+
+template <int COLUMNS> struct some_parts {
+    uint32_t z[PARTS][COLUMNS / 2];
+    float2   sum[PARTS];
 };
 
-/* Behind the last part the last again: loads that do not wait for each other. */
-FM_DEVICE some_parts load_parts(const fm_mla_absorbed_args &a, int i, int end, int head, int col)
+/* 8 or 16 bytes. */
+FM_DEVICE void load_words(uint32_t (&to)[2], const uint16_t *from)
 {
-    some_parts p;
+    const uint2 v = *(const uint2 *)from;
+    to[0] = v.x, to[1] = v.y;
+}
+
+FM_DEVICE void load_words(uint32_t (&to)[4], const uint16_t *from)
+{
+    const uint4 v = *(const uint4 *)from;
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+
+FM_DEVICE void store_words(uint16_t *to, const uint32_t (&x)[2])
+{
+    *(uint2 *)to = make_uint2(x[0], x[1]);
+}
+
+FM_DEVICE void store_words(uint16_t *to, const uint32_t (&x)[4])
+{
+    *(uint4 *)to = make_uint4(x[0], x[1], x[2], x[3]);
+}
+
+/* Behind the last part the last again: loads that do not wait for each other. */
+template <int COLUMNS>
+FM_DEVICE some_parts<COLUMNS> load_parts(const fm_mla_absorbed_args &a, int i, int end, int head,
+                                         int col)
+{
+    some_parts<COLUMNS> p;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < PARTS; k++) {
         const int64_t at = (int64_t)min(i + k, end - 1) * a.n_head + head;
-        p.z[k]           = *(const float4 *)(a.part_z + at * a.kv_lora + col);
-        p.sum[k]         = *(const float2 *)(a.part_sum + at * 2);
+        load_words(p.z[k], a.part_z + at * a.kv_lora + col);
+        p.sum[k] = *(const float2 *)(a.part_sum + at * 2);
     }
     return p;
 }
 
-FM_DEVICE void add_parts(float4 &z, float &sum, const some_parts &p, int n, float max)
+FM_DEVICE float max_of_part(const fm_mla_absorbed_args &a, int i, int head)
+{
+    return a.part_sum[((int64_t)i * a.n_head + head) * 2];
+}
+
+template <int COLUMNS>
+FM_DEVICE void add_parts(float (&z)[COLUMNS], float &sum, const some_parts<COLUMNS> &p, int n,
+                         float max)
 {
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < PARTS; k++) {
         if (k >= n) break;
-        const float w = fm_exp2_fast(p.sum[k].x - max);
-        sum           = fmaf(p.sum[k].y, w, sum);
-        z.x = fmaf(p.z[k].x, w, z.x), z.y = fmaf(p.z[k].y, w, z.y);
-        z.z = fmaf(p.z[k].z, w, z.z), z.w = fmaf(p.z[k].w, w, z.w);
+        const float w = p.sum[k].y * fm_exp2_fast(p.sum[k].x - max);
+        sum += w;
+#pragma unroll
+        for (int i = 0; i < COLUMNS; i += 2) {
+            const float2 x = fm_f32_of_f16x2(p.z[k][i / 2]);
+            z[i]           = fmaf(x.x, w, z[i]);
+            z[i + 1]       = fmaf(x.y, w, z[i + 1]);
+        }
     }
 }
 
-/* z[row, head], four columns from `col`, from the row's parts, ascending.  The first come
- * while the maximum is looked for. */
+/* z[row, head], some columns from `col`, from the row's parts, ascending; `now` are the first of
+ * them, `max` is the largest of all maxima.  The next parts come while some are added. */
+template <int COLUMNS>
 FM_DEVICE void merge_columns(const fm_mla_absorbed_args &a, int row, int first, int end, int head,
-                             int col)
+                             int col, some_parts<COLUMNS> now, float max)
 {
-    some_parts p = load_parts(a, first, end, head, col);
-    float4     z = make_float4(0, 0, 0, 0);
-    float      max = fmaxf(fmaxf(p.sum[0].x, p.sum[1].x), fmaxf(p.sum[2].x, p.sum[3].x)), sum = 0;
-#pragma unroll 4
-    for (int i = first + 4; i < end; i++)
-        max = fmaxf(max, a.part_sum[((int64_t)i * a.n_head + head) * 2]);
-    add_parts(z, sum, p, end - first, max);
-    for (int i = first + 4; i < end; i += 4)
-        add_parts(z, sum, load_parts(a, i, end, head, col), end - i, max);
+    float z[COLUMNS] = {}, sum = 0;
+    for (int i = first; i < end; i += PARTS) {
+        const bool          is_last = i + PARTS >= end;
+        some_parts<COLUMNS> next;
+        if (!is_last) next = load_parts<COLUMNS>(a, i + PARTS, end, head, col);
+        add_parts(z, sum, now, end - i, max);
+        if (!is_last) now = next;
+    }
     const float f = 1.0f / sum;
-    *(uint2 *)(a.z + ((int64_t)row * a.n_head + head) * a.kv_lora + col) =
-        make_uint2(fm_bf16x2_of_f32(z.x * f, z.y * f), fm_bf16x2_of_f32(z.z * f, z.w * f));
+    uint32_t    answer[COLUMNS / 2];
+#pragma unroll
+    for (int i = 0; i < COLUMNS; i += 2) answer[i / 2] = fm_bf16x2_of_f32(z[i] * f, z[i + 1] * f);
+    store_words(a.z + ((int64_t)row * a.n_head + head) * a.kv_lora + col, answer);
 }
 
 /* Two neighbouring columns of one head: the answer if the row has one part, else a part. */
@@ -330,8 +370,9 @@ FM_DEVICE void store_pair(const fm_mla_absorbed_args &a, bool whole, int64_t ind
 {
     if (head >= a.n_head) return;
     const int64_t at = (index * a.n_head + head) * a.kv_lora + col;
-    if (whole) *(uint32_t *)(a.z + at) = fm_bf16x2_of_f32(x * factor, y * factor);
-    else       *(float2 *)(a.part_z + at) = make_float2(x, y);
+    x *= factor, y *= factor;
+    if (whole) *(uint32_t *)(a.z + at) = fm_bf16x2_of_f32(x, y);
+    else       *(uint32_t *)(a.part_z + at) = fm_f16x2_of_f32(x, y);
 }
 
 FM_DEVICE void store_sum(const fm_mla_absorbed_args &a, int unit, int head, float max, float sum)

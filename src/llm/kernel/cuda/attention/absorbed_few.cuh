@@ -251,7 +251,11 @@ FM_DEVICE void store_slice(const fm_mla_absorbed_args &a, const slice_layout<E4M
     const int first = a.rows.unit0[at.unit.row], end = a.rows.unit0[at.unit.row + 1];
     if (!ends_last(a, m, u, at, col0, first, end - first) || end > a.rows.max_unit) return;
     const int to = col0 + mine % (SLICE / 4) * 4, of = head0 + mine / (SLICE / 4);
-    if (of < a.n_head && to < u.kv_lora) merge_columns(a, at.unit.row, first, end, of, to);
+    if (of >= a.n_head || to >= u.kv_lora) return;
+    const some_parts<4> now = load_parts<4>(a, first, end, of, to);
+    float               max = -INFINITY;
+    for (int i = first; i < end; i++) max = fmaxf(max, max_of_part(a, i, of));
+    merge_columns(a, at.unit.row, first, end, of, to, now, max);
 }
 
 /* Work i of this kernel is columns 64 * (i % n) .. of work i / n.  The first

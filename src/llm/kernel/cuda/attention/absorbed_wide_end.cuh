@@ -22,38 +22,26 @@ template <class T> FM_DEVICE void transpose_pair(T &x, T &y, int lanes)
     else       y = got;
 }
 
-/* Two neighbouring columns of one head. */
-FM_DEVICE uint32_t answer_of(const float *z, float f)
+/* Two neighbouring columns of one head: of the answer, or of a part. */
+template <bool WHOLE> FM_DEVICE uint32_t mean_of(const float *z, float f)
 {
-    return fm_bf16x2_of_f32(z[0] * f, z[1] * f);
+    return WHOLE ? fm_bf16x2_of_f32(z[0] * f, z[1] * f) : fm_f16x2_of_f32(z[0] * f, z[1] * f);
 }
 
-/* A head's columns of this warpgroup as the answer.  Four lanes have 32 of them at a time, each
- * two of every eight: they exchange them so that each lane stores eight that are neighbours. */
-FM_DEVICE void store_answer(uint16_t *to, const wide_place &w, const float *z, float f, bool there)
+/* A head's columns of this warpgroup.  Four lanes have 32 of them at a time, each two of every
+ * eight: they exchange them so that each lane stores eight that are neighbours. */
+template <bool WHOLE>
+FM_DEVICE void store_mean(uint16_t *to, const wide_place &w, const float *z, float f, bool there)
 {
 #pragma unroll
     for (int j = 0; j < WG_COLUMNS / 8; j += 4) {
-        uint4 x = make_uint4(answer_of(z + 4 * j, f), answer_of(z + 4 * j + 4, f),
-                             answer_of(z + 4 * j + 8, f), answer_of(z + 4 * j + 12, f));
+        uint4 x = make_uint4(mean_of<WHOLE>(z + 4 * j, f), mean_of<WHOLE>(z + 4 * j + 4, f),
+                             mean_of<WHOLE>(z + 4 * j + 8, f), mean_of<WHOLE>(z + 4 * j + 12, f));
         transpose_pair(x.x, x.y, 1);
         transpose_pair(x.z, x.w, 1);
         transpose_pair(x.x, x.z, 2);
         transpose_pair(x.y, x.w, 2);
         if (there) *(uint4 *)(to + 8 * j + w.lane % 4 * 8) = x;
-    }
-}
-
-/* As a part: four lanes have 16 of them, so that each store fills whole sectors of memory. */
-FM_DEVICE void store_part(float *to, const wide_place &w, const float *z, bool there)
-{
-    const int col = w.lane % 2 * 8 + w.lane % 4 / 2 * 4;
-#pragma unroll
-    for (int j = 0; j < WG_COLUMNS / 8; j += 2) {
-        float4 x = make_float4(z[4 * j], z[4 * j + 1], z[4 * j + 4], z[4 * j + 5]);
-        transpose_pair(x.x, x.z, 1);
-        transpose_pair(x.y, x.w, 1);
-        if (there) *(float4 *)(to + 8 * j + col) = x;
     }
 }
 
@@ -70,8 +58,9 @@ FM_DEVICE void end_part(const fm_mla_absorbed_args &a, int unit, int group, cons
             store_sum(a, unit, head, max[r], total[r]);
         const int64_t to = ((int64_t)index * a.n_head + head) * FM_MLA_LATENT_MAX +
                            w.group * WG_COLUMNS;
-        if (whole) store_answer(a.z + to, w, z + 2 * r, 1.0f / total[r], head < a.n_head);
-        else       store_part(a.part_z + to, w, z + 2 * r, head < a.n_head);
+        const float f = 1.0f / total[r];
+        if (whole) store_mean<true>(a.z + to, w, z + 2 * r, f, head < a.n_head);
+        else       store_mean<false>(a.part_z + to, w, z + 2 * r, f, head < a.n_head);
     }
 }
 

@@ -4,7 +4,7 @@
  *   absorbed   generated rows: the query has been carried into the latent space
  *              and all heads share one key and value, the cached latent itself
  *
- *       plan ──▶ units (row, part of its keys) ──▶ (max, sum, z) of each ──▶ merge ──▶ z
+ *       plan ──▶ units (row, part of its keys) ──▶ (max, sum, mean) of each ──▶ merge ──▶ z
  *
  *   expanded   prompt rows: keys and values of each head are rebuilt from the
  *              latents by matrix products outside, into scratch
@@ -95,9 +95,9 @@ typedef struct {
  *
  * The length of a part moves bits, so it is chosen once, not per step.  Short
  * ones divide a row among more blocks, but a row of several parts writes and
- * reads each of them in f32, with 16 heads as many bytes as 57 cached bf16
- * tokens; with 128 heads, parts of 512 keys cost as much memory traffic as the
- * keys themselves. */
+ * reads each of them in f16, with 16 heads as many bytes as 28 cached bf16
+ * tokens; with 128 heads, parts of 512 keys cost nearly half as much memory
+ * traffic as the keys themselves. */
 typedef struct {
     int            max_row, max_unit;
     int            part;   /* keys of a part but the last: a multiple of 64, at most 4096 */
@@ -119,7 +119,7 @@ typedef struct {
     int             n_head, kv_lora;
     float           scale;    /* of q.k, before the exponential */
     const uint16_t *q;        /* [max_row, n_head, width] bf16, zeros behind rope */
-    float          *part_z;   /* [max_unit, n_head, kv_lora] scratch */
+    uint16_t       *part_z;   /* [max_unit, n_head, kv_lora] scratch: means of parts, in f16 */
     float          *part_sum; /* [max_unit, n_head, 2] scratch: max in powers of two, sum */
     int             few;      /* few units: each is divided among thread blocks; changes no bit;
                                * parts of at most 512 keys */

@@ -190,6 +190,26 @@ FM_DEVICE float fm_f32_of_bf16_hi(uint32_t v)
     return __uint_as_float(v & 0xffff0000u);
 }
 
+/* lo in bits 0..15; to nearest even, at most +-65504 */
+FM_DEVICE uint32_t fm_f16x2_of_f32(float lo, float hi)
+{
+    uint32_t v;
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(hi), "f"(lo));
+    return v;
+}
+
+FM_DEVICE float2 fm_f32_of_f16x2(uint32_t v)
+{
+    float2 x;
+    asm("{ .reg .b16 lo, hi;\n\t"
+        "mov.b32 {lo, hi}, %2;\n\t"
+        "cvt.f32.f16 %0, lo;\n\t"
+        "cvt.f32.f16 %1, hi; }"
+        : "=f"(x.x), "=f"(x.y)
+        : "r"(v));
+    return x;
+}
+
 FM_DEVICE uint32_t fm_mul_bf16x2(uint32_t a, uint32_t b)
 {
     uint32_t v;

@@ -160,6 +160,30 @@ FM_DEVICE float fm_f32_of_bf16_hi(uint32_t v)
     return fm_emu_half_of(v, 1);
 }
 
+static inline uint16_t fm_emu_f16(float x)
+{
+    const uint16_t sign = (uint16_t)(fm_bits_of_f32(x) >> 31 << 15);
+    const float    m    = fabsf(x);
+    if (isnan(x)) return 0x7fff;
+    if (m >= 65504) return sign | 0x7bff;
+    if (m == 0) return sign;
+    int exponent;
+    frexpf(m, &exponent); /* m < 2^exponent */
+    const int   unit = (exponent < -13 ? -13 : exponent) - 11; /* 2^unit between neighbours */
+    const float n    = nearbyintf(ldexpf(m, -unit));           /* 0 … 2048, ties to even */
+    return (uint16_t)(sign | (((unit + 24) << 10) + (int)n));
+}
+
+FM_DEVICE uint32_t fm_f16x2_of_f32(float lo, float hi)
+{
+    return (uint32_t)fm_emu_f16(hi) << 16 | fm_emu_f16(lo);
+}
+
+FM_DEVICE float2 fm_f32_of_f16x2(uint32_t v)
+{
+    return make_float2(fm_f32_of_f16((uint16_t)v), fm_f32_of_f16((uint16_t)(v >> 16)));
+}
+
 FM_DEVICE uint32_t fm_mul_bf16x2(uint32_t a, uint32_t b)
 {
     return fm_bf16x2_of_f32(fm_f32_of_bf16_lo(a) * fm_f32_of_bf16_lo(b),
