@@ -42,13 +42,16 @@ template <class S> struct linear_kernel {
     }
 };
 
+enum { FEW_BLOCKS = 32 }; /* of a product as small as a router's */
+
 /* middle: 32 rows of w (E4M3 and 32 tokens: 64), two thread blocks for each multiprocessor.
- * narrow, E4M3: half of them.  wide: fewer readings of x. */
+ * narrow, E4M3: half of them; BF16 and 8 tokens: 16 rows, so that all of k = 2048 is asked for before
+ * x is there.  wide: fewer readings of x. */
 template <weight_kind KIND, int NT> struct linear_choice;
 
 template <> struct linear_choice<W_BF16, 8> {
+    using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 8, 16>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 8, 10>>;
-    using narrow = middle;
     using wide   = linear_kernel<linear_shape<W_BF16_MMA, 4, 8, 4>>;
 };
 template <> struct linear_choice<W_BF16, 16> {
@@ -98,13 +101,19 @@ template <weight_kind KIND> static fm_status init_kind(void)
     return init_pair<KIND, 32>();
 }
 
+template <weight_kind KIND, int NT> static bool is_for_narrow(const fm_cuda_linear_args &a)
+{
+    using narrow = typename linear_choice<KIND, NT>::narrow;
+    return KIND == W_E4M3 ? narrow::is_one_round(a) : narrow::blocks(a) <= FEW_BLOCKS;
+}
+
 template <weight_kind KIND, int NT>
 static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
 {
     using choice = linear_choice<KIND, NT>;
     if (choice::wide::blocks(a) >= 2 * a.n_sm && !fm_cuda_leaves_out(FM_VARIANT_LINEAR_WIDE))
         choice::wide::launch(a, stream);
-    else if (choice::narrow::is_one_round(a))
+    else if (is_for_narrow<KIND, NT>(a))
         choice::narrow::launch(a, stream);
     else
         choice::middle::launch(a, stream);
