@@ -18,7 +18,7 @@ enum {
 static int most_tile_rows(const fm_cuda_linear_args *a)
 {
     const int64_t rows = (int64_t)a->n * a->n_batch;
-    const int     fits = rows <= 16 * (int64_t)a->n_sm; /* a tile for each multiprocessor */
+    const int     fits = rows <= 32 * (int64_t)a->n_sm; /* two tiles for each multiprocessor */
     if (rows * a->k <= SMALL) return MOST_ROWS;
     return (fits && a->k <= LONG_K) || a->n > HUGE_N ? MORE_ROWS : FEW_ROWS;
 }
