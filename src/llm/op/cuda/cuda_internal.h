@@ -325,6 +325,7 @@ fm_status fm__cuda_side_create(fm_cuda_side *s);
 void      fm__cuda_side_destroy(fm_cuda_side *s);
 void      fm__cuda_side_note(fm_run *r); /* what the side needs is in the stream now */
 int       fm__cuda_side_open(fm_run *r);
+void      fm__cuda_side_again(fm_run *r); /* behind what it had, until close */
 void      fm__cuda_side_close(fm_run *r);
 void      fm__cuda_side_join(fm_run *r);
 /* ffn.c */

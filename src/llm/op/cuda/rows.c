@@ -150,6 +150,9 @@ void fm__cuda_rope_q(fm_run *r, fm_act q)
     if (a.n_row) r->fault = fm_cuda_rope(&a, fm__gpu(r)->stream);
 }
 
+/* Attention of more heads may read the cache before it waits for the kernel before it (mla.h). */
+enum { PATIENT_HEADS = 32 };
+
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
 {
     fm_cuda_run                *g = fm__gpu(r);
@@ -169,9 +172,12 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
                                      .rope        = c->rope,
                                      .width       = fm_kv_width(c),
                                      .interleaved = c->rope_interleave};
-    fm__cuda_side_join(r);
+    const int aside = g->side.is_open && r->weights->n_head <= PATIENT_HEADS;
+    if (aside) fm__cuda_side_again(r);
+    else       fm__cuda_side_join(r);
     if (r->fault == FM_OK) r->fault = fm__cuda_copies_layer(r, layer);
     if (r->fault == FM_OK) r->fault = fm_cuda_store_kv(&a, g->stream);
+    if (aside) fm__cuda_side_close(r);
 }
 
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)
