@@ -29,6 +29,17 @@ int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a)
     return a->m > most_tile_rows(a) || fm_cuda_leaves_out(FM_VARIANT_LINEAR_TILES);
 }
 
+static int is_plain(const fm_cuda_linear_args *a)
+{
+    return !a->scale && !a->by_k && a->n_batch == 1 && !fm_cuda_linear_wants_lt(a);
+}
+
+int fm_cuda_linear_suits_two(const fm_cuda_linear_args *a, const fm_cuda_linear_args *b)
+{
+    return a->m == b->m && a->m <= FEW_ROWS && is_plain(a) && is_plain(b) &&
+           !fm_cuda_leaves_out(FM_VARIANT_LINEAR_TWO);
+}
+
 /* --- E4M3 weights ------------------------------------------------------------ */
 
 /* A thread block, and the ns it takes for 128 k: alone on its multiprocessor, and beside

@@ -38,7 +38,22 @@ template <class S> struct linear_kernel {
     static void launch(const fm_cuda_linear_args &a, fm_stream stream)
     {
         const dim3 grid = grid_of(a);
-        FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, a);
+        if constexpr (S::KIND == W_BF16_MMA)
+            launch_list({{a, a}, (int)grid.x}, grid, stream);
+        else
+            FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, a);
+    }
+    static void launch_two(const fm_cuda_linear_args &a, const fm_cuda_linear_args &b,
+                           fm_stream stream)
+    {
+        dim3      grid    = grid_of(a);
+        const int n_first = (int)grid.x;
+        grid.x += grid_of(b).x;
+        launch_list({{a, b}, n_first}, grid, stream);
+    }
+    static void launch_list(const linear_list &list, dim3 grid, fm_stream stream)
+    {
+        FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, list);
     }
 };
 
@@ -154,6 +169,26 @@ static void check(const fm_cuda_linear_args *a)
     FM_BUG_UNLESS(!a->scale || (a->n_batch == 1 && a->scale_row0 % 16 == 0));
     FM_BUG_UNLESS(!a->accumulate || !a->y_bf16);
     FM_BUG_UNLESS(!a->swiglu || (a->n % 32 == 0 && a->n_batch == 1 && !a->by_k && !a->accumulate));
+}
+
+template <int NT>
+static void launch_two(const fm_cuda_linear_args &a, const fm_cuda_linear_args &b, fm_stream stream)
+{
+    linear_choice<W_BF16, NT>::middle::launch_two(a, b, stream);
+}
+
+fm_status fm_cuda_linear_two(const fm_cuda_linear_args *a, const fm_cuda_linear_args *b,
+                             fm_stream stream)
+{
+    check(a);
+    check(b);
+    FM_BUG_UNLESS(fm_cuda_linear_suits_two(a, b));
+    if (a->m == 0) return FM_OK;
+    if (a->m <= 8)
+        launch_two<8>(*a, *b, stream);
+    else
+        launch_two<16>(*a, *b, stream);
+    return fm_cuda_launched("linear");
 }
 
 fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream)
