@@ -23,6 +23,8 @@ attend_boxes   r1      256 500  decode  attend
 expanded_wide  v2-lite 1   4096 prefill attend
 linear_wide    v2-lite 1   500  decode  linear
 linear_tiles   v2-lite 16  500  decode  linear
+linear_two     v2-lite 1   500  decode  linear|rope|store
+linear_two     v2-lite 16  500  decode  linear|rope|store
 linear_128x256 r1-off  256 500  decode  linear
 route_few      v2-lite 1   500  decode  route|experts
 sort_two       v2-lite 1   4096 prefill experts

@@ -169,7 +169,9 @@ FM_TEST(linear_takes_the_library_where_it_is_faster)
     check_library(32, 2048, 2816, 1);
     check_library(32, 102400, 2048, 1);
     check_library(32, 129280, 7168, 1);
-    check_library(16, 3648, 2048, 1);
+    check_library(32, 3072, 2048, 1); /* queries */
+    check_library(32, 3648, 2048, 1);
+    check_library(16, 4256, 2048, 1);
     check_library(16, 2112, 7168, 1);
     check_library(16, 256, 7168, 1);
     check_library(16, 7168, 16384, 1);

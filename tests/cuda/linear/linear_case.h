@@ -67,40 +67,58 @@ static inline fm_status fm_linear_by(fm_linear_way way, const fm_cuda_linear_arg
  * the wide ones: as many as there are blocks of 32 rows of w. */
 static inline int fm_some_sm(const fm_linear_case &c) { return (c.n + 31) / 32 * c.n_batch; }
 
+/* The first m rows of a case on the device. */
+struct fm_linear_on_device {
+    fm_matrix_copy      w;
+    fm_device<uint16_t> x, y16;
+    fm_device<float>    y32;
+    fm_cuda_linear_args a;
+
+    fm_linear_on_device(const fm_linear_case &c, int m, int n_sm)
+        : w(c.by_k ? fm_turned(c) : c.w), x(c.x),
+          y16(std::vector<uint16_t>(outputs(c, m), fm_bf16_of_f32(fm_before))),
+          y32(std::vector<float>(outputs(c, m), fm_before)), a()
+    {
+        a.x          = x.data();
+        a.w          = w.weight();
+        a.scale      = w.scale();
+        a.y          = c.y_bf16 ? (void *)y16.data() : (void *)y32.data();
+        a.m          = m;
+        a.n          = c.n;
+        a.k          = c.k;
+        a.ldx        = c.k * c.n_batch;
+        a.ldw        = c.by_k ? c.n : c.k;
+        a.ldy        = c.ldy * c.n_batch;
+        a.n_batch    = c.n_batch;
+        a.x_stride   = c.k;
+        a.w_stride   = (int64_t)c.n * c.k;
+        a.y_stride   = c.ldy;
+        a.by_k       = c.by_k;
+        a.y_bf16     = c.y_bf16;
+        a.accumulate = c.accumulate;
+        a.n_sm       = n_sm;
+    }
+    static size_t outputs(const fm_linear_case &c, int m)
+    {
+        return fm_at(m) * fm_at(c.n_batch) * fm_at(c.ldy);
+    }
+    std::vector<float> host() const
+    {
+        if (!a.y_bf16) return y32.host();
+        std::vector<float> y;
+        for (uint16_t v : y16.host()) y.push_back(fm_f32_of_bf16(v));
+        return y;
+    }
+};
+
 /* y [m][n_batch][ldy] of the first m rows.  n_sm picks the tiles. */
 static inline std::vector<float> fm_run_linear(const fm_linear_case &c, int m, int n_sm,
                                                fm_linear_way way)
 {
-    const size_t              rows = fm_at(m) * fm_at(c.n_batch);
-    const fm_matrix_copy      w(c.by_k ? fm_turned(c) : c.w);
-    const fm_device<uint16_t> x(c.x);
-    fm_device<float>          y32(std::vector<float>(rows * fm_at(c.ldy), fm_before));
-    fm_device<uint16_t> y16(std::vector<uint16_t>(rows * fm_at(c.ldy), fm_bf16_of_f32(fm_before)));
-    fm_cuda_linear_args a = {};
-    a.x                   = x.data();
-    a.w                   = w.weight();
-    a.scale               = w.scale();
-    a.y                   = c.y_bf16 ? (void *)y16.data() : (void *)y32.data();
-    a.m                   = m;
-    a.n                   = c.n;
-    a.k                   = c.k;
-    a.ldx                 = c.k * c.n_batch;
-    a.ldw                 = c.by_k ? c.n : c.k;
-    a.ldy                 = c.ldy * c.n_batch;
-    a.n_batch             = c.n_batch;
-    a.x_stride            = c.k;
-    a.w_stride            = (int64_t)c.n * c.k;
-    a.y_stride            = c.ldy;
-    a.by_k                = c.by_k;
-    a.y_bf16              = c.y_bf16;
-    a.accumulate          = c.accumulate;
-    a.n_sm                = n_sm;
+    const fm_linear_on_device d(c, m, n_sm);
     FM_CHECK(fm_cuda_linear_init() == FM_OK);
-    FM_CHECK(fm_linear_by(way, &a) == FM_OK);
-    if (!c.y_bf16) return y32.host();
-    std::vector<float> y;
-    for (uint16_t v : y16.host()) y.push_back(fm_f32_of_bf16(v));
-    return y;
+    FM_CHECK(fm_linear_by(way, &d.a) == FM_OK);
+    return d.host();
 }
 
 /* y [m][I] bf16 of gate and up rows by turns. */

@@ -118,3 +118,20 @@ FM_TEST(a_row_through_gate_and_up_has_one_result)
     check_gated(false);
     check_gated(true);
 }
+
+/* Products of different widths, depths and types of output. */
+FM_TEST(two_products_in_one_launch_have_the_bits_of_each_alone)
+{
+    fm_numbers     r(11);
+    fm_linear_case queries(r, 16, 200, 264, false), latents(r, 16, 72, 136, false);
+    queries.y_bf16 = true;
+    FM_CHECK(fm_cuda_linear_init() == FM_OK);
+    for (int m : {1, 8, 9, 16}) {
+        const int           n_sm = 132;
+        fm_linear_on_device a(queries, m, n_sm), b(latents, m, n_sm);
+        FM_CHECK(fm_cuda_linear_suits_two(&a.a, &b.a));
+        FM_CHECK(fm_cuda_linear_two(&a.a, &b.a, NULL) == FM_OK);
+        FM_CHECK_EQUAL(a.host(), fm_run_linear(queries, m, n_sm, FM_BY_TILES));
+        FM_CHECK_EQUAL(b.host(), fm_run_linear(latents, m, n_sm, FM_BY_TILES));
+    }
+}

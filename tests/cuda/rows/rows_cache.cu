@@ -212,6 +212,24 @@ FM_TEST(tokens_are_stored_in_their_slots)
     check_store(token_case(2, 2, 32, 0));
 }
 
+/* One launch for the usual widths, two for others: the same bytes as alone. */
+FM_TEST(queries_are_rotated_and_tokens_stored_at_once)
+{
+    for (int usual : {1, 0}) {
+        query_case          alone(128, 64, 512, 576, usual), both(128, 64, 512, 576, usual);
+        on_device           d(token_case(512, 64, 576, usual));
+        fm_device<uint16_t> apart((size_t)(SLOTS * 576), 0xee), cache((size_t)(SLOTS * 576), 0xee);
+        d.a.cache = apart.data();
+        FM_CHECK(fm_cuda_rope(&alone.a, NULL) == FM_OK);
+        FM_CHECK(fm_cuda_store_kv(&d.a, NULL) == FM_OK);
+        d.a.cache = cache.data();
+        FM_CHECK(fm_cuda_rope_and_store(&both.a, &d.a, NULL) == FM_OK);
+        FM_CHECK_EQUAL(both.q.host(), alone.q.host());
+        FM_CHECK_EQUAL(both.latent.host(), alone.latent.host());
+        FM_CHECK_EQUAL(cache.host(), apart.host());
+    }
+}
+
 static int wrong_bytes(const std::vector<uint8_t> &got, const floats &want, size_t at, float scale)
 {
     int wrong = 0;

@@ -14,6 +14,7 @@ static const char *const name[FM_N_VARIANT] = {
     [FM_VARIANT_EXPANDED_WIDE]  = "expanded_wide",
     [FM_VARIANT_LINEAR_WIDE]    = "linear_wide",
     [FM_VARIANT_LINEAR_TILES]   = "linear_tiles",
+    [FM_VARIANT_LINEAR_TWO]     = "linear_two",
     [FM_VARIANT_LINEAR_128X256] = "linear_128x256",
     [FM_VARIANT_ROUTE_FEW]      = "route_few",
     [FM_VARIANT_SORT_TWO]       = "sort_two",

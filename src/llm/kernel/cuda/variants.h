@@ -19,6 +19,7 @@ typedef enum {
     FM_VARIANT_EXPANDED_WIDE,    /* attention of prompts by wgmma */
     FM_VARIANT_LINEAR_WIDE,      /* products: thread blocks of many rows of w */
     FM_VARIANT_LINEAR_TILES,     /* products: tiles of ours where cuBLASLt could be used */
+    FM_VARIANT_LINEAR_TWO,       /* products: two of the same rows in one launch */
     FM_VARIANT_LINEAR_128X256,   /* E4M3 weights: two tiles of w per warpgroup */
     FM_VARIANT_ROUTE_FEW,        /* routing and sorting in one launch */
     FM_VARIANT_SORT_TWO,         /* pairs sorted by two kernels */

@@ -121,6 +121,7 @@ static fm_status attend_wave(fm_run *r, int layer, int first, int end)
 static void attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
     absorb(r, q, w);
+    fm__cuda_side_join(r); /* what attention reads is cached */
     for (int first = 0, end; r->fault == FM_OK && first < fm__cuda_generated(r); first = end) {
         end      = wave_end(r, first, fm__cuda_generated(r));
         r->fault = attend_wave(r, layer, first, end);
@@ -231,6 +232,7 @@ static void attend_prompt(fm_run *r, fm_act o, fm_act q, int layer, const fm_att
 void fm__cuda_attend(fm_run *r, fm_act o, fm_act q, int layer, const fm_attn_weights *w)
 {
     const fm_cuda_run *g = fm__gpu(r);
+    if (r->weights->n_head == 0 || !fm__cuda_generated(r)) fm__cuda_side_join(r);
     if (r->weights->n_head == 0) return;
     if (r->fault == FM_OK && fm__cuda_generated(r)) attend_generated(r, o, q, layer, w);
     if (r->fault == FM_OK && g->pass.n_prompt_span) attend_prompt(r, o, q, layer, w);

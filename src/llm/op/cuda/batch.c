@@ -259,6 +259,7 @@ void fm__cuda_end(fm_run *r)
     fm_cuda_run      *g = fm__gpu(r);
     fm_cuda_recorded *e = g->recording;
     g->recording        = NULL;
+    fm__cuda_side_join(r);
     fm__cuda_stamps_end(r);
     fm__is_well(r, fm__cuda_copies_end(g));
     if (e) fm__is_well(r, fm_cuda_record_end(g->stream, recording_of(g, e)));

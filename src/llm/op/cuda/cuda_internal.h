@@ -99,6 +99,8 @@ typedef struct {
     int n_word;     /* and all do */
     fm_cuda_combine_args experts; /* wait for the sum that follows; y NULL: none do */
     fm_cuda_add_args sum;      /* waits for the norm that follows; x NULL: none does */
+    fm_cuda_rope_args rotation; /* waits for the cache write that follows; q NULL: none does */
+    fm_cuda_linear_args queries; /* wait for the product of latents that follows; x NULL: none do */
 } fm_cuda_pass;
 
 /* Rows of activations in E4M3, with a scale for every 128 columns (W8A8). */
@@ -328,6 +330,7 @@ fm_status fm__cuda_side_create(fm_cuda_side *s);
 void      fm__cuda_side_destroy(fm_cuda_side *s);
 void      fm__cuda_side_note(fm_run *r); /* what the side needs is in the stream now */
 int       fm__cuda_side_open(fm_run *r);
+void      fm__cuda_side_again(fm_run *r); /* behind what it had, until close */
 void      fm__cuda_side_close(fm_run *r);
 void      fm__cuda_side_join(fm_run *r);
 /* ffn.c */

@@ -12,7 +12,8 @@ void fm__cuda_product(fm_run *r, fm_cuda_linear_args a)
     r->fault = fm_cuda_linear(g->lt, &a, g->stream);
 }
 
-static fm_cuda_linear_args dense(const uint16_t *x, const fm_matrix *w, void *y, int m)
+static fm_cuda_linear_args dense(fm_run *r, const uint16_t *x, const fm_matrix *w, void *y,
+                                 int m)
 {
     return (fm_cuda_linear_args){.x          = x,
                                  .w          = w->panels,
@@ -24,13 +25,15 @@ static fm_cuda_linear_args dense(const uint16_t *x, const fm_matrix *w, void *y,
                                  .k          = w->k,
                                  .ldx        = w->k,
                                  .ldw        = w->k,
-                                 .ldy        = w->n};
+                                 .ldy        = w->n,
+                                 .n_batch    = 1,
+                                 .n_sm       = fm__gpu(r)->dev.n_sm};
 }
 
 /* y = x w^T, out F32 or BF16. */
 static void product(fm_run *r, const void *x, const fm_matrix *w, void *y, fm_cuda_fp8_out out, int n)
 {
-    fm_cuda_linear_args a = dense(x, w, y, n);
+    fm_cuda_linear_args a = dense(r, x, w, y, n);
     a.y_bf16              = out == FM_CUDA_FP8_BF16;
     if (r->fault != FM_OK || n == 0 || w->n == 0) return;
     if (fm__cuda_quantises(r, w))
@@ -39,9 +42,51 @@ static void product(fm_run *r, const void *x, const fm_matrix *w, void *y, fm_cu
         fm__cuda_product(r, a);
 }
 
+/* --- queries and latents --------------------------------------------------- */
+
+/* Both come from the same rows.  Few rows go through one launch, for which queries and their rotation
+ * wait; of more, latents go beside. */
+static int wait_for_latents(fm_run *r, const fm_cuda_linear_args *a, const fm_matrix *w)
+{
+    fm_cuda_run *g = fm__gpu(r);
+    if (g->immediate || r->fault != FM_OK || a->m == 0 || a->n == 0 || a->y != r->act.q.data ||
+        a->x != r->act.h.data || fm__cuda_quantises(r, w) || !fm_cuda_linear_suits_two(a, a))
+        return 0;
+    g->pass.queries = *a;
+    return 1;
+}
+
+static void run_queries(fm_run *r)
+{
+    fm_cuda_run  *g = fm__gpu(r);
+    fm_cuda_pass *p = &g->pass;
+    fm__cuda_product(r, p->queries);
+    if (p->rotation.q && r->fault == FM_OK) r->fault = fm_cuda_rope(&p->rotation, g->stream);
+    p->queries.x  = NULL;
+    p->rotation.q = NULL;
+}
+
+static int run_with_queries(fm_run *r, const fm_cuda_linear_args *a, const fm_matrix *w)
+{
+    fm_cuda_run         *g = fm__gpu(r);
+    fm_cuda_linear_args *q = &g->pass.queries;
+    if (!q->x) return 0;
+    if (a->n == 0 || fm__cuda_quantises(r, w) || !fm_cuda_linear_suits_two(q, a)) {
+        run_queries(r);
+        return 0;
+    }
+    if (r->fault == FM_OK) r->fault = fm_cuda_linear_two(q, a, g->stream);
+    q->x = NULL;
+    return 1;
+}
+
+/* --- dense products -------------------------------------------------------- */
+
 void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
+    const fm_cuda_linear_args a = dense(r, x.data, w, y.data, n_row);
+    if (run_with_queries(r, &a, w)) return;
     const int aside = y.data == r->act.ckv.data && fm__cuda_side_open(r);
     product(r, x.data, w, y.data, FM_CUDA_FP8_F32, n_row);
     if (aside) fm__cuda_side_close(r); /* queries come from the same h */
@@ -50,7 +95,9 @@ void fm__cuda_linear_f32(fm_run *r, fm_f32s y, fm_act x, const fm_matrix *w, int
 void fm__cuda_linear_act(fm_run *r, fm_act y, fm_act x, const fm_matrix *w, int n_row)
 {
     FM_BUG_UNLESS(x.width == w->k && y.width == w->n);
-    product(r, x.data, w, y.data, FM_CUDA_FP8_BF16, n_row);
+    fm_cuda_linear_args a = dense(r, x.data, w, y.data, n_row);
+    a.y_bf16              = 1;
+    if (!wait_for_latents(r, &a, w)) product(r, x.data, w, y.data, FM_CUDA_FP8_BF16, n_row);
 }
 
 /* --- dense and shared FFNs ------------------------------------------------- */
@@ -82,7 +129,7 @@ static int suits_few(const fm_matrix *w, int n, int n_sm)
 /* The own channels of the middle, wherever they go: [n, I'] */
 static void middle(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, uint16_t *to, int n)
 {
-    fm_cuda_linear_args up = dense(h, &w->gate_up, to, n);
+    fm_cuda_linear_args up = dense(r, h, &w->gate_up, to, n);
     if (r->fault != FM_OK || up.n == 0) return;
     if (fm__cuda_quantises(r, &w->gate_up)) {
         fm__cuda_bytes_product(r, fm__cuda_bytes_of(r, h, up.k, n), &w->gate_up, to,
@@ -118,7 +165,7 @@ static void mlp_beside(fm_run *r, const uint16_t *h, const fm_mlp_weights *w, fl
         fm__cuda_quantise(r, fm__gpu(r)->side.middle8, to, w->down.k, r->n_row);
         fm__cuda_bytes_product(r, fm__gpu(r)->side.middle8, &w->down, y, FM_CUDA_FP8_F32, r->n_row);
     } else {
-        fm__cuda_product(r, dense(to, &w->down, y, r->n_row));
+        fm__cuda_product(r, dense(r, to, &w->down, y, r->n_row));
     }
     fm__cuda_side_close(r);
 }

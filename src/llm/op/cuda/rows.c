@@ -144,11 +144,26 @@ static fm_cuda_rope_args queries(fm_run *r, uint16_t *q)
                                .width       = fm_kv_width(c)};
 }
 
+/* Queries that wait for latents are rotated where these are cached. */
 void fm__cuda_rope_q(fm_run *r, fm_act q)
 {
     const fm_cuda_rope_args a = queries(r, q.data);
-    if (a.n_row) r->fault = fm_cuda_rope(&a, fm__gpu(r)->stream);
+    fm_cuda_run            *g = fm__gpu(r);
+    if (g->pass.queries.x)
+        g->pass.rotation = a;
+    else if (a.n_row)
+        r->fault = fm_cuda_rope(&a, g->stream);
 }
+
+static fm_status store(fm_cuda_run *g, const fm_cuda_store_kv_args *a)
+{
+    const fm_cuda_rope_args q = g->pass.rotation;
+    g->pass.rotation.q        = NULL;
+    return q.q ? fm_cuda_rope_and_store(&q, a, g->stream) : fm_cuda_store_kv(a, g->stream);
+}
+
+/* Attention of more heads may read the cache before it waits for the kernel before it (mla.h). */
+enum { PATIENT_HEADS = 32 };
 
 void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
 {
@@ -169,9 +184,12 @@ void fm__cuda_store_kv(fm_run *r, int layer, fm_f32s ckv, const float *norm_w)
                                      .rope        = c->rope,
                                      .width       = fm_kv_width(c),
                                      .interleaved = c->rope_interleave};
-    fm__cuda_side_join(r);
+    const int aside = g->side.is_open && r->weights->n_head <= PATIENT_HEADS;
+    if (aside) fm__cuda_side_again(r);
+    else       fm__cuda_side_join(r);
     if (r->fault == FM_OK) r->fault = fm__cuda_copies_layer(r, layer);
-    if (r->fault == FM_OK) r->fault = fm_cuda_store_kv(&a, g->stream);
+    if (r->fault == FM_OK) r->fault = store(g, &a);
+    if (aside) fm__cuda_side_close(r);
 }
 
 void fm__cuda_route(fm_run *r, fm_routing out, fm_f32s score, const float *bias)

@@ -2,8 +2,8 @@
 /* A second stream: with few rows a product is bound by latency, and two that do not depend on
  * each other can overlap.
  *
- *     main   h ─┬─ router ─ route ─ pairs ─ experts ─┬─ sum
- *     side      └─ shared expert ────────────────────┘
+ *     main   h ─┬─ router ─ route ─ pairs ─ experts ─┬─ sum      h ─┬─ queries ─ rotation ─┬─ attention
+ *     side      └─ shared expert ────────────────────┘              └─ latents ─ cache ────┘
  *
  * The side begins behind the last norm that was noted and ends where the main
  * stream joins it; a recorded step has the same fork and join.  Exchanges with other ranks stay
@@ -61,6 +61,13 @@ int fm__cuda_side_open(fm_run *r)
     change_places(g);
     fm__cuda_stamps_side(r, 0);
     return 1;
+}
+
+/* What comes next goes there, too. */
+void fm__cuda_side_again(fm_run *r)
+{
+    change_places(fm__gpu(r));
+    fm__cuda_stamps_side(r, 0);
 }
 
 void fm__cuda_side_close(fm_run *r)

@@ -50,7 +50,6 @@ struct tile_shape {
         STAGES       = STAGES_,
         AHEAD        = STAGES - 1,
         THREADS      = ROWS,
-        IS_FINE      = ROWS < 128,
         IN_ORDER     = NT == 8, /* few blocks share an expert's weights */
         M16          = 2,
         N8           = NT / 8,

@@ -175,17 +175,15 @@ grouped_tiles(const tile_args a)
     }
 }
 
-/* The kernel with as many thread blocks per multiprocessor as its registers and ring allow. Small
- * tasks have a thread block each, which the hardware schedules as multiprocessors become free. */
+/* A task has a thread block of its own, which the hardware schedules as multiprocessors become
+ * free: PER_SM at a time on each, as many as registers and ring allow. */
 template <class S, tile_out OUT, int PER_SM> struct tile_kernel {
     using shape = S;
     static cudaError_t init() { return fm_allow_shared(grouped_tiles<S, OUT, PER_SM>, S::BYTES); }
-    static fm_status   launch(const tile_args &a, int max_block, int n_sm, fm_stream stream)
+    static fm_status   launch(const tile_args &a, int max_block, int, fm_stream stream)
     {
-        const int64_t tasks    = (int64_t)((a.n + S::ROWS - 1) / S::ROWS) * max_block;
-        const int     resident = n_sm * PER_SM;
-        const int     grid     = tasks < resident || S::IS_FINE ? (int)tasks : resident;
-        FM_LAUNCH_EARLY((grouped_tiles<S, OUT, PER_SM>), grid, S::THREADS, S::BYTES, stream, a);
+        const int tasks = (a.n + S::ROWS - 1) / S::ROWS * max_block;
+        FM_LAUNCH_EARLY((grouped_tiles<S, OUT, PER_SM>), tasks, S::THREADS, S::BYTES, stream, a);
         return fm_cuda_launched("experts");
     }
 };

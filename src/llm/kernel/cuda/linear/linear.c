@@ -18,7 +18,7 @@ enum {
 static int most_tile_rows(const fm_cuda_linear_args *a)
 {
     const int64_t rows = (int64_t)a->n * a->n_batch;
-    const int     fits = rows <= 16 * (int64_t)a->n_sm; /* a tile for each multiprocessor */
+    const int     fits = rows <= 32 * (int64_t)a->n_sm; /* two tiles for each multiprocessor */
     if (rows * a->k <= SMALL) return MOST_ROWS;
     return (fits && a->k <= LONG_K) || a->n > HUGE_N ? MORE_ROWS : FEW_ROWS;
 }
@@ -27,6 +27,17 @@ int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a)
 {
     if (a->scale || a->swiglu) return 0;
     return a->m > most_tile_rows(a) || fm_cuda_leaves_out(FM_VARIANT_LINEAR_TILES);
+}
+
+static int is_plain(const fm_cuda_linear_args *a)
+{
+    return !a->scale && !a->by_k && a->n_batch == 1 && !fm_cuda_linear_wants_lt(a);
+}
+
+int fm_cuda_linear_suits_two(const fm_cuda_linear_args *a, const fm_cuda_linear_args *b)
+{
+    return a->m == b->m && a->m <= FEW_ROWS && is_plain(a) && is_plain(b) &&
+           !fm_cuda_leaves_out(FM_VARIANT_LINEAR_TWO);
 }
 
 /* --- E4M3 weights ------------------------------------------------------------ */

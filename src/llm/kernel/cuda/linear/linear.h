@@ -88,6 +88,12 @@ fm_status fm_cuda_lt_run(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream
 /* The fastest of them for this m. */
 fm_status fm_cuda_linear(fm_cuda_lt *lt, const fm_cuda_linear_args *a, fm_stream stream);
 
+/* Two products of as many rows, few of them, in one launch of our tiles of BF16 weights.  Neither
+ * needs what the other writes. */
+int       fm_cuda_linear_suits_two(const fm_cuda_linear_args *a, const fm_cuda_linear_args *b);
+fm_status fm_cuda_linear_two(const fm_cuda_linear_args *a, const fm_cuda_linear_args *b,
+                             fm_stream stream);
+
 /* Whether fm_cuda_linear would take cuBLASLt, given one, or wide tiles. */
 int fm_cuda_linear_wants_lt(const fm_cuda_linear_args *a);
 int fm_cuda_linear_wants_wide(const fm_cuda_linear_args *a, fm_cuda_wide *shape);

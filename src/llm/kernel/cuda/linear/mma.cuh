@@ -9,6 +9,12 @@
 
 #include "llm/kernel/cuda/linear/tile.cuh"
 
+/* One product, or two that are launched together: the second one's thread blocks follow. */
+typedef struct {
+    fm_cuda_linear_args of[2];
+    int                 n_first; /* thread blocks along n of the first */
+} linear_list;
+
 /* A warp's operands of one stage. */
 template <class S> struct mma_operands {
     uint32_t w[LINEAR_K / 16][4];
@@ -76,12 +82,16 @@ template <class S> FM_DEVICE void multiply_last(linear_sums<S> &c, const mma_ope
     for (int k16 = 0; k16 < LINEAR_K / 16; k16++) multiply_k16<S>(c, o, k16);
 }
 
-template <class S> FM_KERNEL(LINEAR_THREADS, 2) linear_mma(const fm_cuda_linear_args a)
+template <class S>
+FM_KERNEL(LINEAR_THREADS, 2)
+linear_mma(const __grid_constant__ linear_list list)
 {
     FM_SHARED_BYTES(ring);
-    const int          n_step = count_steps<S>(a);
-    const int          place  = mma_weights_place<S>();
-    const linear_place p      = place_of_block<S>();
+    const int                  second = (int)blockIdx.x >= list.n_first;
+    const fm_cuda_linear_args &a      = list.of[second];
+    const int                  n_step = count_steps<S>(a);
+    const int                  place  = mma_weights_place<S>();
+    const linear_place p = place_of_block<S>((int)blockIdx.x - (second ? list.n_first : 0));
     linear_source<S>   from;
     linear_sums<S>     c;
     mma_operands<S>    even, odd;

@@ -65,10 +65,15 @@ typedef struct {
     int row0, token0, batch;
 } linear_place;
 
+template <class S> FM_DEVICE linear_place place_of_block(int tile)
+{
+    const linear_place p = {tile * S::ROWS, (int)blockIdx.y * S::NT, (int)blockIdx.z};
+    return p;
+}
+
 template <class S> FM_DEVICE linear_place place_of_block()
 {
-    const linear_place p = {(int)blockIdx.x * S::ROWS, (int)blockIdx.y * S::NT, (int)blockIdx.z};
-    return p;
+    return place_of_block<S>((int)blockIdx.x);
 }
 
 /* The warp's tile of rows, and its number among the warps that share the tile. */

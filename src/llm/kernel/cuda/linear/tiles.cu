@@ -38,17 +38,35 @@ template <class S> struct linear_kernel {
     static void launch(const fm_cuda_linear_args &a, fm_stream stream)
     {
         const dim3 grid = grid_of(a);
-        FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, a);
+        if constexpr (S::KIND == W_BF16_MMA)
+            launch_list({{a, a}, (int)grid.x}, grid, stream);
+        else
+            FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, a);
+    }
+    static void launch_two(const fm_cuda_linear_args &a, const fm_cuda_linear_args &b,
+                           fm_stream stream)
+    {
+        dim3      grid    = grid_of(a);
+        const int n_first = (int)grid.x;
+        grid.x += grid_of(b).x;
+        launch_list({{a, b}, n_first}, grid, stream);
+    }
+    static void launch_list(const linear_list &list, dim3 grid, fm_stream stream)
+    {
+        FM_LAUNCH_EARLY(kernel(), grid, S::THREADS, S::BYTES, stream, list);
     }
 };
 
+enum { FEW_BLOCKS = 32 }; /* of a product as small as a router's */
+
 /* middle: 32 rows of w (E4M3 and 32 tokens: 64), two thread blocks for each multiprocessor.
- * narrow, E4M3: half of them.  wide: fewer readings of x. */
+ * narrow, E4M3: half of them; BF16 and 8 tokens: 16 rows, so that all of k = 2048 is asked for before
+ * x is there.  wide: fewer readings of x. */
 template <weight_kind KIND, int NT> struct linear_choice;
 
 template <> struct linear_choice<W_BF16, 8> {
+    using narrow = linear_kernel<linear_shape<W_BF16_MMA, 1, 8, 16>>;
     using middle = linear_kernel<linear_shape<W_BF16_MMA, 2, 8, 10>>;
-    using narrow = middle;
     using wide   = linear_kernel<linear_shape<W_BF16_MMA, 4, 8, 4>>;
 };
 template <> struct linear_choice<W_BF16, 16> {
@@ -98,13 +116,19 @@ template <weight_kind KIND> static fm_status init_kind(void)
     return init_pair<KIND, 32>();
 }
 
+template <weight_kind KIND, int NT> static bool is_for_narrow(const fm_cuda_linear_args &a)
+{
+    using narrow = typename linear_choice<KIND, NT>::narrow;
+    return KIND == W_E4M3 ? narrow::is_one_round(a) : narrow::blocks(a) <= FEW_BLOCKS;
+}
+
 template <weight_kind KIND, int NT>
 static fm_status launch_pair(const fm_cuda_linear_args &a, fm_stream stream)
 {
     using choice = linear_choice<KIND, NT>;
     if (choice::wide::blocks(a) >= 2 * a.n_sm && !fm_cuda_leaves_out(FM_VARIANT_LINEAR_WIDE))
         choice::wide::launch(a, stream);
-    else if (choice::narrow::is_one_round(a))
+    else if (is_for_narrow<KIND, NT>(a))
         choice::narrow::launch(a, stream);
     else
         choice::middle::launch(a, stream);
@@ -145,6 +169,26 @@ static void check(const fm_cuda_linear_args *a)
     FM_BUG_UNLESS(!a->scale || (a->n_batch == 1 && a->scale_row0 % 16 == 0));
     FM_BUG_UNLESS(!a->accumulate || !a->y_bf16);
     FM_BUG_UNLESS(!a->swiglu || (a->n % 32 == 0 && a->n_batch == 1 && !a->by_k && !a->accumulate));
+}
+
+template <int NT>
+static void launch_two(const fm_cuda_linear_args &a, const fm_cuda_linear_args &b, fm_stream stream)
+{
+    linear_choice<W_BF16, NT>::middle::launch_two(a, b, stream);
+}
+
+fm_status fm_cuda_linear_two(const fm_cuda_linear_args *a, const fm_cuda_linear_args *b,
+                             fm_stream stream)
+{
+    check(a);
+    check(b);
+    FM_BUG_UNLESS(fm_cuda_linear_suits_two(a, b));
+    if (a->m == 0) return FM_OK;
+    if (a->m <= 8)
+        launch_two<8>(*a, *b, stream);
+    else
+        launch_two<16>(*a, *b, stream);
+    return fm_cuda_launched("linear");
 }
 
 fm_status fm_cuda_linear_tiles(const fm_cuda_linear_args *a, fm_stream stream)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One warp per token: latent normed, key rotated, both written to the cache.
  * A lane has the pairs of columns 2(l + 32i), in registers from first to last. */
-#include "llm/kernel/cuda/rows/block.cuh"
-#include "llm/kernel/cuda/rows/rows.h"
+#include "llm/kernel/cuda/rows/rope.cuh"
 
 enum { NARROW = 9 }; /* pairs of a lane: 576 columns */
 
@@ -58,11 +57,31 @@ FM_DEVICE void write_e4m3(const fm_cuda_store_kv_args &a, const float2 v[V], siz
     if (a.slot_scale && lane == 0) a.slot_scale[slot] = scale;
 }
 
-/* `norm` has the weights of the lane's columns, asked for before the wait. */
+/* What is known before the kernel waits: the token's place, and the weights of the lane's columns. */
+template <int V> struct token_place {
+    int    slot, pos;
+    float2 norm[V];
+};
+
 template <int V>
-FM_DEVICE void store_token(const fm_cuda_store_kv_args &a, int row, const float2 norm[V], int lane)
+FM_DEVICE token_place<V> place_of_token(const fm_cuda_store_kv_args &a, int row, int lane)
 {
-    const int    used = a.kv_lora + a.rope, slot = a.slot[row], pos = a.pos[row];
+    token_place<V> p;
+    p.slot = row < a.n_row ? a.slot[row] : -1;
+    p.pos  = row < a.n_row ? a.pos[row] : 0;
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        const int col = 2 * (lane + 32 * i);
+        p.norm[i]     = make_float2(0, 0);
+        if (col < a.kv_lora) p.norm[i] = *(const float2 *)(a.norm + col);
+    }
+    return p;
+}
+
+template <int V>
+FM_DEVICE void store_token(const fm_cuda_store_kv_args &a, int row, const token_place<V> &to, int lane)
+{
+    const int    used = a.kv_lora + a.rope;
     const float *ckv = a.ckv + (size_t)row * (size_t)used;
     float2       v[V];
     float        sum = 0;
@@ -73,52 +92,87 @@ FM_DEVICE void store_token(const fm_cuda_store_kv_args &a, int row, const float2
         if (col < used) v[i] = *(const float2 *)(ckv + col);
         if (col < a.kv_lora) sum += v[i].x * v[i].x + v[i].y * v[i].y;
     }
-    if (slot < 0) return;
+    if (to.slot < 0) return;
 #pragma unroll
     for (int i = 0; i < V; i++) {
         const int col = 2 * (lane + 32 * i);
         if (col >= a.kv_lora && col < used)
-            v[i] = rotated_key(a, ckv + a.kv_lora, v[i], pos, col - a.kv_lora);
+            v[i] = rotated_key(a, ckv + a.kv_lora, v[i], to.pos, col - a.kv_lora);
     }
     const float s = 1.0f / sqrtf(fm_warp_sum(sum) / (float)a.kv_lora + a.eps);
 #pragma unroll
     for (int i = 0; i < V; i++)
         if (2 * (lane + 32 * i) < a.kv_lora)
-            v[i] = make_float2(v[i].x * s * norm[i].x, v[i].y * s * norm[i].y);
+            v[i] = make_float2(v[i].x * s * to.norm[i].x, v[i].y * s * to.norm[i].y);
     if (a.e4m3)
-        write_e4m3<V>(a, v, (size_t)slot, lane);
+        write_e4m3<V>(a, v, (size_t)to.slot, lane);
     else
-        write_bf16<V>(a, v, (size_t)slot, lane);
+        write_bf16<V>(a, v, (size_t)to.slot, lane);
+}
+
+template <int V> FM_DEVICE void store_rows(const fm_cuda_store_kv_args &a, int block)
+{
+    const int lane = (int)threadIdx.x % 32, row = block * FM__ROW_WARPS + (int)threadIdx.x / 32;
+    const token_place<V> to = place_of_token<V>(a, row, lane);
+    fm_grid_wait();
+    if (row < a.n_row) store_token<V>(a, row, to, lane);
 }
 
 template <int V> FM_KERNEL(FM__ROW_THREADS) store_tokens(const fm_cuda_store_kv_args a)
 {
-    const int lane = (int)threadIdx.x % 32,
-              row  = (int)blockIdx.x * FM__ROW_WARPS + (int)threadIdx.x / 32;
-    float2    norm[V];
     fm_grid_release();
-#pragma unroll
-    for (int i = 0; i < V; i++) {
-        const int col = 2 * (lane + 32 * i);
-        norm[i]       = make_float2(0, 0);
-        if (col < a.kv_lora) norm[i] = *(const float2 *)(a.norm + col);
-    }
-    fm_grid_wait();
-    if (row < a.n_row) store_token<V>(a, row, norm, lane);
+    store_rows<V>(a, (int)blockIdx.x);
+}
+
+/* The first n_store thread blocks store, the others rotate. */
+FM_KERNEL(FM__ROW_THREADS)
+rotate_and_store(const fm_cuda_rope_args q, const fm_cuda_store_kv_args kv, int n_store)
+{
+    const int block = (int)blockIdx.x - n_store;
+    fm_grid_release();
+    if (block < 0)
+        store_rows<NARROW>(kv, (int)blockIdx.x);
+    else
+        fm__rotate_query<4>(q, block * FM__ROW_THREADS + (int)threadIdx.x);
+}
+
+static unsigned blocks_of(const fm_cuda_store_kv_args *a)
+{
+    return (unsigned)((a->n_row + FM__ROW_WARPS - 1) / FM__ROW_WARPS);
+}
+
+static void check(const fm_cuda_store_kv_args *a)
+{
+    FM_BUG_UNLESS(a->kv_lora > 0 && a->kv_lora % 2 == 0 && a->rope % 2 == 0 && a->width % 2 == 0);
+    FM_BUG_UNLESS(a->kv_lora + a->rope <= a->width);
 }
 
 fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, fm_stream stream)
 {
-    const unsigned grid = (unsigned)((a->n_row + FM__ROW_WARPS - 1) / FM__ROW_WARPS);
-    FM_BUG_UNLESS(a->kv_lora > 0 && a->kv_lora % 2 == 0 && a->rope % 2 == 0 && a->width % 2 == 0);
-    FM_BUG_UNLESS(a->kv_lora + a->rope <= a->width);
+    check(a);
     if (a->width > FM_CUDA_KV_MAX)
         return fm_fail(FM_E_NOSUP, "a cached token of %d elements: the GPU takes at most %d",
                        a->width, FM_CUDA_KV_MAX);
     if (a->n_row == 0) return FM_OK;
     if (a->width <= 64 * NARROW)
-        FM_LAUNCH_EARLY(store_tokens<NARROW>, grid, FM__ROW_THREADS, 0, stream, *a);
+        FM_LAUNCH_EARLY(store_tokens<NARROW>, blocks_of(a), FM__ROW_THREADS, 0, stream, *a);
     else
-        FM_LAUNCH_EARLY(store_tokens<FM_CUDA_KV_MAX / 64>, grid, FM__ROW_THREADS, 0, stream, *a);
+        FM_LAUNCH_EARLY(store_tokens<FM_CUDA_KV_MAX / 64>, blocks_of(a), FM__ROW_THREADS, 0,
+                        stream, *a);
     return fm_cuda_launched("store_tokens");
+}
+
+fm_status fm_cuda_rope_and_store(const fm_cuda_rope_args *q, const fm_cuda_store_kv_args *kv,
+                                 fm_stream stream)
+{
+    if (q->n_row == 0 || kv->n_row == 0 || fm__rope_pairs(q) != 4 || kv->width > 64 * NARROW) {
+        FM_TRY(fm_cuda_rope(q, stream));
+        return fm_cuda_store_kv(kv, stream);
+    }
+    fm__rope_check(q);
+    check(kv);
+    const unsigned n_store = blocks_of(kv);
+    FM_LAUNCH_EARLY(rotate_and_store, n_store + fm__rope_blocks(q), FM__ROW_THREADS, 0, stream, *q,
+                    *kv, (int)n_store);
+    return fm_cuda_launched("rotate_and_store");
 }

@@ -86,7 +86,10 @@ typedef struct {
 } fm_cuda_add_args;
 fm_status fm_cuda_add(const fm_cuda_add_args *a, fm_stream stream);
 
-/* Rotates the last `rope` of each head's nope + rope columns, in place.  For the
+/* What follows reads pos and slot while the kernel launched before it may still run: that one has
+ * not written them, but waited for who did.
+ *
+ * Rotates the last `rope` of each head's nope + rope columns, in place.  For the
  * first n_latent rows this also ends the query in the latent space:
  * latent[i, h, kv_lora ..) = the rotated part, then zeros. */
 typedef struct {
@@ -139,6 +142,10 @@ typedef struct {
 } fm_cuda_store_kv_args;
 enum { FM_CUDA_KV_MAX = 2048 };
 fm_status fm_cuda_store_kv(const fm_cuda_store_kv_args *a, fm_stream stream);
+
+/* Both of the last two; in one launch for the usual widths. */
+fm_status fm_cuda_rope_and_store(const fm_cuda_rope_args *q, const fm_cuda_store_kv_args *kv,
+                                 fm_stream stream);
 
 #ifdef __cplusplus
 }
