@@ -38,5 +38,6 @@ fm_gemm_few_fn *fm_gemm_few(const fm_gemm *g)
 
 fm_gemm_few_fp8_fn *fm_gemm_few_fp8(const fm_gemm *g)
 {
+    if (g->bf16 == fm__gemm_bf16_amx) return fm__gemm_few_fp8_amx;
     return g->bf16 == fm__gemm_bf16_avx512 && g->vbmi ? fm__gemm_few_fp8_vbmi : NULL;
 }

@@ -25,7 +25,7 @@ typedef void fm_gemm_few_fp8_fn(float *restrict c, const void *const *restrict x
                                 int m, int k);
 
 fm_gemm_few_fn     fm__gemm_few_avx512;
-fm_gemm_few_fp8_fn fm__gemm_few_fp8_vbmi;
+fm_gemm_few_fp8_fn fm__gemm_few_fp8_vbmi, fm__gemm_few_fp8_amx;
 
 /* What has the bits of g->bf16; NULL: nothing gains. */
 fm_gemm_few_fn     *fm_gemm_few(const fm_gemm *g);
