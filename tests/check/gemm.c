@@ -20,7 +20,7 @@
 
 enum { MAX_M = 256, MAX_K = 1024, VARIANTS = 5, GUARD = 0xa5 };
 
-static const int shape_m[] = {1, 3, 6, 7, 8, 12, 13, 16, 17, 33, 64, 109, 147};
+static const int shape_m[] = {1, 3, 6, 7, 8, 12, 13, 16, 17, 33, 64, 109, 137, 147};
 static const int shape_k[] = {32, 96, 128, 160, 320, 672, 1024};
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
