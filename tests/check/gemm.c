@@ -20,7 +20,7 @@
 
 enum { MAX_M = 256, MAX_K = 1024, VARIANTS = 5, GUARD = 0xa5 };
 
-static const int shape_m[] = {1, 3, 6, 7, 8, 12, 13, 16, 17, 33, 64, 109, 147};
+static const int shape_m[] = {1, 3, 6, 7, 8, 12, 13, 16, 17, 33, 64, 109, 137, 147};
 static const int shape_k[] = {32, 96, 128, 160, 320, 672, 1024};
 
 #define LENGTH(a) (sizeof(a) / sizeof *(a))
@@ -243,7 +243,7 @@ enum { MOST_PANELS = 9 };
 static const char *neighbouring_panels(void)
 {
     static _Alignas(64) char all[MOST_PANELS * FM_PANEL * MAX_K * 2];
-    const size_t bytes = fm_panel_bytes(FM_BF16, p.k), pair = 2 * 2 * FM_PANEL;
+    const size_t bytes = fm_panel_bytes(p.type, p.k), pair = 2 * FM_PANEL * fm_dtype_bytes(p.type);
     for (size_t i = 0; i < MOST_PANELS; i++) {
         memcpy(all + i * bytes, p.panel + i * pair, bytes - i * pair);
         memcpy(all + (i + 1) * bytes - i * pair, p.panel, i * pair);
@@ -251,17 +251,31 @@ static const char *neighbouring_panels(void)
     return all;
 }
 
+static void run_few(const fm_gemm *v, float *c, const void *w, int n_panel, int m)
+{
+    if (p.type == FM_FP8) fm_gemm_few_fp8(v)(c, p.row, w, p.scale, n_panel, m, p.k);
+    else fm_gemm_few(v)(c, p.row, w, n_panel, m, p.k);
+}
+
+/* FP8 as if it had been widened. */
+static void run_alone(const fm_gemm *v, float *c, const void *w, int m)
+{
+    static _Alignas(64) char wide[FM_PANEL * MAX_K * 2];
+    if (p.type == FM_FP8) v->widen(wide, w, p.scale, p.k);
+    v->bf16(c, p.row, p.type == FM_FP8 ? wide : w, NULL, m, p.k);
+}
+
 /* Few rows times several panels: each has the bits of a product with that panel alone. */
 static void check_few(const fm_gemm *v, int m)
 {
     static float   c[(MOST_PANELS * FM_GEMM_FEW_ROWS + 1) * FM_PANEL], want[MAX_M * FM_PANEL];
-    const size_t   bytes = fm_panel_bytes(FM_BF16, p.k), tile = (size_t)m * FM_PANEL;
+    const size_t   bytes = fm_panel_bytes(p.type, p.k), tile = (size_t)m * FM_PANEL;
     const char    *w     = neighbouring_panels();
     for (int n = 1; n <= MOST_PANELS; n++) {
         memset(c, GUARD, sizeof c);
-        fm_gemm_few(v)(c, p.row, w, n, m, p.k);
+        run_few(v, c, w, n, m);
         for (int i = 0; i < n; i++) {
-            v->bf16(want, p.row, w + (size_t)i * bytes, NULL, m, p.k);
+            run_alone(v, want, w + (size_t)i * bytes, m);
             assert_memory_equal(c + (size_t)i * tile, want, tile * sizeof *c);
         }
         for (size_t i = (size_t)n * tile * sizeof *c; i < sizeof c; i++)
@@ -312,6 +326,17 @@ static void few_rows_times_panels_have_the_bits_of_one(void **state)
     if (!fm_gemm_few(v)) return;
     for (size_t a = 0; a < LENGTH(shape_k); a++) {
         fill(FM_BF16, shape_k[a]);
+        for (int m = 1; m <= FM_GEMM_FEW_ROWS; m++) check_few(v, m);
+    }
+}
+
+static void few_rows_times_fp8_have_the_bits_of_bf16(void **state)
+{
+    const fm_gemm *v = variant(state);
+    if (!fm_gemm_few_fp8(v)) return;
+    for (size_t a = 0; a < LENGTH(shape_k); a++) {
+        fill(FM_FP8, shape_k[a]);
+        for (int s = 0; s < fm_panel_scales(p.k); s++) p.scale[s] = p.scale[s / 2 * 2];
         for (int m = 1; m <= FM_GEMM_FEW_ROWS; m++) check_few(v, m);
     }
 }
@@ -468,6 +493,7 @@ int main(void)
     static const struct CMUnitTest each[] = {
         cmocka_unit_test(bf16_obeys_contract),
         cmocka_unit_test(few_rows_times_panels_have_the_bits_of_one),
+        cmocka_unit_test(few_rows_times_fp8_have_the_bits_of_bf16),
         cmocka_unit_test(fp8_obeys_contract),
         cmocka_unit_test(f32_obeys_contract),
         cmocka_unit_test(fp8_reads_every_byte),

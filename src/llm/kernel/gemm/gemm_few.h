@@ -17,9 +17,18 @@ enum { FM_GEMM_FEW_ROWS = 4 };
 typedef void fm_gemm_few_fn(float *restrict c, const void *const *restrict x,
                             const void *restrict w, int n_panel, int m, int k);
 
-fm_gemm_few_fn fm__gemm_few_avx512;
+/* The same of FP8 panels whose weights count as BF16 numbers: the bits of fm_gemm.widen and then
+ * fm_gemm.bf16.  scale is the first panel's and that of all, as it is for panels of the same 128
+ * outputs. */
+typedef void fm_gemm_few_fp8_fn(float *restrict c, const void *const *restrict x,
+                                const void *restrict w, const float *restrict scale, int n_panel,
+                                int m, int k);
+
+fm_gemm_few_fn     fm__gemm_few_avx512;
+fm_gemm_few_fp8_fn fm__gemm_few_fp8_vbmi, fm__gemm_few_fp8_amx;
 
 /* What has the bits of g->bf16; NULL: nothing gains. */
-fm_gemm_few_fn *fm_gemm_few(const fm_gemm *g);
+fm_gemm_few_fn     *fm_gemm_few(const fm_gemm *g);
+fm_gemm_few_fp8_fn *fm_gemm_few_fp8(const fm_gemm *g);
 
 #endif

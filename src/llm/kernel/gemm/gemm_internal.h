@@ -25,7 +25,7 @@ fm_gemm_telling_fn fm__telling_bf16_amx, fm__telling_fp8_amx, fm__telling_int4_a
 fm_gemm_scaled_fn fm__gemm_scaled_ref, fm__gemm_scaled_avx2, fm__gemm_scaled_avx512;
 fm_gemm_scaled_fn fm__gemm_scaled_vbmi, fm__gemm_scaled_amx;
 
-fm_widen_fn fm__widen_amx;
+fm_widen_fn fm__widen_vbmi;
 
 enum { FM__INT4_FEW = 4 }; /* rows, at most, of the following */
 void fm__gemm_int4_few_amx(float *restrict c, const void *const *restrict x, const void *restrict w,

@@ -10,7 +10,7 @@
  * What lies under one scale, a slice of 128 k of FP8 or of 32 k of INT4, is summed by itself in
  * tiles and stored while the next one is summed, then c += scale * sum; quantised rows of x have
  * a factor of their own in each slice of FP8.  gemm_quant_blocks_amx.c and
- * gemm_quant_many_amx.c are for more rows. */
+ * gemm_fp8_many_amx.c, gemm_int4_many_amx.c are for more rows. */
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"

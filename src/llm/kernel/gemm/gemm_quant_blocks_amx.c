@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FP8 and INT4 panels times 17 to 128 rows on AMX tiles: blocks of 16 rows take a pass of 256 k
  * before the next pass, and the first of them widens it.  Steps and slices are those of
- * gemm_quant_amx.c; gemm_quant_many_amx.c is faster for more rows. */
+ * gemm_quant_amx.c; for more rows gemm_fp8_many_amx.c and gemm_int4_many_amx.c are faster. */
 #include <immintrin.h>
 
 #include "llm/kernel/gemm/gemm_internal.h"

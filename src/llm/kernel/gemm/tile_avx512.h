@@ -38,7 +38,7 @@ FM__INLINE __m512bh fm__broadcast_pair(const void *row, size_t at)
 FM__INLINE void fm__multiply_pair(__m512 sum[][2], fm__rows_of x, int rows, size_t at,
                                   fm__pair_of_k r)
 {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < rows; i++) {
         const __m512bh a = fm__broadcast_pair(x[i], at);
         sum[i][0]        = _mm512_dpbf16_ps(sum[i][0], r.half[0], a);
@@ -48,13 +48,13 @@ FM__INLINE void fm__multiply_pair(__m512 sum[][2], fm__rows_of x, int rows, size
 
 FM__INLINE void fm__clear_sums(__m512 sum[][2], int rows)
 {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
 }
 
 FM__INLINE void fm__load_sums(__m512 sum[][2], const float *c, int rows)
 {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < rows; i++, c += FM_PANEL) {
         sum[i][0] = _mm512_loadu_ps(c);
         sum[i][1] = _mm512_loadu_ps(c + FM__HALF);
@@ -63,7 +63,7 @@ FM__INLINE void fm__load_sums(__m512 sum[][2], const float *c, int rows)
 
 FM__INLINE void fm__store_sums(float *c, __m512 sum[][2], int rows)
 {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < rows; i++, c += FM_PANEL) {
         _mm512_storeu_ps(c, sum[i][0]);
         _mm512_storeu_ps(c + FM__HALF, sum[i][1]);

@@ -5,9 +5,7 @@
 #ifndef FM_LLM_KERNEL_GEMM_WIDEN_AMX_H
 #define FM_LLM_KERNEL_GEMM_WIDEN_AMX_H
 
-#include <immintrin.h>
-
-#include "llm/kernel/gemm/gemm_internal.h"
+#include "llm/kernel/gemm/widen_vbmi.h"
 
 enum {
     FM__STEP_K    = 32,
@@ -20,26 +18,6 @@ enum {
 static inline int fm__steps_of_slice(fm_dtype type)
 {
     return (type == FM_FP8 ? FM__SCALE_K : FM__GROUP_K) / FM__STEP_K;
-}
-
-/* One pair of k: 16 outputs x 2 k of each half of the panel. */
-typedef struct {
-    __m512i half[2];
-} fm__pair_row;
-
-static inline void fm__put_pair_row(char *to, fm__pair_row r)
-{
-    _mm512_store_si512(to, r.half[0]);
-    _mm512_store_si512(to + 64, r.half[1]);
-}
-
-/* Even bytes are the first half of the panel, odd bytes the second. */
-static inline fm__pair_row fm__pair_row_of(__m512i lower, __m512i upper)
-{
-    const __m512i odd = _mm512_set1_epi16((short)0xff00);
-    const __m512i lo  = _mm512_shldi_epi16(lower, lower, 8);
-    return (fm__pair_row){
-        {_mm512_shldi_epi16(upper, lo, 8), _mm512_ternarylogic_epi32(odd, upper, lo, 0xca)}};
 }
 
 /* e4m3 to bf16, times 2^8, for 64 bytes at once: sign, exponent + 128 and m of a number are
@@ -59,15 +37,6 @@ static inline fm__pair_row fm__widen_fp8(__m512i b)
     return fm__pair_row_of(
         _mm512_mask_permutexvar_epi8(lo, tiny, b, tiny_lower),
         _mm512_or_si512(hi, _mm512_mask_permutexvar_epi8(exponent, tiny, b, tiny_upper)));
-}
-
-/* A line is prefetched to L2 with each line that is widened.  Gathered at the beginning of a step,
- * where compilers like to put them, prefetches wait for each other: 15 instead of 16.5 GB/s. */
-static inline void fm__fetch_soon(const char *at)
-{
-    __asm__ volatile("" ::: "memory");
-    _mm_prefetch(at, _MM_HINT_T1);
-    __asm__ volatile("" ::: "memory");
 }
 
 static inline void fm__widen_line_fp8(char *to, const char *w, int ahead)

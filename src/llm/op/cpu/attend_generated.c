@@ -71,14 +71,28 @@ static part_stat *stat_of(const wave *v, int unit, int group)
     return (part_stat *)v->b->part_stat + (size_t)unit * (size_t)v->n_group + (size_t)group;
 }
 
-/* t->tile[n][m, 32] = rows x times n panels of a head's part of kv_b; n is 1 or what
- * fm__panels_together allows */
+static int takes_fp8(const fm_cpu *b, const fm_matrix *up, int m)
+{
+    return up->dtype == FM_FP8 && b->few_fp8 && m <= FM_GEMM_FEW_ROWS;
+}
+
+/* Panels of a head's part of kv_b that m rows are multiplied with at once.  Of FP8, which heads have in
+ * whole blocks of 128 outputs, they have the same scales. */
+static int up_together(const fm_cpu *b, const fm_matrix *up, int m)
+{
+    return takes_fp8(b, up, m) ? FM_FP8_BLOCK / FM_PANEL : fm__panels_together(b, up, m);
+}
+
+/* t->tile[n][m, 32] = rows x times n panels of a head's part of kv_b; n is 1 or what up_together
+ * allows */
 static void multiply(const wave *v, const void *const *x, const fm_matrix *up, int panel, int n,
                      int m, fm_thread_scratch *t)
 {
-    if (fm__multiply_few(v->b, t->tile, x, up, panel, n, m)) return;
-    fm_gemm_for(v->b->gemm, v->b->act)(t->tile, x, fm__up_panel(v->b, up, panel, t->up), NULL, m,
-                                       up->k);
+    const fm_cpu *b = v->b;
+    if (takes_fp8(b, up, m))
+        b->few_fp8(t->tile, x, fm__panel_data(up, panel), fm__panel_scale(up, panel), n, m, up->k);
+    else if (!fm__multiply_few(b, t->tile, x, up, panel, n, m))
+        fm_gemm_for(b->gemm, b->act)(t->tile, x, fm__up_panel(b, up, panel, t->up), NULL, m, up->k);
 }
 
 /* q'[i, head] for rows [from, to) of the wave */
@@ -94,7 +108,7 @@ static void absorb_head(const wave *v, int head, int from, int to, fm_thread_scr
         const int   m = fm__min(to - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = fm__act_at(b, v->q, v->row[i0 + i]) + at;
-        const int together = fm__panels_together(b, up, m);
+        const int together = up_together(b, up, m);
         for (int p = 0, n; p < fm__panels(up); p += n) {
             n = fm__min(together, fm__panels(up) - p);
             multiply(v, x, up, p, n, m, t);
@@ -252,7 +266,7 @@ static void value_head(const wave *v, int head, int from, int to, fm_thread_scra
         const int   m = fm__min(to - i0, FM_TILE_ROWS);
         const void *x[FM_TILE_ROWS];
         for (int i = 0; i < m; i++) x[i] = z_latent(v, i0 + i, head);
-        const int together = fm__panels_together(b, up, m);
+        const int together = up_together(b, up, m);
         for (int p = 0, n; p < fm__panels(up); p += n) {
             n = fm__min(together, fm__panels(up) - p);
             multiply(v, x, up, p, n, m, t);

@@ -188,6 +188,7 @@ fm_status fm_run_create_cpu(fm_run **out, const fm_weights *w, const fm_run_limi
     *b = (fm_cpu){.gemm = fm_gemm_pick(), .pack = fm_pack_pick(), .latent = fm_latent_pick(),
                   .n_thread = lim->n_thread, .act = w->act, .act_bytes = fm_dtype_bytes(w->act)};
     b->few = fm_gemm_few(b->gemm);
+    b->few_fp8 = fm_gemm_few_fp8(b->gemm);
     *r = (fm_run){.ops = &cpu_ops, .config = w->config, .weights = w, .limits = *lim, .ranks = ranks,
                   .backend = b};
     const fm_status rc = allocate(r, b);

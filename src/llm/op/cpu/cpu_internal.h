@@ -72,6 +72,7 @@ typedef struct {
 typedef struct {
     const fm_gemm   *gemm;
     fm_gemm_few_fn  *few; /* or NULL */
+    fm_gemm_few_fp8_fn *few_fp8; /* or NULL */
     const fm_pack   *pack;
     const fm_latent *latent;
     int              n_thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FP8 and INT4 panels times more than 128 rows on AMX tiles.  A step is 32 k of a block of 16 rows.
+/* INT4 panels times more than 128 rows on AMX tiles.  A step is 32 k of a block of 16 rows.
  *
  *     panel ──widened──> ring of two passes in L1 ──tile loads──> products ──> sums of slices ──> c
  *
@@ -24,26 +24,23 @@ enum {
     DEPTH    = FM__STEP_K,
     LINE     = 64,
     AHEAD    = 2, /* steps between widening and use in the first block */
-    SLICES   = 4, /* of a pass, at most */
+    PASS     = 4, /* steps of a pass, each a slice */
+    LINES    = 8, /* of a step */
     GROUP    = 4, /* rows whose sums are scaled together */
-    RING     = 2 * 8 * FM__STEP_WIDE,
+    RING     = 2 * PASS * FM__STEP_WIDE,
     PREFETCH = 16384, /* bytes between widening and prefetching */
 };
-
-INLINE int steps_of_pass(fm_dtype type) { return type == FM_FP8 ? 8 : 4; }
-INLINE int lines_of_step(fm_dtype type) { return type == FM_FP8 ? 16 : 8; }
 
 /* What all blocks share. */
 typedef struct {
     const char        *panel;
-    const float       *scale;
     _Alignas(64) char  ring[RING];
-    _Alignas(64) float slice_scale[2][SLICES][FM_PANEL]; /* of this pass and the one before */
+    _Alignas(64) float slice_scale[2][PASS][FM_PANEL]; /* of this pass and the one before */
 } product;
 
-INLINE char *place_of(product *p, fm_dtype type, int step)
+INLINE char *place_of(product *p, int step)
 {
-    return p->ring + (size_t)(step % (2 * steps_of_pass(type))) * FM__STEP_WIDE;
+    return p->ring + (size_t)(step % (2 * PASS)) * FM__STEP_WIDE;
 }
 
 /* Lines of the panel on their way to the ring.  By itself, so that it stays in registers. */
@@ -53,48 +50,42 @@ typedef struct {
     int         line, room; /* the next one; how many the ring has room for */
 } widening;
 
-INLINE void widen_lines(widening *v, fm_dtype type, int n)
+INLINE void widen_lines(widening *v, int n)
 {
     for (int i = fm__least(n, v->room); i > 0; i--) {
-        if (type == FM_FP8) fm__widen_line_fp8(v->to, v->from, PREFETCH);
-        else fm__widen_line_int4(v->to, v->from, PREFETCH);
-        v->to += FM__STEP_WIDE / lines_of_step(type);
+        fm__widen_line_int4(v->to, v->from, PREFETCH);
+        v->to += FM__STEP_WIDE / LINES;
         v->from += LINE;
         v->line++;
         v->room--;
-        if (type == FM_INT4 && v->line % lines_of_step(type) == 0) v->from += LINE; /* scales */
+        if (v->line % LINES == 0) v->from += LINE; /* scales */
     }
 }
 
 /* Lines up to step `end` may be widened now; the next one belongs to step s or one behind it. */
-INLINE void make_room(widening *v, product *p, fm_dtype type, int s, int end)
+INLINE void make_room(widening *v, product *p, int s, int end)
 {
-    v->to   = place_of(p, type, s);
-    v->room = end * lines_of_step(type) - v->line;
+    v->to   = place_of(p, s);
+    v->room = end * LINES - v->line;
 }
 
 /* A block's sums over the slices of a pass. */
 typedef struct {
     float              *c;          /* of the first row that counts */
     const float        *part;       /* its sums over the first slice */
-    const float *const *x_scale;    /* of that row, or NULL */
     const float        *scale;      /* [n_slice][FM_PANEL] */
     int                 row, n_row; /* the next one, all that count */
     int                 slice, n_slice;
 } pending;
 
 /* The scales of the slices from step s on. */
-INLINE float *read_scales(product *p, fm_dtype type, int s, int n_slice)
+INLINE float *read_scales(product *p, int s, int n_slice)
 {
-    float (*to)[FM_PANEL] = p->slice_scale[s / steps_of_pass(type) % 2];
+    float (*to)[FM_PANEL] = p->slice_scale[s / PASS % 2];
     for (int i = 0; i < n_slice; i++)
         for (int h = 0; h < 2; h++) {
-            const int    slice = s / fm__steps_of_slice(type) + i;
-            const char  *at = p->panel + (size_t)(slice + 1) * FM__STEP_INT4 - FM_PANEL * 2;
-            const __m512 by =
-                type == FM_FP8 ? _mm512_set1_ps(fm__scale_of_wide(p->scale[slice * 2 + h]))
-                               : fm__scales_of_group(at + h * FM__HALF * 2);
-            _mm512_store_ps(to[i] + h * FM__HALF, by);
+            const char *at = p->panel + (size_t)(s + i + 1) * FM__STEP_INT4 - FM_PANEL * 2;
+            _mm512_store_ps(to[i] + h * FM__HALF, fm__scales_of_group(at + h * FM__HALF * 2));
         }
     return to[0];
 }
@@ -112,11 +103,8 @@ INLINE void settle_rows(pending *a, int n)
         for (int s = 0; s < a->n_slice; s++) {
             const __m512 scale = _mm512_load_ps(a->scale + s * FM_PANEL + h);
             for (int r = 0; r < n; r++) {
-                const __m512 of_row =
-                    a->x_scale ? _mm512_set1_ps(a->x_scale[a->row + r][a->slice + s]) : scale;
-                const __m512 by = a->x_scale ? _mm512_mul_ps(of_row, scale) : scale;
                 sum[r] = _mm512_fmadd_ps(
-                    by, _mm512_loadu_ps(part + (s * ROWS + r) * FM_PANEL + h), sum[r]);
+                    scale, _mm512_loadu_ps(part + (s * ROWS + r) * FM_PANEL + h), sum[r]);
             }
         }
         for (int r = 0; r < n; r++) _mm512_storeu_ps(c + r * FM_PANEL + h, sum[r]);
@@ -132,74 +120,56 @@ INLINE void settle(pending *a, int n)
 }
 
 /* The sums of a block over n steps from s on, slice by slice.  `lines`: widened in each step. */
-INLINE void multiply_block(product *p, fm_dtype type, float *part, fm__tile_source x, int s, int n,
+INLINE void multiply_block(product *p, float *part, fm__tile_source x, int s, int n,
                            widening *v, int lines, pending *last)
 {
-    const int slice = fm__steps_of_slice(type), each = steps_of_pass(type) * GROUP / ROWS;
     for (int t = 0; t < n; t++) {
-        if (t % slice == 0) {
-            _tile_zero(0);
-            _tile_zero(1);
-        }
-        widen_lines(v, type, lines);
+        _tile_zero(0);
+        _tile_zero(1);
+        widen_lines(v, lines);
         fm__memory_is_written();
-        fm__add_passing(x.base + t * DEPTH * 2, x.stride, place_of(p, type, s + t));
-        if (t % slice == slice - 1 || t == n - 1) {
-            float *to = part + t / slice * ROWS * FM_PANEL;
-            _tile_stored(0, to, FM_PANEL * 4);
-            _tile_stored(1, to + FM__HALF, FM_PANEL * 4);
-        }
-        if ((t + 1) % each == 0) settle(last, GROUP);
+        fm__add_passing(x.base + t * DEPTH * 2, x.stride, place_of(p, s + t));
+        float *to = part + t * ROWS * FM_PANEL;
+        _tile_stored(0, to, FM_PANEL * 4);
+        _tile_stored(1, to + FM__HALF, FM_PANEL * 4);
+        settle(last, GROUP);
     }
     settle(last, ROWS);
 }
 
-INLINE void multiply(fm_dtype type, float *c, const void *const *x, const float *const *x_scale,
-                     const void *w, const float *scale, int m, int k, fm__listener l)
+INLINE void multiply(float *c, const void *const *x, const void *w, int m, int k, fm__listener l)
 {
-    const int pass = steps_of_pass(type), slice = fm__steps_of_slice(type);
-    const int of_step = lines_of_step(type);
     const int n_block = (m + ROWS - 1) / ROWS, even = fm__evenly_spaced(x, m);
-    const int rate    = (of_step + n_block - 2) / (n_block - 1);
+    const int rate    = (LINES + n_block - 2) / (n_block - 1);
     const int n_step = k / DEPTH;
-    _Alignas(64) float part[2][SLICES * ROWS * FM_PANEL];
+    _Alignas(64) float part[2][PASS * ROWS * FM_PANEL];
     pending            last = {.n_row = 0};
     fm__gathered       g;
     int                now = 0;
     product            p; /* its ring is not cleared */
     widening           v = {.from = w, .line = 0};
-    p.panel = w, p.scale = scale;
+    p.panel = w;
     fm__shape_tiles(ROWS);
-    make_room(&v, &p, type, 0, fm__least(2 * pass, n_step));
-    widen_lines(&v, type, AHEAD * of_step);
-    for (int s = 0; s < n_step; s += pass) {
-        const int    n      = fm__least(pass, n_step - s), n_slice = (n + slice - 1) / slice;
-        const float *scales = read_scales(&p, type, s, n_slice);
-        if (s) make_room(&v, &p, type, s + pass, fm__least(s + 2 * pass, n_step));
+    make_room(&v, &p, 0, fm__least(2 * PASS, n_step));
+    widen_lines(&v, AHEAD * LINES);
+    for (int s = 0; s < n_step; s += PASS) {
+        const int    n      = fm__least(PASS, n_step - s);
+        const float *scales = read_scales(&p, s, n);
+        if (s) make_room(&v, &p, s + PASS, fm__least(s + 2 * PASS, n_step));
         for (int i = 0; i < m; i += ROWS, now = !now) {
             const int at = fm__least(i, m - ROWS); /* the last block computes some rows again */
             const fm__tile_source from =
                 even ? fm__even_rows(x + at, ROWS, s * DEPTH)
                      : fm__tile_rows(&g, x + at, ROWS, s * DEPTH, n * DEPTH);
-            multiply_block(&p, type, part[now], from, s, n, &v, i ? rate : s ? 0 : of_step, &last);
-            if (i && s + pass >= n_step) fm__tell(&l, i - ROWS, ROWS);
+            multiply_block(&p, part[now], from, s, n, &v, i ? rate : s ? 0 : LINES, &last);
+            if (i && s + PASS >= n_step) fm__tell(&l, i - ROWS, ROWS);
             last = (pending){c + (size_t)i * FM_PANEL, part[now] + (i - at) * FM_PANEL,
-                             x_scale ? x_scale + i : NULL, scales, 0, fm__least(m - i, ROWS),
-                             s / slice, n_slice};
+                             scales, 0, fm__least(m - i, ROWS), s, n};
         }
     }
     fm__memory_is_written();
     settle(&last, ROWS);
     fm__tell(&l, m - last.n_row, last.n_row);
-}
-
-void fm__many_fp8_amx(float *restrict c, const void *const *restrict x,
-                      const float *const *restrict x_scale, const void *restrict w,
-                      const float *restrict scale, int m, int k, fm_rows_done *done, void *ctx)
-{
-    const fm__listener l = {done, ctx};
-    if (x_scale) multiply(FM_FP8, c, x, x_scale, w, scale, m, k, l);
-    else multiply(FM_FP8, c, x, NULL, w, scale, m, k, l);
 }
 
 void fm__many_int4_amx(float *restrict c, const void *const *restrict x,
@@ -208,5 +178,5 @@ void fm__many_int4_amx(float *restrict c, const void *const *restrict x,
 {
     (void)x_scale;
     (void)scale;
-    multiply(FM_INT4, c, x, NULL, w, NULL, m, k, (fm__listener){done, ctx});
+    multiply(c, x, w, m, k, (fm__listener){done, ctx});
 }
