@@ -44,7 +44,7 @@ enum {
 typedef struct {
     const char        *panel;
     const float       *scale;
-    _Alignas(64) char  ring[RING][FM__STEP_WIDE];
+    _Alignas(64) char  ring[RING * FM__STEP_WIDE];
     _Alignas(64) float slice_scale[2][PASS / SLICE][FM_PANEL]; /* of this pass and the one before */
     _Alignas(64) float part[PARTS][HIGH * FM_PANEL];
     int                next_part;
@@ -60,7 +60,7 @@ typedef struct {
 INLINE void widen_until(widening *v, product *p, int to)
 {
     for (to = fm__least(to, v->end); v->line < to; v->line++) {
-        fm__widen_line_fp8(p->ring[0] + v->place * 2 * LINE, v->from, PREFETCH);
+        fm__widen_line_fp8(p->ring + v->place * 2 * LINE, v->from, PREFETCH);
         v->from += LINE;
         if (++v->place == RING * LINES) v->place = 0;
     }
@@ -178,7 +178,7 @@ INLINE void multiply_block(product *p, const float *part[SLICES], const block *b
 {
     const int each = HIGH / CHUNK;
     for (int t = 0; t < n; t++) {
-        const char *x = b->x.base + t * DEPTH * 2, *w = p->ring[(s + t) % RING];
+        const char *x = b->x.base + t * DEPTH * 2, *w = p->ring + (s + t) % RING * FM__STEP_WIDE;
         if (t % SLICE == 0) clear_sums(b->high);
         widen_beside(v, p, b, pass, s + t);
         fm__memory_is_written();
