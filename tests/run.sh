@@ -35,7 +35,7 @@ skipped_tests() # skipped_tests BUILD
     sed -n 's/^[[:space:]]*[0-9]* - \(.*\) (Skipped)$/\1/p' "$log" | while read -r name; do
         awk -v name="$name" '/^[0-9]+\/[0-9]+ Testing: / { inside = $3 == name }
                              /^<end of output>$/ { inside = 0 }
-                             inside && !/^-+$/ { last = $0 }
+                             inside && NF && !/^-+$/ { last = $0 }
                              END { print "skipped: " name ": " last }' "$1/Testing/Temporary/LastTest.log"
     done
 }
