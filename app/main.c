@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <argp.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "blas_threads.h"
 #include "commands.h"
 
 static const struct {
@@ -84,6 +86,10 @@ static void check_printed(void)
     _exit(exit_status(FM_E_IO));
 }
 
+/* Beyond `ulimit -f` a write fails, as on a full disk, and does not end the program unsaid.  Unlike
+ * SIG_IGN a handler is not inherited by programs that are executed. */
+static void let_write_fail(int signal_number) { (void)signal_number; }
+
 static void version_hook(FILE *to, struct argp_state *state)
 {
     (void)to;
@@ -126,8 +132,10 @@ static int help_on(char *name)
 
 int main(int argc, char **argv)
 {
+    fm_blas_threads_avoid(argv);
     argp_program_version_hook = version_hook;
     atexit(check_printed);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = let_write_fail}, NULL);
 
     const char *word = argc > 1 ? argv[1] : "";
     int (*const run)(int argc, char **argv) = find_command(word);

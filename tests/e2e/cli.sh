@@ -48,6 +48,37 @@ unprinted "$fathom" verify --tokenizer-path "$data/tokenizer" --tokenizer-golden
 unprinted "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/golden.json"
 unprinted "$fathom" run --quiet --max-new-tokens 2 hello
 unprinted "$fathom" eval --quiet --set "$data/tiny/held_out.jsonl" --limit 1 --max-new-tokens 2
+# The same beyond the largest size of files.
+beyond() # beyond WHAT COMMAND...: refused with one line, and never ended by the signal
+{
+    what=$1
+    shift
+    (ulimit -f 0 && exec timeout 120 "$@" 2>&1 >/dev/null </dev/null) | cat >"$work/err" # a pipe has no limit
+    [ "$(grep -c "^fathom [a-z]*: .*$what.*File too large" "$work/err")" -eq 1 ] || fail "ulimit -f: $*"
+}
+beyond "--output-details $work/far" "$fathom" bench $tiny --json-model-override-args "$small_shape" --output-details "$work/far"
+beyond "--result-filename $work/far" "$fathom" bench $tiny --json-model-override-args "$small_shape" --result-filename "$work/far"
+beyond "$work/far4" "$fathom" convert --quantize int4 "$here/../../models/fathom-tiny" "$work/far4"
+
+# Hardly more addresses than the program itself takes: refused, and the threads that OpenBLAS would start,
+# which have no room, keep no process from ending.  (A sanitizer needs more than any limit here.)
+room=100000
+until (ulimit -v $room && exec timeout 10 "$fathom" --version >/dev/null 2>&1) || [ $room -gt 2000000 ]; do
+    room=$((room + 60000))
+done
+few() # few WORDS COMMAND...
+{
+    words=$1
+    shift
+    got=0
+    (ulimit -v $room && exec timeout 60 "$@" >"$work/out" 2>"$work/err" </dev/null) || got=$?
+    [ "$got" -eq 2 ] && grep -q "$words" "$work/err" || fail "exit $got under ulimit -v $room: $*"
+}
+if [ $room -le 2000000 ]; then
+    few "the weights take\|Cannot allocate memory" "$fathom" bench --quiet --threads 1 --model-path "$here/../../models/fathom-tiny" --num-prompts 1
+    few "OpenBLAS takes" "$fathom" scf --quiet "$data/chem/nwchem/h2.nw"
+fi
+
 run 2 "$fathom" bench --no-such-flag
 grep -q "^fathom bench: there is no option --no-such-flag; --help lists them$" "$work/err" || fail "an unknown option"
 # Of what was misspelt, the nearest name; a model without its option, the option.
