@@ -162,5 +162,7 @@ url=http://127.0.0.1:1
 for words in "--request-rate 0" "--request-rate often" "--backend trt" "--header x" "--max-concurrency -1"; do
     bench 2 $words
 done
-run 2 "$fathom" bench --backend sglang-oai
-grep -q "say which with --base-url" "$work/err" || fail "--backend without a server"
+for backend in sglang sglang-oai vllm; do # whose command lines need no --base-url
+    run 2 "$fathom" bench --backend $backend
+    grep -q "say which with --base-url" "$work/err" || fail "--backend $backend without a server"
+done
