@@ -163,8 +163,21 @@ grep -q "mpirun -np 8 fathom" "$work/err" || fail "a command line of vLLM"
 run 2 "$fathom" serve "$data/v3" --override-generation-config '{"temperature": 0.1}'
 grep -q -- "--override-generation-config.*is not supported" "$work/err" || fail "--override-generation-config"
 
+# Newer words of both, as their tutorials have them.
+bench 0 --fp8-gemm-runner-backend auto --cuda-graph-max-bs-decode 64 --cuda-graph-bs-decode 1 2 4 --enable-priority-scheduling \
+    --scheduler-recv-interval 10 --pp-async-batch-depth 1 --weight-loader-prefetch-checkpoints --retraction-policy length \
+    --attn-cp-size 1 --disaggregation-transfer-backend mooncake --numa-node 0 1
+for words in "--quantize-and-serve" "--schedule-low-priority-values-first" "--default-priority-value 3"; do
+    bench 2 $words
+    grep -q "is not supported" "$work/err" || fail "$words"
+done
+run 2 "$fathom" bench --base-url http://127.0.0.1:1 --top-k 20
+grep -q -- "--top-k 20 is not supported.*--extra-request-body" "$work/err" || fail "--top-k of a client"
+
 # A client's command lines of SGLang and vLLM end where no server answers.
 for words in "--disable-tqdm --tokenize-prompt --plot-throughput --ready-check-timeout-sec 1" \
+    "--gsp-group-distribution uniform --gsp-send-routing-key --flush-cache-timeout 30 --profile-start-step 3" \
+    "--backend vllm --label a --append-result --request-id-prefix b --plot-timeline" \
     "--backend vllm-chat --endpoint /v1/chat/completions --ignore-eos --num-warmups 0 --save-result --metric-percentiles 50,99"; do
     run 2 "$fathom" bench --base-url http://127.0.0.1:1 $words
     grep -q "no answer from the server" "$work/err" || fail "a client's command line: $words"
