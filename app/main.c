@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fathom COMMAND ...: the table of commands. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "blas_threads.h"
 #include "commands.h"
 
@@ -122,6 +123,30 @@ static int complain_about(const char *word)
     return FM_EXIT_INPUT;
 }
 
+/* Words go into reports, which are UTF-8.  0, or where the first byte that is not, counted from 1. */
+static size_t foreign_byte(const char *word)
+{
+    const size_t n = strlen(word), valid = fm_utf8_prefix(word, n);
+    return valid < n ? valid + 1 : 0;
+}
+
+static int has_foreign_words(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const size_t at = foreign_byte(argv[i]);
+        if (!at) continue;
+        fprintf(stderr, "fathom%s%s: word %d of the command line is not UTF-8 at byte %zu\n",
+                i > 1 ? " " : "", i > 1 ? argv[1] : "", i, at);
+        return 1;
+    }
+    for (char **v = environ; *v; v++) {
+        if (strncmp(*v, "FM_", 3) || !foreign_byte(*v)) continue;
+        fprintf(stderr, "fathom: %.*s in the environment is not UTF-8\n", (int)strcspn(*v, "="), *v);
+        return 1;
+    }
+    return 0;
+}
+
 /* fathom help COMMAND */
 static int help_on(char *name)
 {
@@ -137,6 +162,7 @@ int main(int argc, char **argv)
     atexit(check_printed);
     sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = let_write_fail}, NULL);
 
+    if (has_foreign_words(argc, argv)) return FM_EXIT_INPUT;
     const char *word = argc > 1 ? argv[1] : "";
     int (*const run)(int argc, char **argv) = find_command(word);
     if (run) return run(argc - 1, argv + 1);

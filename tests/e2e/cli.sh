@@ -79,6 +79,23 @@ if [ $room -le 2000000 ]; then
     few "OpenBLAS takes" "$fathom" scf --quiet "$data/chem/nwchem/h2.nw"
 fi
 
+# What goes into reports is UTF-8: names in an older encoding are refused, whatever would have written them.
+odd=$(printf 'w\344sser')
+cp "$data/chem/nwchem/h2.nw" "$work/$odd.nw"
+foreign() # foreign WORDS COMMAND...
+{
+    words=$1
+    shift
+    run 2 "$@"
+    [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q "$words" "$work/err" || fail "not UTF-8: $*"
+}
+foreign "fathom scf: word 2 of the command line is not UTF-8 at byte" "$fathom" scf "$work/$odd.nw" --json
+foreign "word 3 " "$fathom" bench --run-name "$odd" --input-len 8
+foreign "word 6 " "$fathom" plan --model r1-mini --json --served-model-name "$odd"
+foreign "FM_RUN_NAME in the environment" env "FM_RUN_NAME=$odd" "$fathom" bench --input-len 8
+echo "--run-name $odd" >"$work/odd.preset"
+foreign "odd.preset, line 1 is not UTF-8" "$fathom" bench --preset "$work/odd.preset" --input-len 8
+
 run 2 "$fathom" bench --no-such-flag
 grep -q "^fathom bench: there is no option --no-such-flag; --help lists them$" "$work/err" || fail "an unknown option"
 # Of what was misspelt, the nearest name; a model without its option, the option.
