@@ -53,6 +53,8 @@
 
 /* clang-format off */
 const fm_foreign_flag fm_foreign_flags[] = {
+    NEVER("config", VALUE, "--preset FILE reads options, one a line"),
+
     /* code and weights */
     FLAG ("trust-remote-code", NO_CODE),
     VALUE("model-impl", NO_CODE),
@@ -277,6 +279,8 @@ const fm_foreign_flag fm_foreign_flags[] = {
 
     /* speculation */
     VALUE("speculative-draft-model-path", NO_SPEC),
+    VALUE("speculative-draft-model", NO_SPEC),
+    VALUE("speculative-draft", NO_SPEC),
     VALUE("speculative-token-map", NO_SPEC),
     VALUE("speculative-attention-mode", NO_SPEC),
     VALUE("speculative-draft-model-revision", NO_SPEC),

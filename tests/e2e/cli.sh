@@ -183,7 +183,9 @@ grep -q -- "--override-generation-config.*is not supported" "$work/err" || fail 
 # Newer words of both, as their tutorials have them.
 bench 0 --fp8-gemm-runner-backend auto --cuda-graph-max-bs-decode 64 --cuda-graph-bs-decode 1 2 4 --enable-priority-scheduling \
     --scheduler-recv-interval 10 --pp-async-batch-depth 1 --weight-loader-prefetch-checkpoints --retraction-policy length \
-    --attn-cp-size 1 --disaggregation-transfer-backend mooncake --numa-node 0 1
+    --attn-cp-size 1 --speculative-draft m/NextN --disaggregation-transfer-backend mooncake --numa-node 0 1
+bench 2 --config job.yaml
+grep -q -- "--config job.yaml is not supported: --preset FILE" "$work/err" || fail "--config"
 for words in "--quantize-and-serve" "--schedule-low-priority-values-first" "--default-priority-value 3"; do
     bench 2 $words
     grep -q "is not supported" "$work/err" || fail "$words"
