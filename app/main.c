@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,14 @@ static int complain_about(const char *word)
     return FM_EXIT_INPUT;
 }
 
+/* Where a standard stream is closed, no file that is opened later may become it.  /dev/null of the
+ * wrong direction takes its place, with which reading and writing fail as before. */
+static void occupy_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0) return;
+}
+
 /* Words go into reports, which are UTF-8.  0, or where the first byte that is not, counted from 1. */
 static size_t foreign_byte(const char *word)
 {
@@ -157,6 +166,7 @@ static int help_on(char *name)
 
 int main(int argc, char **argv)
 {
+    occupy_closed_streams();
     fm_blas_threads_avoid(argv);
     argp_program_version_hook = version_hook;
     atexit(check_printed);

@@ -48,7 +48,14 @@ unprinted "$fathom" verify --tokenizer-path "$data/tokenizer" --tokenizer-golden
 unprinted "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/golden.json"
 unprinted "$fathom" run --quiet --max-new-tokens 2 hello
 unprinted "$fathom" eval --quiet --set "$data/tiny/held_out.jsonl" --limit 1 --max-new-tokens 2
-# The same beyond the largest size of files.
+# A closed stream is not taken by the next file or socket that is opened.
+if [ -d /proc/self/fd ]; then
+    "$fathom" tune --param n=1..2 --metric 'v=(.*)' --maximize --trials 1 --confirm 0 --study "$work/s.jsonl" -- \
+        sh -c "readlink /proc/\$PPID/fd/0 /proc/\$PPID/fd/1 /proc/\$PPID/fd/2 >$work/fds; echo v={n}" <&- >&- 2>&- || true
+    [ "$(grep -c "^/dev/null$" "$work/fds")" -eq 3 ] || fail "closed streams: $(cat "$work/fds")"
+fi
+
+# What could not be written for the largest size of files is said, too.
 beyond() # beyond WHAT COMMAND...: refused with one line, and never ended by the signal
 {
     what=$1
