@@ -239,6 +239,7 @@ static fm_status parse_words(fm_args *a, int argc, char **argv)
         free(options);
         return read;
     }
+    fm_spelling_variables(options, a->command, &a->notes);
     a->given = calloc((size_t)typed->n, sizeof *a->given);
     FM_BUG_UNLESS(a->given != NULL);
     const struct argp parser = {options, on_key, a->usage, a->about, NULL, NULL, NULL};

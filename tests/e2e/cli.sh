@@ -111,6 +111,10 @@ meant 'is "bench" meant' benhc
 meant "is --page-size meant" bench --pagesize 4
 meant "is --page-size meant" bench --num-prompts 2 --pge-size=4
 meant "is --tp meant" serve -tp 2
+run 0 env FM_PAGESIZE=4 FM_MODEL=r1 FM_OTHER=1 FM_LOG=warn "$fathom" bench $(echo "$tiny" | sed s/--quiet//) --json-model-override-args "$small_shape"
+grep -q "FM_PAGESIZE in the environment is read by no option; is FM_PAGE_SIZE meant" "$work/err" || fail "a misspelt variable"
+grep -q "FM_MODEL in the environment .*is FM_MODEL_PATH meant" "$work/err" || fail "the variable of an alias"
+[ "$(grep -c "in the environment" "$work/err")" -eq 2 ] || fail "variables of others are none of ours"
 meant "a model is named by --model-path /models/m$" bench /models/m
 meant "a worker is named by --worker http://a:30000$" route http://a:30000
 meant "no model /models/m: not a directory" serve /models/m --port 0 # as `vllm serve MODEL`
