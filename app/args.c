@@ -235,11 +235,11 @@ static fm_status parse_words(fm_args *a, int argc, char **argv)
     fm_word_list   *typed = &all_typed[n_typed++];
     fm_status       read  = fm_preset_words(typed, argc, argv);
     if (read == FM_OK) read = fm_spelling_check(options, typed->n, typed->word);
+    if (read == FM_OK) read = fm_spelling_variables(options, a->command, &a->notes);
     if (read != FM_OK) {
         free(options);
         return read;
     }
-    fm_spelling_variables(options, a->command, &a->notes);
     a->given = calloc((size_t)typed->n, sizeof *a->given);
     FM_BUG_UNLESS(a->given != NULL);
     const struct argp parser = {options, on_key, a->usage, a->about, NULL, NULL, NULL};

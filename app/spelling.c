@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/utf8.h"
 
 /* What argp adds to every command. */
 static const struct argp_option of_argp[] = {
@@ -97,17 +98,22 @@ static const char *meant_by(const struct argp_option *options, const char *name)
     return like.name;
 }
 
-void fm_spelling_variables(const struct argp_option *options, const char *command, fm_str *notes)
+fm_status fm_spelling_variables(const struct argp_option *options, const char *command,
+                                fm_str *notes)
 {
     char name[96];
     for (char **v = environ; *v; v++) {
         if (strncmp(*v, "FM_", 3) || !strchr(*v, '=')) continue;
         option_of(name, sizeof name, *v);
         const char *meant = meant_by(options, name);
+        const int n_name = (int)strcspn(*v, "=");
+        if (meant && !*meant && fm_utf8_prefix(*v, strlen(*v)) < strlen(*v))
+            return fm_fail(FM_E_ARG, "%.*s in the environment is not UTF-8", n_name, *v);
         if (!meant || !*meant) continue;
         fm_str_printf(notes, "fathom %s: %.*s in the environment is read by no option; is ", command,
-                      (int)strcspn(*v, "="), *v);
+                      n_name, *v);
         put_variable(notes, meant);
         fm_str_puts(notes, " meant?\n");
     }
+    return FM_OK;
 }
