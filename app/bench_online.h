@@ -28,7 +28,7 @@ typedef struct {
 extern const fm_knob fm_online_knobs[];
 extern const int     fm_n_online_knob;
 
-/* Prompt tokens that a server found in its cache.  0 of them, too, where it says nothing. */
+/* Prompt tokens that a server found in its cache; all 0 where it does not say. */
 typedef struct {
     int     has_parts; /* it said where they were */
     int64_t all, device, host, storage;
