@@ -235,6 +235,7 @@ static fm_status parse_words(fm_args *a, int argc, char **argv)
     fm_word_list   *typed = &all_typed[n_typed++];
     fm_status       read  = fm_preset_words(typed, argc, argv);
     if (read == FM_OK) read = fm_spelling_check(options, typed->n, typed->word);
+    if (read == FM_OK) read = fm_spelling_variables(options, a->command, &a->notes);
     if (read != FM_OK) {
         free(options);
         return read;

@@ -34,12 +34,14 @@ typedef struct {
 
 fm_status fm_online_wanted(int *yes, const fm_online_options *o)
 {
-    static const char *const own[] = {"engine", "runtime", "fathom", "sglang"};
+    static const char *const own[] = {"engine", "runtime", "fathom"};
     *yes                           = o->online || o->base_url;
     if (*yes || !o->backend) return FM_OK;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (!strcmp(own[i], o->backend)) return FM_OK;
-    return fm_fail(FM_E_ARG, "--backend %s asks a running server; say which with --base-url",
+    return fm_fail(FM_E_ARG,
+                   "--backend %s asks a running server; say which with --base-url, or with "
+                   "--online and --host, --port",
                    o->backend);
 }
 

@@ -22,11 +22,17 @@ typedef struct {
     char   *request_rate, *output_file, *tag;
     int64_t port, max_concurrency, warmup_requests;
     double  temperature, top_p, timeout;
-    int     online, flush_cache, disable_stream;
+    int     online, flush_cache, disable_stream, cache_report;
 } fm_online_options;
 
 extern const fm_knob fm_online_knobs[];
 extern const int     fm_n_online_knob;
+
+/* Prompt tokens that a server found in its cache; all 0 where it does not say. */
+typedef struct {
+    int     has_parts; /* it said where they were */
+    int64_t all, device, host, storage;
+} fm_online_cached;
 
 /* One request, as its answer tells. */
 typedef struct {
@@ -39,6 +45,7 @@ typedef struct {
     int      n_prompt; /* of the dataset */
     int      n_output; /* tokens: the server's count, else events with text */
     int      n_seen;   /* tokens the timing has entered */
+    fm_online_cached cached;
     int      has_text;
     int32_t *id; /* [n_id] owned; only where the server sends ids */
     int      n_id;
@@ -121,6 +128,7 @@ typedef struct {
 typedef struct {
     int       completed, failed;
     int64_t   n_input, n_output, n_retokenized; /* retokenized -1: no tokenizer */
+    fm_online_cached cached;
     double    duration;
     double    request_throughput, input_throughput, output_throughput, total_throughput;
     double    concurrency;

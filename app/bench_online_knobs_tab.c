@@ -15,6 +15,7 @@ const fm_knob fm_online_knobs[] = {
     K(INT, max_concurrency, "max-concurrency", "0", 0, 1 << 20, "N", "requests in flight; 0: no limit"),
     K(INT, warmup_requests, "warmup-requests", "1", 0, 1 << 20, "N", "requests before the clock starts"),
     K(FLAG, flush_cache, "flush-cache", NULL, 0, 0, NULL, "empty the server's prefix cache after the warm-up"),
+    K(FLAG, cache_report, "cache-report", NULL, 0, 0, NULL, "print how many prompt tokens the server found in its cache, and where"),
     K(FLAG, disable_stream, "disable-stream", NULL, 0, 0, NULL, "ask for whole answers"),
     K(REAL, temperature, "temperature", "0", 0, 100, "T", "of every request"),
     K(REAL, top_p, "top-p", "1", 0, 1, "P", "of every request"),

@@ -167,6 +167,15 @@ static void measure_peaks(fm_online_metrics *m, const fm_online_answer *a, int n
     free(alive);
 }
 
+static void add_cached(fm_online_cached *sum, const fm_online_cached *c)
+{
+    sum->has_parts |= c->has_parts;
+    sum->all += c->all;
+    sum->device += c->device;
+    sum->host += c->host;
+    sum->storage += c->storage;
+}
+
 fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double duration)
 {
     fm_online_metrics m = {
@@ -180,6 +189,7 @@ fm_online_metrics fm_online_measure(const fm_online_answer *a, int n, double dur
         m.completed++;
         m.n_input += a[i].n_prompt;
         m.n_output += a[i].n_output;
+        add_cached(&m.cached, &a[i].cached);
         busy += a[i].latency;
     }
     const double s       = duration > 0 ? duration : 1e-9;

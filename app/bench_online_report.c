@@ -77,6 +77,27 @@ static void print_spread(const char *title, const char *name, const fm_spread *s
     }
 }
 
+static void print_share(const char *name, int64_t part, int64_t whole)
+{
+    printf("%-40s %.1f%%\n", name, whole > 0 ? 100.0 * (double)part / (double)whole : 0.0);
+}
+
+static void print_cached(const fm_online_metrics *m)
+{
+    const fm_online_cached *c         = &m->cached;
+    const int               has_parts = c->has_parts && c->all > 0;
+    printf("----------------Cache Hit Details-----------------\n");
+    print_count("Total prompt tokens:", m->n_input);
+    print_count("Total cached tokens:", c->all);
+    if (has_parts) print_count("  Device:", c->device);
+    if (has_parts) print_count("  Host:", c->host);
+    if (has_parts && c->storage) print_count("  Storage:", c->storage);
+    print_share("Cache hit rate:", c->all, m->n_input);
+    if (has_parts) print_share("  Device:", c->device, c->all);
+    if (has_parts) print_share("  Host:", c->host, c->all);
+    if (has_parts && c->storage) print_share("  Storage:", c->storage, c->all);
+}
+
 void fm_online_print(const fm_online_result *r)
 {
     print_head(r);
@@ -85,6 +106,7 @@ void fm_online_print(const fm_online_result *r)
     print_spread("---------------Time to First Token----------------", "TTFT", &r->m.ttft, 0);
     print_spread("-----Time per Output Token (excl. 1st token)------", "TPOT", &r->m.tpot, 0);
     print_spread("---------------Inter-Token Latency----------------", "ITL", &r->m.itl, 1);
+    if (r->online->cache_report) print_cached(&r->m);
     printf("==================================================\n");
 }
 
@@ -145,6 +167,20 @@ static void set_arguments(json_t *o, const fm_online_result *r)
                         r->server->info ? json_incref(r->server->info) : json_null());
 }
 
+static json_t *cached_json(const fm_online_metrics *m)
+{
+    const fm_online_cached *c = &m->cached;
+    json_t                 *o = json_object();
+    set_count(o, "total_prompt_tokens", m->n_input);
+    set_count(o, "total_cached_tokens", c->all);
+    set_real(o, "cache_hit_rate_pct",
+             m->n_input > 0 ? round(1e4 * (double)c->all / (double)m->n_input) / 100 : 0);
+    set_count(o, "device_cached_tokens", c->has_parts ? c->device : -1);
+    set_count(o, "host_cached_tokens", c->has_parts ? c->host : -1);
+    set_count(o, "storage_cached_tokens", c->storage > 0 ? c->storage : -1);
+    return o;
+}
+
 json_t *fm_online_json(const fm_online_result *r)
 {
     const fm_online_metrics *m = &r->m;
@@ -171,6 +207,7 @@ json_t *fm_online_json(const fm_online_result *r)
     set_real(o, "spec_accept_rate", m->accept_rate);
     set_real(o, "max_output_tokens_per_s", m->max_output_per_s);
     set_count(o, "max_concurrent_requests", m->max_concurrent);
+    if (r->online->cache_report) json_object_set_new(o, "cache_report", cached_json(m));
     return o;
 }
 
@@ -192,6 +229,7 @@ static json_t *answer_json(const fm_online_result *r, int i)
     if (a->n_id) json_object_set_new(o, "output_ids", ids_json(a->id, a->n_id));
     set_text(o, "finish_reason", *a->finish ? a->finish : NULL);
     set_count(o, "output_len", a->n_output);
+    set_count(o, "cached_tokens", a->cached.all);
     set_real(o, "sent", a->sent - r->answer[0].sent);
     set_real(o, "ttft", a->ttft);
     set_real(o, "latency", a->latency);

@@ -103,6 +103,22 @@ static void add_ids(fm_online_answer *a, const json_t *list)
         a->id[a->n_id++] = (int32_t)json_integer_value(json_array_get(list, i));
 }
 
+static int64_t cached_in(const json_t *obj, const char *key)
+{
+    const int n = count_of(obj, key);
+    return n > 0 ? n : 0;
+}
+
+static void set_cached(fm_online_answer *a, const json_t *obj, const json_t *parts)
+{
+    if (!json_is_object(obj)) return;
+    a->cached = (fm_online_cached){.has_parts = json_is_object(parts),
+                                   .all       = cached_in(obj, "cached_tokens"),
+                                   .device    = cached_in(parts, "device"),
+                                   .host      = cached_in(parts, "host"),
+                                   .storage   = cached_in(parts, "storage")};
+}
+
 /* /generate: the count in meta_info is always the whole; text and ids are, too,
  * unless the server was told to send only what is new. */
 static void native_read(fm_online_answer *a, const json_t *event, double now)
@@ -122,6 +138,7 @@ static void native_read(fm_online_answer *a, const json_t *event, double now)
     }
     add_text(a, text);
     add_ids(a, ids);
+    set_cached(a, meta, json_object_get(meta, "cached_tokens_details"));
     set_finish(a, json_object_get(finish, "type"));
     if (!strcmp(a->finish, "abort"))
         fail_answer(a, json_string_value(json_object_get(finish, "message")));
@@ -131,13 +148,15 @@ static void native_read(fm_online_answer *a, const json_t *event, double now)
 static void openai_read(fm_online_answer *a, const json_t *event, double now, size_t len)
 {
     const json_t *choices = json_object_get(event, "choices");
-    const int     n       = count_of(json_object_get(event, "usage"), "completion_tokens");
+    const json_t *usage   = json_object_get(event, "usage");
+    const int     n       = count_of(usage, "completion_tokens");
     const int     counted = json_array_size(choices) > 0 && n >= a->n_seen;
     if (len) fm_online_arrived(a, now, 1, counted ? n - a->n_seen : -1);
     if (n >= 0)
         a->n_output = n;
     else if (a->n_output < a->n_seen)
         a->n_output = a->n_seen;
+    set_cached(a, json_object_get(usage, "prompt_tokens_details"), NULL);
     set_finish(a, json_object_get(json_array_get(choices, 0), "finish_reason"));
 }
 

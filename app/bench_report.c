@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -211,13 +212,21 @@ json_t *fm_bench_json(const fm_bench_result *r, const fm_bench_options *b)
     return o;
 }
 
+/* Before a model is loaded for it. */
+static fm_status check_dataset(const char *path)
+{
+    struct stat st;
+    if (access(path, R_OK) != 0 || stat(path, &st) != 0)
+        return fm_fail(FM_E_IO, "--dataset-path %s: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return fm_fail(FM_E_IO, "--dataset-path %s: not a regular file", path);
+    return FM_OK;
+}
+
 fm_status fm_bench_check_paths(const fm_bench_options *b)
 {
     FM_TRY(fm_output_check("result-filename", b->result_filename));
     FM_TRY(fm_output_check("output-details", b->output_details));
-    if (b->dataset_path && access(b->dataset_path, R_OK) != 0)
-        return fm_fail(FM_E_IO, "--dataset-path %s: %s", b->dataset_path, strerror(errno));
-    return FM_OK;
+    return b->dataset_path ? check_dataset(b->dataset_path) : FM_OK;
 }
 
 fm_status fm_bench_append(const char *flag, const char *path, json_t *line)

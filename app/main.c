@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,8 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "blas_threads.h"
 #include "commands.h"
 
 static const struct {
@@ -84,6 +88,10 @@ static void check_printed(void)
     _exit(exit_status(FM_E_IO));
 }
 
+/* Beyond `ulimit -f` a write fails, as on a full disk, and does not end the program unsaid.  Unlike
+ * SIG_IGN a handler is not inherited by programs that are executed. */
+static void let_write_fail(int signal_number) { (void)signal_number; }
+
 static void version_hook(FILE *to, struct argp_state *state)
 {
     (void)to;
@@ -116,6 +124,33 @@ static int complain_about(const char *word)
     return FM_EXIT_INPUT;
 }
 
+/* Where a standard stream is closed, no file that is opened later may become it.  /dev/null of the
+ * wrong direction takes its place, with which reading and writing fail as before. */
+static void occupy_closed_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0) return;
+}
+
+/* Words go into reports, which are UTF-8.  0, or where the first byte that is not, counted from 1. */
+static size_t foreign_byte(const char *word)
+{
+    const size_t n = strlen(word), valid = fm_utf8_prefix(word, n);
+    return valid < n ? valid + 1 : 0;
+}
+
+static int has_foreign_words(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const size_t at = foreign_byte(argv[i]);
+        if (!at) continue;
+        fprintf(stderr, "fathom%s%s: word %d of the command line is not UTF-8 at byte %zu\n",
+                i > 1 ? " " : "", i > 1 ? argv[1] : "", i, at);
+        return 1;
+    }
+    return 0;
+}
+
 /* fathom help COMMAND */
 static int help_on(char *name)
 {
@@ -126,9 +161,13 @@ static int help_on(char *name)
 
 int main(int argc, char **argv)
 {
+    occupy_closed_streams();
+    fm_blas_threads_avoid(argv);
     argp_program_version_hook = version_hook;
     atexit(check_printed);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = let_write_fail}, NULL);
 
+    if (has_foreign_words(argc, argv)) return FM_EXIT_INPUT;
     const char *word = argc > 1 ? argv[1] : "";
     int (*const run)(int argc, char **argv) = find_command(word);
     if (run) return run(argc - 1, argv + 1);

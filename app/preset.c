@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* "--name=value", "--name value" or "--name"; blanks at both ends are none. */
 static fm_status add_line(fm_word_list *out, char *line, const char *path, int number)
 {
@@ -15,6 +17,8 @@ static fm_status add_line(fm_word_list *out, char *line, const char *path, int n
     size_t n = strlen(line);
     while (n && isspace((unsigned char)line[n - 1])) line[--n] = 0;
     if (!n || *line == '#') return FM_OK;
+    if (fm_utf8_prefix(line, n) < n)
+        return fm_fail(FM_E_FORMAT, "--preset %s, line %d is not UTF-8", path, number);
     if (strncmp(line, "--", 2) || !line[2])
         return fm_fail(FM_E_FORMAT, "--preset %s, line %d: \"%s\" is no option", path, number,
                        line);

@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include "spelling.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/utf8.h"
 
 /* What argp adds to every command. */
 static const struct argp_option of_argp[] = {
@@ -59,6 +62,58 @@ fm_status fm_spelling_check(const struct argp_option *options, int argc, char *c
         const struct argp_option *o = find(options, name, n);
         if (!o && !find(of_argp, name, n)) return refuse(options, word, name);
         if (o && takes_value(o) && !name[n]) i++;
+    }
+    return FM_OK;
+}
+
+/* page-size of FM_PAGE_SIZE=16 */
+static void option_of(char *out, size_t size, const char *variable)
+{
+    size_t n = 0;
+    for (const char *c = variable + 3; *c && *c != '=' && n + 1 < size; c++)
+        out[n++] = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    out[n] = 0;
+}
+
+static void put_variable(fm_str *out, const char *option)
+{
+    fm_str_puts(out, "FM_");
+    for (const char *c = option; *c; c++) {
+        const char letter = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        fm_str_add(out, &letter, 1);
+    }
+}
+
+/* The option that is meant by a name which none has, or NULL; "" where one has it. */
+static const char *meant_by(const struct argp_option *options, const char *name)
+{
+    fm_nearest like = {.word = name};
+    for (const struct argp_option *o = options; !is_end(o); o++) {
+        if (!o->name || o->flags & OPTION_HIDDEN) continue;
+        const struct argp_option *own = o;
+        while (own->flags & OPTION_ALIAS) own--;
+        if (!strcmp(o->name, name)) return own == o ? "" : own->name;
+        if (own == o) fm_nearest_offer(&like, o->name);
+    }
+    return like.name;
+}
+
+fm_status fm_spelling_variables(const struct argp_option *options, const char *command,
+                                fm_str *notes)
+{
+    char name[96];
+    for (char **v = environ; *v; v++) {
+        if (strncmp(*v, "FM_", 3) || !strchr(*v, '=')) continue;
+        option_of(name, sizeof name, *v);
+        const char *meant = meant_by(options, name);
+        const int n_name = (int)strcspn(*v, "=");
+        if (meant && !*meant && fm_utf8_prefix(*v, strlen(*v)) < strlen(*v))
+            return fm_fail(FM_E_ARG, "%.*s in the environment is not UTF-8", n_name, *v);
+        if (!meant || !*meant) continue;
+        fm_str_printf(notes, "fathom %s: %.*s in the environment is read by no option; is ", command,
+                      n_name, *v);
+        put_variable(notes, meant);
+        fm_str_puts(notes, " meant?\n");
     }
     return FM_OK;
 }

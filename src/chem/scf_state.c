@@ -132,7 +132,7 @@ fm_status fm__scf_core(fm_scf *s)
 {
     const double began = fm_now();
     fm_world_doing(s->opt.world, "%s: one-electron integrals", fm_scf_name(s));
-    fm_dense_one_thread();
+    FM_TRY(fm_dense_one_thread());
     FM_TRY(core_h(s));
     FM_TRY(orthogonaliser(s));
     FM_TRY(fm_broadcast(s->comm, &s->m, sizeof s->m, 0)); /* a number at the threshold */

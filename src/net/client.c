@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
 #include "net/client.h"
 
+#include <netdb.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 #include <sys/time.h>
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
@@ -43,6 +46,7 @@ struct call {
     int                       reused; /* the connection has served before */
     int                       heard;  /* a byte of the reply's body */
     int                       fault;  /* evhttp_request_error, or -1 */
+    int                       unknown; /* why its host's name was not found, of getaddrinfo; or 0 */
     fm_status                 stream; /* FM_E_FORMAT: the stream cannot be read on */
     double                    sent, last;
     fm_str                    body;
@@ -236,6 +240,7 @@ static const char *why_not(const call *k, int status)
     if (k->stream != FM_OK) return "the reply is longer than this client reads";
     if (status) return NULL;
     if (k->fault == EVREQ_HTTP_TIMEOUT) return "no answer within the time limit";
+    if (k->unknown) return gai_strerror(k->unknown);
     if (k->client->tls && !k->heard) return "no connection, or no certificate that is trusted here";
     if (k->fault == EVREQ_HTTP_EOF)
         return "the server closed the connection before the answer was whole";
@@ -269,6 +274,9 @@ static void on_done(struct evhttp_request *req, void *ctx)
     call     *k      = ctx;
     const int status = req && k->fault < 0 ? evhttp_request_get_response_code(req) : 0;
     if (k->stream != FM_OK) return; /* give_up() is on its way */
+
+    k->unknown =
+        bufferevent_socket_get_dns_error(evhttp_connection_get_bufferevent(k->connection));
 
     keep(k->client, k->connection); /* before `done`, which may send the next call on it */
     k->connection = NULL;

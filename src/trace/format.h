@@ -109,7 +109,7 @@ typedef struct {
     char     host[64], program[32], command[256];
     char     task[16], row[16]; /* nouns: "request", "token" */
 
-    uint64_t       epoch_ns; /* CLOCK when the trace began */
+    uint64_t       epoch_ns; /* CLOCK when the trace began, after clocks were compared */
     int64_t        wall_ns;  /* the same moment, since 1970 */
     fm_trace_clock clock[2]; /* at the beginning and at the end */
 

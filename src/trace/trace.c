@@ -41,6 +41,12 @@ static int64_t wall_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+void fm_trace_begin(fm_trace *t)
+{
+    t->head->epoch_ns = fm_trace_now();
+    t->head->wall_ns  = wall_ns();
+}
+
 static uint64_t page_up(uint64_t n) { return (n + PAGE - 1) / PAGE * PAGE; }
 
 static uint64_t keys_at(void) { return page_up(sizeof(fm_trace_head)); }
@@ -114,9 +120,7 @@ static fm_status map(fm_trace *t, const fm_trace_head *h)
     t->sum   = (fm_trace_sum *)((char *)at + h->sum_at);
     t->span  = (fm_trace_span *)((char *)at + h->span_at);
     *t->head = *h;
-
-    t->head->epoch_ns = fm_trace_now();
-    t->head->wall_ns  = wall_ns();
+    fm_trace_begin(t);
     return FM_OK;
 }
 

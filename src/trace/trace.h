@@ -58,4 +58,7 @@ void fm_trace_add(fm_trace *t, int key, const fm_trace_event *e);
 /* Clocks were compared, at the beginning (0) or at the end (1). */
 void fm_trace_set_clock(fm_trace *t, int end, fm_trace_clock c);
 
+/* Time counts from now on, and no longer from fm_trace_open.  Before the first span. */
+void fm_trace_begin(fm_trace *t);
+
 #endif

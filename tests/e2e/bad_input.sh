@@ -156,6 +156,7 @@ done
 printf '[{"conversations": [{"value": "\377\376 bytes"}, {"value": "no text"}]}]' >"$work/d.json"; dataset d.json
 head -c 1000000 /dev/zero | tr '\0' '[' >"$work/d.json"; dataset d.json
 refused nowhere $talk --dataset-path "$work/nowhere"
+refused "not a regular file" $bench --model-path "$work/onlyconfig" --dataset-path "$work/empty" # before weights are looked for
 refused "dataset-path" $talk --dataset-name sharegpt --json-model-override-args "$small_shape"
 refused "tokenizer" $bench --model-path "$data/v3" --dataset-name sharegpt --dataset-path "$work/d.json"
 refused "weather" $bench --model-path "$data/v3" --dataset-name weather

@@ -72,6 +72,27 @@ P
 [ "$(logged 'sum(e["end"] == "done" for e in log)')" = 39 ] || fail "requests: $(logged 'len(log)')"
 [ "$(logged '{len(e["body"]["input_ids"]) for e in log if e["path"] == "/generate"}')" = "{32}" ] || fail "prompts"
 
+# What was cached: of the half that the mock says it had, a half lay in files.
+for backend in sglang sglang-oai; do
+    bench 0 --backend $backend --num-prompts 4 --tokenizer-path "$data/tokenizer" --cache-report --output-file "$work/c.jsonl"
+    is "Total prompt tokens:" 128
+    is "Total cached tokens:" 64
+    grep -q "^Cache hit rate: *50.0%$" "$work/out" || fail "--cache-report, $backend"
+    case $backend in
+    sglang) is "  Storage:" 32 ;;
+    *) ! grep -q "^  Storage:" "$work/out" || fail "$backend does not say where" ;;
+    esac
+done
+bench 0 --backend sglang-oai-chat --num-prompts 4 --tokenizer-path "$data/tokenizer" --cache-report
+between "Total cached tokens:" 1 64 # the mock counts words
+python3 - "$work/c.jsonl" <<'P' || fail "cache_report"
+import json, sys
+native, oai = (json.loads(l)["cache_report"] for l in open(sys.argv[1]))
+assert native == {"total_prompt_tokens": 128, "total_cached_tokens": 64, "cache_hit_rate_pct": 50.0, "device_cached_tokens": 32,
+                  "host_cached_tokens": 0, "storage_cached_tokens": 32}
+assert oai["total_cached_tokens"] == 64 and oai["device_cached_tokens"] is None
+P
+
 # Several tokens per event: each gap is shared.
 serve --ttft 0.02 --itl 0.01 --per-event 5 --accept-length 2.5 --accept-rate 0.5
 bench 0 --num-prompts 4 --disable-ignore-eos --flush-cache --api-key sesame
@@ -162,5 +183,7 @@ url=http://127.0.0.1:1
 for words in "--request-rate 0" "--request-rate often" "--backend trt" "--header x" "--max-concurrency -1"; do
     bench 2 $words
 done
-run 2 "$fathom" bench --backend sglang-oai
-grep -q "say which with --base-url" "$work/err" || fail "--backend without a server"
+for backend in sglang sglang-oai vllm; do # whose command lines need no --base-url
+    run 2 "$fathom" bench --backend $backend
+    grep -q "say which with --base-url" "$work/err" || fail "--backend $backend without a server"
+done

@@ -48,6 +48,61 @@ unprinted "$fathom" verify --tokenizer-path "$data/tokenizer" --tokenizer-golden
 unprinted "$fathom" verify --quiet --model-path "$data/v3" --golden "$data/v3/golden.json"
 unprinted "$fathom" run --quiet --max-new-tokens 2 hello
 unprinted "$fathom" eval --quiet --set "$data/tiny/held_out.jsonl" --limit 1 --max-new-tokens 2
+# A closed stream is not taken by the next file or socket that is opened.
+if [ -d /proc/self/fd ]; then
+    "$fathom" tune --param n=1..2 --metric 'v=(.*)' --maximize --trials 1 --confirm 0 --study "$work/s.jsonl" -- \
+        sh -c "readlink /proc/\$PPID/fd/0 /proc/\$PPID/fd/1 /proc/\$PPID/fd/2 >$work/fds; echo v={n}" <&- >&- 2>&- || true
+    [ "$(grep -c "^/dev/null$" "$work/fds")" -eq 3 ] || fail "closed streams: $(cat "$work/fds")"
+fi
+
+# What could not be written for the largest size of files is said, too.
+beyond() # beyond WHAT COMMAND...: refused with one line, and never ended by the signal
+{
+    what=$1
+    shift
+    (ulimit -f 0 && exec timeout 120 "$@" 2>&1 >/dev/null </dev/null) | cat >"$work/err" # a pipe has no limit
+    [ "$(grep -c "^fathom [a-z]*: .*$what.*File too large" "$work/err")" -eq 1 ] || fail "ulimit -f: $*"
+}
+beyond "--output-details $work/far" "$fathom" bench $tiny --json-model-override-args "$small_shape" --output-details "$work/far"
+beyond "--result-filename $work/far" "$fathom" bench $tiny --json-model-override-args "$small_shape" --result-filename "$work/far"
+beyond "$work/far4" "$fathom" convert --quantize int4 "$here/../../models/fathom-tiny" "$work/far4"
+
+# Hardly more addresses than the program itself takes: refused, and the threads that OpenBLAS would start,
+# which have no room, keep no process from ending.  (A sanitizer needs more than any limit here.)
+room=100000
+until (ulimit -v $room && exec timeout 10 "$fathom" --version >/dev/null 2>&1) || [ $room -gt 2000000 ]; do
+    room=$((room + 60000))
+done
+few() # few WORDS COMMAND...
+{
+    words=$1
+    shift
+    got=0
+    (ulimit -v $room && exec timeout 60 "$@" >"$work/out" 2>"$work/err" </dev/null) || got=$?
+    [ "$got" -eq 2 ] && grep -q "$words" "$work/err" || fail "exit $got under ulimit -v $room: $*"
+}
+if [ $room -le 2000000 ]; then
+    few "the weights take\|Cannot allocate memory" "$fathom" bench --quiet --threads 1 --model-path "$here/../../models/fathom-tiny" --num-prompts 1
+    few "OpenBLAS takes" "$fathom" scf --quiet "$data/chem/nwchem/h2.nw"
+fi
+
+# What goes into reports is UTF-8: names in an older encoding are refused, whatever would have written them.
+odd=$(printf 'w\344sser')
+cp "$data/chem/nwchem/h2.nw" "$work/$odd.nw"
+foreign() # foreign WORDS COMMAND...
+{
+    words=$1
+    shift
+    run 2 "$@"
+    [ "$(wc -l <"$work/err")" -eq 1 ] && grep -q "$words" "$work/err" || fail "not UTF-8: $*"
+}
+foreign "fathom scf: word 2 of the command line is not UTF-8 at byte" "$fathom" scf "$work/$odd.nw" --json
+foreign "word 3 " "$fathom" bench --run-name "$odd" --input-len 8
+foreign "word 6 " "$fathom" plan --model r1-mini --json --served-model-name "$odd"
+foreign "FM_RUN_NAME in the environment" env "FM_RUN_NAME=$odd" "$fathom" bench --input-len 8
+echo "--run-name $odd" >"$work/odd.preset"
+foreign "odd.preset, line 1 is not UTF-8" "$fathom" bench --preset "$work/odd.preset" --input-len 8
+
 run 2 "$fathom" bench --no-such-flag
 grep -q "^fathom bench: there is no option --no-such-flag; --help lists them$" "$work/err" || fail "an unknown option"
 # Of what was misspelt, the nearest name; a model without its option, the option.
@@ -56,6 +111,10 @@ meant 'is "bench" meant' benhc
 meant "is --page-size meant" bench --pagesize 4
 meant "is --page-size meant" bench --num-prompts 2 --pge-size=4
 meant "is --tp meant" serve -tp 2
+run 0 env FM_PAGESIZE=4 FM_MODEL=r1 FM_OTHER=1 FM_LOG=warn "$fathom" bench $(echo "$tiny" | sed s/--quiet//) --json-model-override-args "$small_shape"
+grep -q "FM_PAGESIZE in the environment is read by no option; is FM_PAGE_SIZE meant" "$work/err" || fail "a misspelt variable"
+grep -q "FM_MODEL in the environment .*is FM_MODEL_PATH meant" "$work/err" || fail "the variable of an alias"
+[ "$(grep -c "in the environment" "$work/err")" -eq 2 ] || fail "variables of others are none of ours"
 meant "a model is named by --model-path /models/m$" bench /models/m
 meant "a worker is named by --worker http://a:30000$" route http://a:30000
 meant "no model /models/m: not a directory" serve /models/m --port 0 # as `vllm serve MODEL`
@@ -132,8 +191,23 @@ grep -q "mpirun -np 8 fathom" "$work/err" || fail "a command line of vLLM"
 run 2 "$fathom" serve "$data/v3" --override-generation-config '{"temperature": 0.1}'
 grep -q -- "--override-generation-config.*is not supported" "$work/err" || fail "--override-generation-config"
 
+# Newer words of both, as their tutorials have them.
+bench 0 --fp8-gemm-runner-backend auto --cuda-graph-max-bs-decode 64 --cuda-graph-bs-decode 1 2 4 --enable-priority-scheduling \
+    --scheduler-recv-interval 10 --pp-async-batch-depth 1 --weight-loader-prefetch-checkpoints --retraction-policy length \
+    --attn-cp-size 1 --speculative-draft m/NextN --disaggregation-transfer-backend mooncake --numa-node 0 1
+bench 2 --config job.yaml
+grep -q -- "--config job.yaml is not supported: --preset FILE" "$work/err" || fail "--config"
+for words in "--quantize-and-serve" "--schedule-low-priority-values-first" "--default-priority-value 3"; do
+    bench 2 $words
+    grep -q "is not supported" "$work/err" || fail "$words"
+done
+run 2 "$fathom" bench --base-url http://127.0.0.1:1 --top-k 20
+grep -q -- "--top-k 20 is not supported.*--extra-request-body" "$work/err" || fail "--top-k of a client"
+
 # A client's command lines of SGLang and vLLM end where no server answers.
 for words in "--disable-tqdm --tokenize-prompt --plot-throughput --ready-check-timeout-sec 1" \
+    "--gsp-group-distribution uniform --gsp-send-routing-key --flush-cache-timeout 30 --profile-start-step 3" \
+    "--backend vllm --label a --append-result --request-id-prefix b --plot-timeline" \
     "--backend vllm-chat --endpoint /v1/chat/completions --ignore-eos --num-warmups 0 --save-result --metric-percentiles 50,99"; do
     run 2 "$fathom" bench --base-url http://127.0.0.1:1 $words
     grep -q "no answer from the server" "$work/err" || fail "a client's command line: $words"

@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "llm/text/detokenize.h"
 #include "llm/text/tokenizer.h"
-#include "llm/text/utf8_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,7 +16,7 @@ static void decode(const fm_tokenizer *t, const fm_ids *ids)
     fm_detokenizer d   = fm_detokenizer_begin(t, 1);
     for (size_t i = 0; i < ids->n; i++) fm_detokenizer_push(&d, ids->id[i], &out);
     fm_detokenizer_end(&d, &out);
-    FM_BUG_UNLESS(fm__utf8_prefix(out.text, out.len) == out.len);
+    FM_BUG_UNLESS(fm_utf8_prefix(out.text, out.len) == out.len);
     fm_str_fini(&out);
 }
 

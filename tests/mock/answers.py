@@ -115,7 +115,8 @@ class Native(Reply):
     def piece(self, start, stop):
         end = {"type": self.finish} if stop == self.n_token else None
         return {"text": self.text(0, stop), "output_ids": list(range(stop)),
-                "meta_info": {"completion_tokens": stop, "prompt_tokens": self.n_prompt, "cached_tokens": 0,
+                "meta_info": {"completion_tokens": stop, "prompt_tokens": self.n_prompt, "cached_tokens": self.n_prompt // 2,
+                              "cached_tokens_details": {"device": self.n_prompt // 4, "host": 0, "storage": self.n_prompt // 4},
                               "finish_reason": end}}
 
     def closing(self):

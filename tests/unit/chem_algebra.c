@@ -144,6 +144,6 @@ int main(void)
         cmocka_unit_test(diis_solves_a_linear_problem),
         cmocka_unit_test(diis_survives_what_is_singular),
     };
-    fm_dense_one_thread();
+    if (fm_dense_one_thread() != FM_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

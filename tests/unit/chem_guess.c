@@ -115,6 +115,6 @@ int main(void)
         cmocka_unit_test(atoms_have_their_electrons_and_energies),
         cmocka_unit_test(open_shells_are_spherical),
     };
-    fm_dense_one_thread();
+    if (fm_dense_one_thread() != FM_OK) return 1;
     return cmocka_run_group_tests(tests, NULL, forget_deck);
 }

@@ -274,6 +274,21 @@ static void nobody_listens(void **state)
     forget(&h);
 }
 
+static void a_name_that_nobody_knows(void **state)
+{
+    (void)state;
+    heard      h = {0};
+    fm_client *c = NULL;
+    assert_int_equal(fm_client_create(&c, "http://no..such.host.invalid:1", 5), FM_OK);
+    ask(c, &h, NULL);
+    assert_int_equal(fm_client_run(c), FM_OK);
+    assert_int_equal(h.n_done, 1);
+    assert_int_equal(h.status, 0);
+    assert_null(strstr(h.why.text, "connection"));
+    fm_client_destroy(c);
+    forget(&h);
+}
+
 #define SMALL "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ndata: a\n\n"
 
 static void connections_are_used_again(void **state)
@@ -359,6 +374,7 @@ int main(void)
         cmocka_unit_test(an_endless_reply_is_given_up),
         cmocka_unit_test(silence_ends),
         cmocka_unit_test(nobody_listens),
+        cmocka_unit_test(a_name_that_nobody_knows),
         cmocka_unit_test(connections_are_used_again),
         cmocka_unit_test(a_closed_connection_is_tried_once_more),
         cmocka_unit_test(timers_run_and_end),

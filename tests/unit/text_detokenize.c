@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/utf8.h"
 #include "json/read.h"
 #include "llm/text/detokenize.h"
-#include "llm/text/utf8_internal.h"
 #include "text_tiny.h"
 
 #define BAD "\xef\xbf\xbd" /* U+FFFD */
@@ -46,7 +46,7 @@ static void decode(const fm_tokenizer *t, const int32_t *id, size_t n, int keep_
     fm_detokenizer d = fm_detokenizer_begin(t, keep_special);
     for (size_t i = 0; i < n; i++) {
         fm_detokenizer_push(&d, id[i], out);
-        assert_int_equal(fm__utf8_prefix(out->text, out->len), out->len);
+        assert_int_equal(fm_utf8_prefix(out->text, out->len), out->len);
     }
     fm_detokenizer_end(&d, out);
 }

@@ -18,6 +18,7 @@
 
 #include "trace/histogram.h"
 #include "trace/trace.h"
+#include "trace/trace_ranks.h"
 #include "trace/trace_read.h"
 
 static char path[] = "/tmp/fathom-trace-XXXXXX";
@@ -136,6 +137,25 @@ static void write_for_ever(int say)
         fm_trace_add(t, k, &(fm_trace_event){.begin = now, .end = now + 10, .tag = i});
         if (i == 1000 && write(say, "x", 1) != 1) _exit(1);
     }
+}
+
+/* Which may take long: of many ranks, or on busy hosts. */
+static void comparing_clocks_is_not_measured(void **state)
+{
+    fm_comm       self = fm_comm_self();
+    fm_trace_file f    = {0};
+    (void)state;
+    fm_trace *t = open_trace(4096);
+    usleep(100000);
+    assert_int_equal(fm_trace_compare_clocks(t, &self, 0), FM_OK);
+    const uint64_t now = fm_trace_now();
+    fm_trace_add(t, key(t, "a"), &(fm_trace_event){.begin = now, .end = now + 1000});
+    assert_int_equal(fm_trace_compare_clocks(t, &self, 1), FM_OK);
+    fm_trace_close(t);
+    assert_int_equal(fm_trace_load(&f, path), FM_OK);
+    assert_true(f.head.last_ns < 100000000);
+    assert_true(f.head.epoch_ns + f.head.last_ns == now + 1000);
+    fm_trace_file_fini(&f);
 }
 
 static void a_killed_writer_leaves_a_readable_trace(void **state)
@@ -306,6 +326,7 @@ int main(void)
         cmocka_unit_test(quantiles_are_within_the_bound),
         cmocka_unit_test(buckets_follow_each_other),
         cmocka_unit_test(keys_without_room_share_one),
+        cmocka_unit_test(comparing_clocks_is_not_measured),
         cmocka_unit_test(a_killed_writer_leaves_a_readable_trace),
         cmocka_unit_test(no_bytes_crash_the_reader),
         cmocka_unit_test(says_why_a_file_is_no_trace),

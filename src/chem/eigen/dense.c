@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE
 #include "chem/eigen/dense.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cblas.h>
 
-void fm_dense_one_thread(void) { openblas_set_num_threads(1); }
+#define MIB ((size_t)1 << 20)
+enum { BUFFER_MIB = 129 }; /* OpenBLAS takes 128 and a page with its first call */
+
+fm_status fm_dense_one_thread(void)
+{
+    static int has_buffer;
+    if (has_buffer) return FM_OK;
+    void *room =
+        mmap(NULL, BUFFER_MIB * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return fm_fail(FM_E_OOM, "OpenBLAS takes %d MiB of addresses, more than are left (ulimit -v)",
+                       BUFFER_MIB);
+    munmap(room, BUFFER_MIB * MIB);
+    openblas_set_num_threads(1);
+    has_buffer = 1;
+    return FM_OK;
+}
 
 double *fm_dense_new(size_t count) { return calloc(count ? count : 1, sizeof(double)); }
 

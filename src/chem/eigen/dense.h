@@ -7,7 +7,11 @@
 
 #include <stddef.h>
 
-void fm_dense_one_thread(void); /* from here on every BLAS and LAPACK call uses one thread */
+#include "base/status.h"
+
+/* To be called first: from here on every BLAS and LAPACK call uses one thread.  FM_E_OOM: `ulimit -v`
+ * has no room for OpenBLAS's buffer, for which its calls would wait without end. */
+fm_status fm_dense_one_thread(void);
 
 double *fm_dense_new(size_t count); /* zeroed, freed with free(); NULL: out of memory */
 

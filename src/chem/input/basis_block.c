@@ -160,6 +160,7 @@ fm_status fm__read_basis(fm__state *s)
             if (b->n_entry == 0) return fm__bad(w, "the basis has no shells");
             return fm__need_end(w);
         }
+        FM_TRY(fm__still_in_block(w, "basis", word));
         FM_TRY(read_entry(w, b, word));
     }
     return fm__bad(w, "the basis block has no end");

@@ -185,6 +185,7 @@ static fm_status read_atoms(fm__words *w, reading *r)
             if (r->geometry->molecule.n_atom == 0) return fm__bad(w, "the geometry has no atoms");
             return fm__need_end(w);
         }
+        FM_TRY(fm__still_in_block(w, "geometry", word));
         FM_TRY(read_line(w, r, word));
     }
     return fm__bad(w, "the geometry block has no end");

@@ -70,6 +70,15 @@ const fm__keyword *fm__find(const fm__keyword *table, const char *word)
     return NULL;
 }
 
+fm_status fm__still_in_block(const fm__words *w, const char *block, const char *word)
+{
+    static const char *const next[] = {"geometry", "basis", "scf", "dft", "task"};
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++)
+        if (fm__same(next[i], word))
+            return fm__bad(w, "\"%s\": the %s block before it has no end", word, block);
+    return FM_OK;
+}
+
 fm_status fm__read_block(fm__state *s, const char *block, const fm__keyword *table)
 {
     fm__words *w = &s->words;
@@ -77,7 +86,10 @@ fm_status fm__read_block(fm__state *s, const char *block, const fm__keyword *tab
         const char *word = fm__next(w);
         if (fm__same(word, "end")) return fm__need_end(w);
         const fm__keyword *k = fm__find(table, word);
-        if (!k) return fm__bad(w, "\"%s\" is not supported in a %s block", word, block);
+        if (!k) {
+            FM_TRY(fm__still_in_block(w, block, word));
+            return fm__bad(w, "\"%s\" is not supported in a %s block", word, block);
+        }
         FM_TRY(k->read(s));
         FM_TRY(fm__need_end(w));
     }

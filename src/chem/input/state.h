@@ -111,6 +111,8 @@ typedef struct {
 
 /* The entry of `table` for `word`, NULL if there is none; the table ends with {0}. */
 const fm__keyword *fm__find(const fm__keyword *table, const char *word);
+/* A line in a block begins with `word`: FM_E_FORMAT if that begins the next directive. */
+fm_status fm__still_in_block(const fm__words *w, const char *block, const char *word);
 /* Read the lines of a block until `end`, each by its entry in `table`. */
 fm_status fm__read_block(fm__state *s, const char *block, const fm__keyword *table);
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/input/state.h"
+
 enum { VALUE_MAX = 1000 };
 
 /* The words of one atom; values are looked up when all names are known. */
@@ -55,6 +57,7 @@ static fm_status read_lines(fm__words *w, fm_molecule *m, reading *z, fm__new_at
     while (fm__next_line(w)) {
         const char *word = fm__next(w);
         if (fm__same(word, "end") || fm__same(word, "zend")) return fm__need_end(w);
+        FM_TRY(fm__still_in_block(w, "zmatrix", word));
         if (fm__same(word, "variables") || fm__same(word, "constants")) {
             in_values = 1;
             FM_TRY(fm__need_end(w));

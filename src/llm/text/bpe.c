@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llm/text/utf8_internal.h"
+#include "base/utf8.h"
 
 enum {
     CACHE_SLOTS = 1 << 14, /* 1 MiB per thread */
@@ -77,7 +77,7 @@ int fm__bpe_bind_bytes(fm__bpe *b, const fm__vocab *v)
     int missing = -1;
     for (int i = 255; i >= 0; i--) {
         b->byte_id[i]    = fm__vocab_find(v, (const char[]){(char)i}, 1);
-        const int occurs = i < 0xc0 || fm__utf8_length((unsigned char)i) > 0;
+        const int occurs = i < 0xc0 || fm_utf8_length((unsigned char)i) > 0;
         if (occurs && b->byte_id[i] < 0) missing = i;
     }
     return missing;

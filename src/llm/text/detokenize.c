@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "llm/text/utf8_internal.h"
+#include "base/utf8.h"
 
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
@@ -22,13 +22,13 @@ static void give_up(fm_detokenizer *d, fm_str *out)
 
 static void push_byte(fm_detokenizer *d, unsigned char byte, fm_str *out)
 {
-    if (d->n_held && !fm__utf8_continues(d->held, d->n_held, byte)) give_up(d, out);
-    if (d->n_held == 0 && fm__utf8_length(byte) == 0) {
+    if (d->n_held && !fm_utf8_continues(d->held, d->n_held, byte)) give_up(d, out);
+    if (d->n_held == 0 && fm_utf8_length(byte) == 0) {
         fm_str_puts(out, replacement);
         return;
     }
     d->held[d->n_held++] = byte;
-    if (d->n_held == fm__utf8_length(d->held[0])) {
+    if (d->n_held == fm_utf8_length(d->held[0])) {
         fm_str_add(out, (const char *)d->held, (size_t)d->n_held);
         d->n_held = 0;
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "llm/text/tokenizer_internal.h"
-#include "llm/text/utf8_internal.h"
+#include "base/utf8.h"
 
 struct fm_tokenizer_scratch {
     fm__bpe_scratch    *bpe;
@@ -83,7 +83,7 @@ static fm_status encode_span(struct encoding *e, int set, const char *text, size
 fm_status fm_encode(const fm_tokenizer *t, fm_tokenizer_scratch *s, const char *text, size_t len,
                     int flags, fm_ids *out)
 {
-    const size_t valid = fm__utf8_prefix(text, len);
+    const size_t valid = fm_utf8_prefix(text, len);
     if (valid < len) return fm_fail(FM_E_FORMAT, "text is not UTF-8 at byte %zu", valid);
 
     struct encoding e     = {t, s, out};

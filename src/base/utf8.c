@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "llm/text/utf8_internal.h"
+#include "base/utf8.h"
 
 #include <stdint.h>
 #include <string.h>
 
-int fm__utf8_length(unsigned char first)
+int fm_utf8_length(unsigned char first)
 {
     if (first < 0x80) return 1;
     if (first < 0xc2) return 0; /* a continuation, or an overlong form */
@@ -13,7 +13,7 @@ int fm__utf8_length(unsigned char first)
     return first < 0xf5 ? 4 : 0;
 }
 
-int fm__utf8_continues(const unsigned char *held, int n_held, unsigned char next)
+int fm_utf8_continues(const unsigned char *held, int n_held, unsigned char next)
 {
     unsigned char lo = 0x80, hi = 0xbf;
     if (n_held == 1) {
@@ -39,16 +39,16 @@ static size_t ascii_prefix(const char *s, size_t n)
     return i;
 }
 
-size_t fm__utf8_prefix(const char *s, size_t n)
+size_t fm_utf8_prefix(const char *s, size_t n)
 {
     const unsigned char *u = (const unsigned char *)s;
     for (size_t i = 0; i < n;) {
         i += ascii_prefix(s + i, n - i);
         if (i == n) break;
-        const int length = fm__utf8_length(u[i]);
+        const int length = fm_utf8_length(u[i]);
         if (!length || n - i < (size_t)length) return i;
         for (int k = 1; k < length; k++)
-            if (!fm__utf8_continues(u + i, k, u[i + (size_t)k])) return i;
+            if (!fm_utf8_continues(u + i, k, u[i + (size_t)k])) return i;
         i += (size_t)length;
     }
     return n;
