@@ -15,6 +15,7 @@
 
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
+#include "llm/open/foresee.h"
 #include "llm/planner/forecast.h"
 #include "probe/rates.h"
 
@@ -431,7 +432,8 @@ static void a_draft_costs_a_layer_and_the_head(void **state)
         .expert    = {FM_WORK_EXPERTS, FM_BF16, 4e6, 1, 8},
         .n_expert  = 8,
         .top_k     = 8,
-        .n_draft_layer = 1};
+        .n_draft_layer = 1,
+        .link_head     = {FM_WORK_HEAD, FM_BF16, 3e6, 1, 1}};
     fm_step_model  m = {.tuned   = &t,
                         .cluster = &two_by_eight,
                         .size    = {1, 1, 1, 1, 0},
@@ -444,7 +446,40 @@ static void a_draft_costs_a_layer_and_the_head(void **state)
     fm_step_seconds(&m, &one, &without);
     m.n_draft = 2;
     fm_step_seconds(&m, &one, &with);
-    near_to(with.stage[0] - without.stage[0], 2 * (1e-3 + 8 * 4e-3 + 5e-3));
+    near_to(with.stage[0] - without.stage[0], 2 * (1e-3 + 8 * 4e-3 + 3e-3));
+}
+
+/* The memory plan has a copy of the head in bytes, and that is what links are charged for. */
+static void links_read_the_head_in_bytes(void **state)
+{
+    (void)state;
+    const fm_place place = {.n_rank   = 1,
+                            .on_gpu   = 1,
+                            .n_thread = 1,
+                            .memory   = {.total = 1ll << 41, .available = 1ll << 41}};
+    fm_foreseen    seen  = {0};
+    fm_options    *o;
+    fm_stage_work  w;
+    assert_int_equal(fm_options_create(&o), FM_OK);
+    assert_int_equal(fm_options_set(o, "model-path", "r1"), FM_OK);
+    assert_int_equal(fm_options_set(o, "speculative-algorithm", "NEXTN"), FM_OK);
+    if (fm_engine_foresee(&seen, o, &place) != FM_OK) fail_msg("%s", fm_why());
+    const double    head    = (double)seen.config.vocab * seen.config.hidden;
+    fm_run_limits   without = seen.limits;
+    const fm_shard *shard   = &seen.weights.shard;
+    without.draft_head      = 0;
+    const size_t with_copy =
+        fm_backend_cuda_counts.workspace(&seen.config, shard, FM_BF16, &seen.limits);
+    const size_t with_none =
+        fm_backend_cuda_counts.workspace(&seen.config, shard, FM_BF16, &without);
+    assert_true(seen.plan.workspace >= with_copy);
+    assert_true(with_copy - with_none > head && with_copy - with_none < 1.05 * head);
+    fm_stage_work_of(&w, &seen.weights, 1, 1, seen.limits.draft_head);
+    assert_true(w.link_head.bytes == head && w.link_head.factor == FM_FP8);
+    fm_stage_work_of(&w, &seen.weights, 1, 1, 0);
+    assert_true(w.link_head.bytes == 2 * head && w.link_head.factor == FM_BF16);
+    fm_foreseen_fini(&seen);
+    fm_options_destroy(o);
 }
 
 /* Each of two ranks takes 10 ms give or take 1: they meet after the longer one. */
@@ -518,6 +553,7 @@ int main(void)
         cmocka_unit_test(a_step_is_the_sum_of_its_ops),
         cmocka_unit_test(short_prompts_share_a_product_on_a_gpu),
         cmocka_unit_test(a_draft_costs_a_layer_and_the_head),
+        cmocka_unit_test(links_read_the_head_in_bytes),
         cmocka_unit_test(ranks_wait_for_the_slowest),
         cmocka_unit_test(replicas_are_unequal),
     };

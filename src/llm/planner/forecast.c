@@ -125,7 +125,7 @@ static fm_status foresee_stage(forecast *f, int stage, const fm_backend_memory *
     remember_layers(f, &seen);
     fm_stage_work_of(&f->stage[stage], &seen.weights,
                      (double)fm_plane_token_bytes(&seen.limits.planes.plane[0]),
-                     f->ask->tuned->is_gpu);
+                     f->ask->tuned->is_gpu, seen.limits.draft_head);
     f->weights += (double)seen.plan.weights * z->tp;
     note_tiers(f, stage, &seen.tiers);
     if (!stage || seen.plan.n_page < f->n_page) {

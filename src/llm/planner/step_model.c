@@ -220,7 +220,7 @@ static void add_drafts(spent *to, const fm_step_model *m, const fm_stage_work *s
     if (!m->n_draft || !s->n_draft_layer || !s->n_layer || texts <= 0) return;
     spent layers = {0}, head = {0}, experts = {0};
     add_products(&layers, m, s, texts, 0);
-    add_products(&head, m, s, 0, texts);
+    add_product(&head, m, &s->link_head, texts);
     if (s->n_moe) add_experts(&experts, m, s, texts * m->n_group, 1);
     to->by[FM_BOUND_MEMORY] +=
         m->n_draft * (sum_of(&layers) / s->n_layer + sum_of(&experts) + sum_of(&head));
