@@ -29,8 +29,13 @@ run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 9000 --tp-size 1 --pp-si
 grep -q "TTFT ms *P99 *TPOT ms *P99" out || fail "no 99th percentiles"
 grep -q "^fathom serve --model-path r1-mini\$" out || fail "no server"
 grep -q "^fathom bench --base-url http://127.0.0.1:30000 --dataset-name random --num-prompts 12 .* --request-rate 2\$" out || fail "no client"
+# Of layouts that answer in time what comes at a rate the one with the fewest devices is the best;
+# without --num-prompts there are enough requests for a 99th percentile.
+run 0 "$fathom" plan --model v2-lite --cluster 8xH200 --request-rate 20 --slo-ttft 500 --slo-tpot 30
+grep -q ": 512 requests" out && grep -q "^  1  tp 1  " out && ! grep -q "^one more node" out || fail "more devices than a rate needs"
+grep -q "^fathom bench --base-url .* --request-rate 20 --num-prompts=512\$" out || fail "another workload than the plan's"
 run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
-grep -q "^  1! tp" out && grep -q "^no layout of this cluster meets .*--slo-tpot 0.001" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
+grep -q "^  1! tp" out && grep -q "^no layout of this cluster meets --slo-tpot 0.001 (99th" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
 run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001 --json
 [ "$(field "['meets_slo']")" = False ] || fail "a bound that nothing meets, in JSON"
 for words in "--request-rate 2" "--max-concurrency 4"; do

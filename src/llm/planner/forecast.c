@@ -282,7 +282,8 @@ static fm_status simulate(forecast *f)
     o->throughput = o->sim.throughput;
     o->meets      = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&
                (!(a->slo_tpot > 0) || o->sim.p99_tpot <= a->slo_tpot);
-    o->error = error_of(f);
+    o->keeps_up = o->meets && a->is_paced && (a->slo_ttft > 0 || a->slo_tpot > 0);
+    o->error    = error_of(f);
     return FM_OK;
 }
 
@@ -338,11 +339,13 @@ static void run_crew(crew *c, int n_thread)
     for (int i = 0; i < n; i++) pthread_join(t[i], NULL);
 }
 
-/* Throughputs within a percent or so are alike, as they are where requests come at their own pace:
- * fewer devices, then latency decide. */
-static double step_of(double throughput)
+/* Throughputs within a percent or so are alike, and so are those of layouts that answer in time
+ * what comes at a rate, which differ by how long the last answer takes: fewer devices, then latency
+ * decide. */
+static double step_of(const fm_forecast *f)
 {
-    return throughput > 0 ? floor(log(throughput) / 0.015) : -INFINITY;
+    if (f->keeps_up) return INFINITY;
+    return f->throughput > 0 ? floor(log(f->throughput) / 0.015) : -INFINITY;
 }
 
 static int better(const void *pa, const void *pb)
@@ -350,7 +353,7 @@ static int better(const void *pa, const void *pb)
     const fm_forecast *a = pa, *b = pb;
     if ((a->rc == FM_OK) != (b->rc == FM_OK)) return a->rc == FM_OK ? -1 : 1;
     if (a->meets != b->meets) return a->meets ? -1 : 1;
-    const double s = step_of(a->throughput), t = step_of(b->throughput);
+    const double s = step_of(a), t = step_of(b);
     if (s != t) return s > t ? -1 : 1;
     if (a->n_rank != b->n_rank) return a->n_rank - b->n_rank;
     const double x = a->sim.mean_ttft + a->sim.mean_tpot, y = b->sim.mean_ttft + b->sim.mean_tpot;
