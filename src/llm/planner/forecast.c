@@ -55,6 +55,7 @@ static fm_backend_memory memory_of_host(const fm_forecast_ask *a, double shared,
 
 typedef struct {
     const fm_forecast_ask *ask;
+    fm_source             *source; /* borrowed */
     fm_forecast           *out;
     fm_options             options; /* a copy whose words are borrowed */
     fm_str                 layers;  /* of the stages, once the first has cut them */
@@ -120,7 +121,8 @@ static fm_status foresee_stage(forecast *f, int stage, const fm_backend_memory *
                                   .n_rank   = f->out->n_rank,
                                   .on_gpu   = f->ask->tuned->is_gpu,
                                   .n_thread = 1,
-                                  .memory   = *m};
+                                  .memory   = *m,
+                                  .source   = f->source};
     FM_TRY(fm_engine_foresee(&seen, &f->options, &place));
     remember_layers(f, &seen);
     fm_stage_work_of(&f->stage[stage], &seen.weights,
@@ -303,9 +305,9 @@ static fm_status look_at(forecast *f)
     return simulate(f);
 }
 
-static void forecast_one(const fm_forecast_ask *ask, fm_forecast *out)
+static void forecast_one(const fm_forecast_ask *ask, fm_source *source, fm_forecast *out)
 {
-    forecast f = {.ask = ask, .out = out};
+    forecast f = {.ask = ask, .source = source, .out = out};
     out->rc    = look_at(&f);
     if (out->rc != FM_OK) snprintf(out->why, sizeof out->why, "%s", fm_why());
     free(f.stage);
@@ -317,6 +319,7 @@ static void forecast_one(const fm_forecast_ask *ask, fm_forecast *out)
 
 typedef struct {
     const fm_forecast_ask *ask;
+    fm_source             *source; /* of the model, for all */
     fm_forecast           *list;
     int                    n;
     atomic_int             next;
@@ -325,7 +328,8 @@ typedef struct {
 static void *work(void *ctx)
 {
     crew *c = ctx;
-    for (int i; (i = atomic_fetch_add(&c->next, 1)) < c->n;) forecast_one(c->ask, &c->list[i]);
+    for (int i; (i = atomic_fetch_add(&c->next, 1)) < c->n;)
+        forecast_one(c->ask, c->source, &c->list[i]);
     return NULL;
 }
 
@@ -408,7 +412,9 @@ fm_status fm_forecast_all(fm_forecast *list, int *n, const fm_forecast_ask *ask)
                        "sizes that were given: tp x pp x dp (with DP attention, tp x pp) must be "
                        "the devices of whole nodes, or all, a half, a quarter ... of one node's",
                        ask->cluster->n_node, ask->cluster->per_node);
+    FM_TRY(fm_engine_foresee_source(&c.source, ask->options, ask->tuned->is_gpu));
     run_crew(&c, ask->n_thread > 0 ? ask->n_thread : 1);
+    fm_source_close(c.source);
     qsort(list, (size_t)c.n, sizeof *list, better);
     *n = c.n;
     return FM_OK;
