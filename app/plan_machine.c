@@ -98,6 +98,7 @@ static fm_status measure_limits(fm_cpu_limits *l)
     *l = (fm_cpu_limits){.n_thread  = n,
                          .memory    = (double)fm_host_total(),
                          .read      = fm_read_bandwidth(arena, bytes, n),
+                         .read_one  = fm_read_bandwidth(arena, bytes, 1),
                          .peak_bf16 = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_BF16, n),
                          .peak_f32  = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_F32, n)};
     if (!(l->peak_f32 > 0)) l->peak_f32 = l->peak_bf16 / 8;

@@ -73,8 +73,8 @@ static void reads_clusters(void **state)
     assert_true(c.n_node == 2 && c.per_node == 8 && !strcmp(c.device, "H200"));
     assert_int_equal(fm_cluster_read(&c, "4xH100-PCIe"), FM_OK);
     assert_true(c.n_node == 1 && c.per_node == 4 && !strcmp(c.device, "H100-PCIe"));
-    const char *const bad[] = {"",         "H200",         "2x",        "0x8xH200",
-                               "2x0xH200", "2x8x",         "x8xH200",   "2x800xH200",
+    const char *const bad[] = {"",          "H200",         "2x",        "0x8xH200",
+                               "2x0xH200",  "2x8x",         "x8xH200",   "2x800xH200",
                                "2x8xH200,", "2 x 8 x H200", "2x8xH200/", "2x8x-H200"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (fm_cluster_read(&c, bad[i]) != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
@@ -254,6 +254,7 @@ static fm_tuned some_table(void)
     fm_tuned t = {.is_gpu    = 1,
                   .memory    = 1e11,
                   .read      = 4e12,
+                  .read_one  = 3e12,
                   .peak_f32  = 6e13,
                   .peak_bf16 = 7e14,
                   .peak_fp8  = 1.4e15,
@@ -281,6 +282,7 @@ static void the_file_comes_back(void **state)
     fm_tuned_print(&t, &text);
     if (fm_tuned_parse(&u, text.text, text.len, "t.json") != FM_OK) fail_msg("%s", fm_why());
     assert_true(!strcmp(u.name, t.name) && u.is_gpu && u.read == t.read && u.op_s == t.op_s);
+    assert_true(u.read_one == t.read_one);
     assert_true(u.near.bytes_per_s == 3e11 && u.far.bytes_per_s == 0);
     assert_true(u.tiers.host_in == 5e10 && u.tiers.host_out == 0 && u.tiers.file_write == 1e9);
     for (int k = 0; k < FM_N_WORK; k++)
@@ -356,9 +358,10 @@ static void scales_cpus(void **state)
 {
     (void)state;
     fm_tuned            t = some_table();
-    const fm_cpu_limits l = {8, 6e10, 1e11, 4e11, 2e12};
+    const fm_cpu_limits l = {8, 6e10, 1e11, 4e11, 2e12, 4e10};
     fm_scale_cpu(&t, &l);
     assert_true(t.n_thread == 8 && t.memory == 6e10 && t.read == 1e11 && t.peak_f32 == 4e11);
+    assert_true(t.read_one == 4e10);
     assert_true(t.peak_bf16 == 2e12 && t.peak_fp8 == 2e12 && t.spread >= 0.3);
 }
 
@@ -386,9 +389,17 @@ static void a_step_is_the_sum_of_its_ops(void **state)
     fm_step_seconds(&m, &one, &out);
     near_to(out.stage[0], 10e-3 + 2e-3);
     near_to(m.by[FM_BOUND_MEMORY], 12e-3);
-    m.slow = 2; /* two ranks share the machine */
+    near_to(out.reads[0], 12e-3); /* all of it */
+    m.slow = 2;                   /* two ranks share the machine */
     fm_step_seconds(&m, &one, &out);
     near_to(out.stage[0], 24e-3);
+    near_to(out.reads[0], 24e-3);
+    fm_tuned slow_core = t; /* at half the bandwidth memory is half of what takes time */
+    m.tuned            = &slow_core;
+    for (int k = 0; k < FM_N_WORK; k++) fm_table_put(&slow_core.share[k], 1, 1, 0.5);
+    fm_step_seconds(&m, &one, &out);
+    near_to(out.stage[0], 48e-3);
+    near_to(out.reads[0], 24e-3);
 }
 
 /* 16 prompts of 64 rows behind 960 cached tokens: a GPU rebuilds 16 x 1024 keys in one product at
@@ -419,7 +430,7 @@ static void short_prompts_share_a_product_on_a_gpu(void **state)
     near_to(out.stage[0], expand + tiles);
 }
 
-/* A link of a chain of drafts reads a layer with its experts, and the whole head. */
+/* A link of a chain of drafts reads a layer with its experts, and what it has as a head. */
 static void a_draft_costs_a_layer_and_the_head(void **state)
 {
     (void)state;
@@ -509,6 +520,15 @@ static void ranks_wait_for_the_slowest(void **state)
     m.size = (fm_rank_sizes){.tp = 1, .pp = 1, .dp = 1, .ep = 1};
     fm_step_seconds(&m, &one, &out);
     near_to(out.stage[0], 10e-3);
+    m.size =
+        (fm_rank_sizes){.tp = 1, .pp = 8, .dp = 1, .ep = 1}; /* on two cores: two are held up */
+    m.n_core           = 2;
+    fm_step_model many = m;
+    fm_stage_work stage[8];
+    for (int i = 0; i < 8; i++) stage[i] = w[0];
+    many.stage = stage;
+    fm_step_seconds(&many, &one, &out);
+    assert_true(fabs(out.stage[7] - 10.564e-3) < 0.05e-3);
 }
 
 /* Two ranks that never meet are as unequal as two that do; four are held up as much whether they

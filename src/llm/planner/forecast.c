@@ -172,22 +172,32 @@ static int is_crowded(const forecast *f)
     return !f->ask->tuned->is_gpu && on_host(f) > f->ask->tuned->n_thread;
 }
 
-/* A rank has its part of the host's threads, and of what they reach together.  Of more ranks than
- * threads those that wait for a stage leave theirs to others: busy is the share of the time that a
- * rank computes. */
-static double slowness(const forecast *f, double busy)
+/* A rank has its part of the host's threads, and of what they reach together; of more ranks than
+ * threads, one thread while it has it: the simulation says when (fm_sim.n_core). */
+static double slowness(const forecast *f)
 {
     const int asked = (int)f->ask->options->threads, all = f->ask->tuned->n_thread;
     const int part = all / on_host(f) > 0 ? all / on_host(f) : 1;
     const int has  = asked > 0 && asked < part ? asked : part;
-    return fmax((double)all / has, is_crowded(f) ? busy * on_host(f) : on_host(f));
+    return fmax((double)all / has, is_crowded(f) ? all : on_host(f));
+}
+
+/* Ranks of all hosts, as if they were one: layouts are alike on all. */
+static fm_sim_cores cores_of(const forecast *f)
+{
+    const fm_tuned *t   = f->ask->tuned;
+    const int       per = is_crowded(f) ? t->n_thread : on_host(f);
+    if (t->is_gpu) return (fm_sim_cores){0};
+    return (fm_sim_cores){.n_core    = per * f->out->n_node,
+                          .n_rank    = f->out->size.tp,
+                          .most_read = t->read_one * t->n_thread / t->read};
 }
 
 /* A table's spread is half the distance of the quartiles of repeated steps; a larger one than this
  * comes from scaling and says nothing about steps. */
 static double jitter_of(const fm_tuned *t) { return t->is_gpu ? 0 : fmin(t->spread, 0.1) / 0.674; }
 
-static fm_step_model model_of(const forecast *f, double busy)
+static fm_step_model model_of(const forecast *f)
 {
     const fm_forecast_ask *a   = f->ask;
     const fm_options      *o   = a->options;
@@ -199,24 +209,26 @@ static fm_step_model model_of(const forecast *f, double busy)
                            .size       = *z,
                            .n_group    = z->dp_attention ? z->dp : 1,
                            .stage      = f->stage,
-                           .slow       = gpu ? 1 : slowness(f, busy),
+                           .slow       = gpu ? 1 : slowness(f),
                            .op_s       = a->tuned->op_s * (gpu && o->disable_cuda_graph ? 1.4 : 1),
                            .n_draft    = f->sched.max_draft,
+                           .n_core     = cores_of(f).n_core,
                            .jitter     = jitter_of(a->tuned),
                            .hides_host = gpu && z->pp == 1 && !o->disable_overlap_schedule};
 }
 
+/* Shares of the time of all stages: what they computed, divided as their steps are, which do not
+ * know how long ranks waited for a core. */
 static void add_shares(fm_forecast *out, const fm_step_model *m)
 {
     const double engines = out->size.dp_attention ? 1 : out->size.dp;
     const double all     = out->sim.seconds * out->size.pp * engines;
-    double       rest    = 1;
+    const double busy    = all > 0 ? out->sim.busy / all : 0;
+    double       sum     = 0;
     out->bound           = (fm_bound)0;
-    for (int i = 0; i < FM_N_BOUND; i++) {
-        out->by[i] = all > 0 ? m->by[i] / all : 0;
-        rest -= out->by[i];
-    }
-    out->by[FM_BOUND_IDLE] = rest > 0 ? rest : 0;
+    for (int i = 0; i < FM_N_BOUND; i++) sum += m->by[i];
+    for (int i = 0; i < FM_N_BOUND; i++) out->by[i] = sum > 0 ? busy * m->by[i] / sum : 0;
+    out->by[FM_BOUND_IDLE] = fmax(0, 1 - busy);
     for (int i = 0; i < FM_N_BOUND; i++)
         if (out->by[i] > out->by[out->bound]) out->bound = (fm_bound)i;
 }
@@ -245,6 +257,7 @@ static fm_sim sim_of(const forecast *f, fm_step_model *m)
                                   .n_lane      = f->n_lane,
                                   .n_group     = m->n_group,
                                   .n_stage     = o->size.pp,
+                                  .cores       = cores_of(f),
                                   .n_draft     = f->sched.max_draft,
                                   .concurrency = a->concurrency,
                                   .is_steady   = a->is_steady,
@@ -259,27 +272,15 @@ static fm_sim sim_of(const forecast *f, fm_step_model *m)
     return sim;
 }
 
-/* Ranks that compute so much of the time. */
-static fm_status simulate_with(forecast *f, double busy)
-{
-    const fm_forecast_ask *a   = f->ask;
-    fm_step_model          m   = model_of(f, busy);
-    const fm_sim           sim = sim_of(f, &m);
-    fm_replica_paces(&m, f->pace, sim.n_replica);
-    FM_TRY(fm_simulate(&f->out->sim, &sim, a->request, a->n_request));
-    add_shares(f->out, &m);
-    return FM_OK;
-}
-
-/* How busy ranks are follows from the simulation that needs it: the second time it is nearly
- * right. */
 static fm_status simulate(forecast *f)
 {
-    const fm_forecast_ask *a = f->ask;
-    fm_forecast           *o = f->out;
-    FM_TRY(simulate_with(f, 1));
-    for (int i = 0; i < 2 && is_crowded(f); i++)
-        FM_TRY(simulate_with(f, o->sim.busy / o->sim.seconds));
+    const fm_forecast_ask *a   = f->ask;
+    fm_forecast           *o   = f->out;
+    fm_step_model          m   = model_of(f);
+    const fm_sim           sim = sim_of(f, &m);
+    fm_replica_paces(&m, f->pace, sim.n_replica);
+    FM_TRY(fm_simulate(&o->sim, &sim, a->request, a->n_request));
+    add_shares(o, &m);
     o->has_tiers  = f->tiers.page_bytes > 0;
     o->throughput = o->sim.throughput;
     o->meets      = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&

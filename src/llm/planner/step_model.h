@@ -44,6 +44,7 @@ typedef struct {
     double                op_s;
     int                   n_draft;    /* links of a chain before each step */
     int                   hides_host; /* the overlap schedule */
+    int                   n_core;     /* of all ranks; 0: each has its own */
     double jitter;         /* relative standard deviation of a rank's time for the same work */
     double by[FM_N_BOUND]; /* out: seconds of all steps so far, of all stages */
 } fm_step_model;
