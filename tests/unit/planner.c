@@ -460,6 +460,40 @@ static void a_draft_costs_a_layer_and_the_head(void **state)
     near_to(with.stage[0] - without.stage[0], 2 * (1e-3 + 8 * 4e-3 + 3e-3));
 }
 
+/* Four sets of experts with 16 pairs each: the busiest is sqrt(2 ln 4 / 16) above the mean; on two
+ * cores, which have 32 pairs each, the busier core sqrt(2 ln 2 / 32). */
+static void sets_of_experts_even_out_on_shared_cores(void **state)
+{
+    (void)state;
+    const fm_tuned      t    = {.read = 1e18, .peak_bf16 = 1e12, .n_thread = 2};
+    const fm_cluster    fast = {.n_node = 1, .per_node = 4, .near = {0, 1e18}, .far = {0, 1e18}};
+    const fm_stage_work w    = {.n_layer  = 1,
+                                .n_moe    = 1,
+                                .expert   = {FM_WORK_EXPERTS, FM_BF16, 1, 1e6, 2},
+                                .n_expert = 8,
+                                .top_k    = 4};
+    fm_step_model       m    = {.tuned   = &t,
+                                .cluster = &fast,
+                                .size    = {.tp = 4, .pp = 1, .dp = 1, .ep = 4},
+                                .n_group = 1,
+                                .stage   = &w,
+                                .slow    = 1};
+    fm_span             s    = {.n_row = 16, .form = FM_FORM_PROMPT};
+    const fm_batch      b = {.n_row = 16, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
+    fm_sim_times        out = {0};
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / (16e-6 * (1 + sqrt(2 * log(4) / 16))) - 1) < 1e-6);
+    m.n_core = 4;
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / (16e-6 * (1 + sqrt(2 * log(4) / 16))) - 1) < 1e-6);
+    m.n_core = 2;
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / (16e-6 * (1 + sqrt(2 * log(2) / 32))) - 1) < 1e-6);
+    m.n_core = 1;
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / 16e-6 - 1) < 1e-6);
+}
+
 /* The memory plan has a copy of the head in bytes, and that is what links are charged for. */
 static void links_read_the_head_in_bytes(void **state)
 {
@@ -573,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_step_is_the_sum_of_its_ops),
         cmocka_unit_test(short_prompts_share_a_product_on_a_gpu),
         cmocka_unit_test(a_draft_costs_a_layer_and_the_head),
+        cmocka_unit_test(sets_of_experts_even_out_on_shared_cores),
         cmocka_unit_test(links_read_the_head_in_bytes),
         cmocka_unit_test(ranks_wait_for_the_slowest),
         cmocka_unit_test(replicas_are_unequal),

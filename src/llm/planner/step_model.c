@@ -86,10 +86,13 @@ static void add_product(spent *to, const fm_step_model *m, const fm_product *p, 
     to->by[FM_BOUND_ROWS] += p->count * m->op_s;
 }
 
-/* Sets of ranks do not get equally many rows: the busiest is this far above the mean. */
-static double imbalance(double pairs, int sets)
+/* Sets of ranks do not get equally many rows: the busiest is this far above the mean.  Where ranks
+ * share cores one that is done leaves its core to another, and the busiest core counts. */
+static double imbalance(const fm_step_model *m, double pairs)
 {
-    return sets > 1 && pairs > 0 ? 1 + sqrt(2 * log(sets) / pairs) : 1;
+    const int    tp = m->size.tp, crowded = m->n_core > 0 && m->n_core < tp;
+    const double share = crowded ? (double)tp / m->n_core : 1, sets = m->size.ep / share;
+    return sets > 1 && pairs > 0 ? 1 + sqrt(2 * log(sets) / (share * pairs)) : 1;
 }
 
 static void add_experts(spent *to, const fm_step_model *m, const fm_stage_work *s, double rows,
@@ -97,7 +100,7 @@ static void add_experts(spent *to, const fm_step_model *m, const fm_stage_work *
 {
     int          reads;
     const double here = s->expert.count / s->n_expert; /* share of the experts that is here */
-    const double mean = rows * s->top_k * here, much = imbalance(mean, m->size.ep);
+    const double mean = rows * s->top_k * here, much = imbalance(m, mean);
     const double met = fmin(fm_experts_met(s, rows) * here * much, s->expert.count);
     if (mean <= 0 || met <= 0) return;
     const double pairs = mean * much;
