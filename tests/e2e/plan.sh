@@ -147,7 +147,7 @@ bash -n job.sh && grep -q "^#PBS -l select=2:ncpus=64:mpiprocs=8:ngpus=8" job.sh
 grep -q "^mpirun -np 16 --map-by ppr:8:node --bind-to none fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
 grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
 run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
-grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"
+grep -q "^32 users: [0-9]* devices\? on" out && grep -q "^one more node: " out || fail "users, one more node"
 run 0 "$fathom" plan --model r1 --cluster 2x8xH100 --num-prompts 8 --tp-size 8 --pp-size 2 --dp-size 1 --ep-size 1
 grep -q "scaled from H200" err && grep -q "not measured" out && ! grep -q "links.*measured" out || fail "a GPU without a table"
 run 0 "$fathom" plan --model r1 --cluster 3x8xH200 --num-prompts 8 --tp-size 8 --ep-size 1 --json
