@@ -494,6 +494,24 @@ static void sets_of_experts_even_out_on_shared_cores(void **state)
     assert_true(fabs(out.stage[0] / 16e-6 - 1) < 1e-6);
 }
 
+/* Eight threads read 80 GB/s together and 20 alone: one of four ranks with two of them each has
+ * twice its part by itself; a rank that has the host has all there is. */
+static void ranks_of_a_host_share_its_cores(void **state)
+{
+    (void)state;
+    fm_tuned     t = {.n_thread = 8, .read = 8e10, .read_one = 2e10};
+    fm_sim_cores c = fm_shared_cores(&t, 4, 2, 2);
+    assert_true(c.n_core == 8 && c.n_rank == 2);
+    near_to(c.most_read, 2);
+    near_to(fm_shared_cores(&t, 1, 2, 1).most_read, 1);
+    near_to(fm_shared_cores(&t, 8, 1, 1).most_read, 2);
+    c = fm_shared_cores(&t, 16, 1, 1); /* more ranks than threads */
+    assert_true(c.n_core == 8);
+    near_to(c.most_read, 2);
+    t.is_gpu = 1;
+    assert_int_equal(fm_shared_cores(&t, 8, 1, 1).n_core, 0);
+}
+
 /* The memory plan has a copy of the head in bytes, and that is what links are charged for. */
 static void links_read_the_head_in_bytes(void **state)
 {
@@ -608,6 +626,7 @@ int main(void)
         cmocka_unit_test(short_prompts_share_a_product_on_a_gpu),
         cmocka_unit_test(a_draft_costs_a_layer_and_the_head),
         cmocka_unit_test(sets_of_experts_even_out_on_shared_cores),
+        cmocka_unit_test(ranks_of_a_host_share_its_cores),
         cmocka_unit_test(links_read_the_head_in_bytes),
         cmocka_unit_test(ranks_wait_for_the_slowest),
         cmocka_unit_test(replicas_are_unequal),

@@ -182,15 +182,9 @@ static double slowness(const forecast *f)
     return fmax((double)all / has, is_crowded(f) ? all : on_host(f));
 }
 
-/* Ranks of all hosts, as if they were one: layouts are alike on all. */
 static fm_sim_cores cores_of(const forecast *f)
 {
-    const fm_tuned *t   = f->ask->tuned;
-    const int       per = is_crowded(f) ? t->n_thread : on_host(f);
-    if (t->is_gpu) return (fm_sim_cores){0};
-    return (fm_sim_cores){.n_core    = per * f->out->n_node,
-                          .n_rank    = f->out->size.tp,
-                          .most_read = t->read_one * t->n_thread / t->read};
+    return fm_shared_cores(f->ask->tuned, on_host(f), f->out->n_node, f->out->size.tp);
 }
 
 /* A table's spread is half the distance of the quartiles of repeated steps; a larger one than this

@@ -289,6 +289,16 @@ void fm_replica_paces(const fm_step_model *m, double *pace, int n)
     for (int i = 0; i < n; i++) pace[i] = n > 1 ? 1 + most * (1 - 2.0 * i / (n - 1)) : 1;
 }
 
+/* A rank by itself reads as fast as its threads can, and as the host can. */
+fm_sim_cores fm_shared_cores(const fm_tuned *t, int on_host, int n_node, int n_rank)
+{
+    if (t->is_gpu) return (fm_sim_cores){0};
+    const int at_once  = on_host < t->n_thread ? on_host : t->n_thread; /* compute at full speed */
+    const double alone = fmin(t->read_one * t->n_thread / at_once, t->read);
+    return (fm_sim_cores){
+        .n_core = at_once * n_node, .n_rank = n_rank, .most_read = alone / (t->read / at_once)};
+}
+
 /* --- a step -------------------------------------------------------------------- */
 
 static double correction(const fm_step_model *m, double rows, int has_prompt)

@@ -49,6 +49,10 @@ typedef struct {
     double by[FM_N_BOUND]; /* out: seconds of all steps so far, of all stages */
 } fm_step_model;
 
+/* For fm_sim.cores: what the ranks of hosts share that have so many each, n_rank of them in a
+ * stage; nothing on GPUs.  Hosts count as one, since layouts are alike on all. */
+fm_sim_cores fm_shared_cores(const fm_tuned *t, int on_host, int n_node, int n_rank);
+
 /* For fm_sim.step: ctx is an fm_step_model. */
 void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out);
 
