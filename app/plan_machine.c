@@ -15,6 +15,7 @@
 #include "output_file.h"
 #include "plan.h"
 #include "probe/facts.h"
+#include "probe/others.h"
 #include "probe/peak.h"
 #include "probe/read_bandwidth.h"
 #include "start.h"
@@ -97,6 +98,7 @@ static fm_status measure_limits(fm_cpu_limits *l)
     *l = (fm_cpu_limits){.n_thread  = n,
                          .memory    = (double)fm_host_total(),
                          .read      = fm_read_bandwidth(arena, bytes, n),
+                         .read_one  = fm_read_bandwidth(arena, bytes, 1),
                          .peak_bf16 = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_BF16, n),
                          .peak_f32  = fm_peak_of_team(fm_cpu_isa(), FM_FACTOR_F32, n)};
     if (!(l->peak_f32 > 0)) l->peak_f32 = l->peak_bf16 / 8;
@@ -242,20 +244,34 @@ static fm_status write_table(fm_plan_command *c)
     return rc;
 }
 
+/* A GPU's steps wait for the host only between them. */
+static void warn_of_others(const fm_plan_command *c, double share)
+{
+    if (c->tuned.is_gpu || share < 0.05) return;
+    fprintf(stderr,
+            "fathom plan: others took %.0f %% of the CPUs meanwhile: the table is that of a busy "
+            "machine.  Measure again when it is idle\n",
+            100 * share);
+}
+
 static fm_status measure(fm_plan_command *c, fm_engine *e)
 {
     const char          *model = fm_plan_model_name(c->engine);
     const double         began = fm_now();
-    const fm_calibration how   = {.options = c->engine,
-                                  .model   = model,
-                                  .seconds = c->options.calibrate_seconds,
-                                  .tell    = c->engine->quiet ? NULL : tell};
+    fm_others            others;
+    const fm_calibration how = {.options = c->engine,
+                                .model   = model,
+                                .seconds = c->options.calibrate_seconds,
+                                .tell    = c->engine->quiet ? NULL : tell};
+    fm_others_begin(&others, "");
     FM_TRY(fm_calibrate(&c->tuned, e, &how));
+    const double share = fm_others_share(&others, "");
     describe_measurement(&c->tuned, model);
     printf(
         "measured %s with %s in %.0f s: reads %.1f GB/s, multiplies %.2f TFLOP/s, spread %.1f %%\n",
         c->tuned.name, model, fm_now() - began, c->tuned.read * 1e-9, c->tuned.peak_bf16 * 1e-12,
         100 * c->tuned.spread);
+    warn_of_others(c, share);
     return write_table(c);
 }
 

@@ -96,6 +96,15 @@ static void print_unfit(const fm_forecast *f)
     fm_str_fini(&name);
 }
 
+static void print_unmet(const fm_plan_options *o)
+{
+    printf("no layout of this cluster meets");
+    if (o->slo_ttft > 0) printf(" --slo-ttft %g", o->slo_ttft);
+    if (o->slo_ttft > 0 && o->slo_tpot > 0) printf(" and");
+    if (o->slo_tpot > 0) printf(" --slo-tpot %g", o->slo_tpot);
+    printf(" (99th percentile): each is beyond, the fastest first\n");
+}
+
 static void print_table(const fm_plan_command *c)
 {
     const int n = n_fit(c), shown = n < c->options.rows ? n : (int)c->options.rows;
@@ -108,10 +117,7 @@ static void print_table(const fm_plan_command *c)
            c->n - n == 1 ? "does not" : "do not", c->seconds);
     if (unmet && unmet < n)
         printf("!: beyond --slo-ttft or --slo-tpot (99th percentile): %d layouts\n", unmet);
-    if (unmet == n)
-        printf("no layout of this cluster meets --slo-ttft %g and --slo-tpot %g (99th percentiles, "
-               "0: any): each is beyond, the fastest first\n",
-               c->options.slo_ttft, c->options.slo_tpot);
+    if (unmet == n) print_unmet(&c->options);
     if (n < c->n) print_unfit(&c->list[n]);
 }
 
@@ -150,10 +156,11 @@ static void print_users(const fm_plan_command *c)
         return;
     }
     fm_forecast_name(&name, &f->size);
-    printf(
-        "%lld users: %d devices on %d nodes (%s), TTFT P99 %.0f ms, TPOT P99 %.1f ms, %.1f tok/s\n",
-        (long long)c->options.users, f->n_rank, f->n_node, name.text, 1e3 * f->sim.p99_ttft,
-        1e3 * f->sim.p99_tpot, f->throughput);
+    printf("%lld users: %d device%s on %d node%s (%s), TTFT P99 %.0f ms, TPOT P99 %.1f ms, %.1f "
+           "tok/s\n",
+           (long long)c->options.users, f->n_rank, f->n_rank == 1 ? "" : "s", f->n_node,
+           f->n_node == 1 ? "" : "s", name.text, 1e3 * f->sim.p99_ttft, 1e3 * f->sim.p99_tpot,
+           f->throughput);
     fm_str_fini(&name);
 }
 

@@ -99,11 +99,8 @@ void fm_plan_client_words(fm_str *out, const fm_plan_command *c)
     add_option(&l, "--base-url", url.text);
     add_given(&l, &client);
     add_dataset(&l, c);
-    if (c->options.users) {
-        add_number(&l, "max-concurrency", (int)c->options.users, 0);
-        if (!fm_word_has_option(&client, "num-prompts"))
-            add_number(&l, "num-prompts", c->n_request, 0);
-    }
+    if (c->options.users) add_number(&l, "max-concurrency", (int)c->options.users, 0);
+    if (!fm_word_has_option(&client, "num-prompts")) add_number(&l, "num-prompts", c->n_request, 0);
     fm_words_quote(out, l.word);
     fm_str_fini(&url);
     fm_word_list_fini(&l);
@@ -159,14 +156,15 @@ void fm_plan_script(fm_str *out, const fm_plan_command *c, const fm_forecast *f)
                   "#SBATCH --cpus-per-task=%d\n",
                   f->n_node, per, cpus);
     if (gpu) fm_str_printf(out, "#SBATCH --gpus-per-node=%d\n", per);
+    fm_str_puts(out, "#SBATCH --exclusive\n#SBATCH --time=00:30:00\n");
     if (fm_plan_is_online(c)) {
-        fm_str_puts(out, "# the server; measured from its node by\n#     ");
+        fm_str_puts(out, "\n# A server.  What measures it, on its first node:\n#     ");
         fm_plan_client_words(out, c);
         fm_str_puts(out, "\n");
     }
     fm_str_printf(
         out,
-        "#SBATCH --exclusive\n#SBATCH --time=00:30:00\nset -eu\n"
+        "set -eu\n"
         "cd \"${PBS_O_WORKDIR:-${SLURM_SUBMIT_DIR:-.}}\"\n"
         "FATHOM=${FATHOM:-fathom}\n"
         "run=(mpirun -np %d --map-by ppr:%d:node --bind-to none)\n"

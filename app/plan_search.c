@@ -24,6 +24,7 @@ fm_forecast_ask fm_plan_ask(const fm_plan_command *c, const fm_cluster *cluster)
                              .n_request      = c->n_request,
                              .concurrency    = (int)(users ? users : c->online.max_concurrency),
                              .is_steady      = users > 0,
+                             .is_paced       = isfinite(c->rate),
                              .slo_ttft       = c->options.slo_ttft * 1e-3,
                              .slo_tpot       = c->options.slo_tpot * 1e-3,
                              .accept_length  = c->options.accept_length,
@@ -50,6 +51,7 @@ static fm_status best_of(fm_forecast *out, const fm_plan_command *c, const fm_cl
 static fm_status look_at_one_more(fm_plan_command *c)
 {
     fm_cluster larger = c->cluster;
+    if (c->list[0].keeps_up) return FM_OK; /* nothing is left to answer */
     if (c->is_here || c->wish.tp || c->wish.pp || c->wish.dp) return FM_OK;
     larger.n_node++;
     return best_of(&c->more, c, &larger);

@@ -30,11 +30,12 @@ static fm_status read_rate(double *out, const char *word)
 
 /* --- users -------------------------------------------------------------------- */
 
-/* Each asks once before the measurement, at least three times in it, and once behind it; a 99th
- * percentile wants some hundred answers. */
+enum { FOR_P99 = 512 }; /* answers that a 99th percentile wants */
+
+/* Each asks once before the measurement, at least three times in it, and once behind it. */
 static int n_for_users(int users)
 {
-    const int least = 512, measured = 3 * users > least ? 3 * users : least;
+    const int measured = 3 * users > FOR_P99 ? 3 * users : FOR_P99;
     return users + measured + users;
 }
 
@@ -59,6 +60,15 @@ static fm_status open_tokenizer(fm_tokenizer **out, const fm_options *o, const f
     return dir ? fm_tokenizer_open(out, dir) : FM_OK;
 }
 
+/* Requests that come one by one have latencies of their own; bench's few for a minute are too few.
+ */
+static int n_prompt(const fm_plan_command *c, int as_bench)
+{
+    const int one_by_one = isfinite(c->rate) || c->online.max_concurrency;
+    if (c->options.users) return n_for_users((int)c->options.users);
+    return one_by_one && !c->bench.num_prompts && as_bench < FOR_P99 ? FOR_P99 : as_bench;
+}
+
 static fm_status draw_rows(fm_plan_command *c)
 {
     fm_model_path   path;
@@ -69,7 +79,7 @@ static fm_status draw_rows(fm_plan_command *c)
     FM_TRY(fm_model_path_find(&path, c->engine->model_path));
     FM_TRY(fm_config_of(&config, &path, c->engine->json_model_override_args));
     FM_TRY(open_tokenizer(&t, c->engine, &path));
-    if (c->options.users) d.n_prompt = n_for_users((int)c->options.users);
+    d.n_prompt  = n_prompt(c, d.n_prompt);
     d.tokenizer = t;
     d.vocab     = config.vocab;
     d.context   = config.max_position;

@@ -29,8 +29,13 @@ run 0 "$fathom" plan $small --request-rate 2 --slo-tpot 9000 --tp-size 1 --pp-si
 grep -q "TTFT ms *P99 *TPOT ms *P99" out || fail "no 99th percentiles"
 grep -q "^fathom serve --model-path r1-mini\$" out || fail "no server"
 grep -q "^fathom bench --base-url http://127.0.0.1:30000 --dataset-name random --num-prompts 12 .* --request-rate 2\$" out || fail "no client"
+# Of layouts that answer in time what comes at a rate the one with the fewest devices is the best;
+# without --num-prompts there are enough requests for a 99th percentile.
+run 0 "$fathom" plan --model v2-lite --cluster 8xH200 --request-rate 20 --slo-ttft 500 --slo-tpot 30
+grep -q ": 512 requests" out && grep -q "^  1  tp 1  " out && ! grep -q "^one more node" out || fail "more devices than a rate needs"
+grep -q "^fathom bench --base-url .* --request-rate 20 --num-prompts=512\$" out || fail "another workload than the plan's"
 run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001
-grep -q "^  1! tp" out && grep -q "^no layout of this cluster meets .*--slo-tpot 0.001" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
+grep -q "^  1! tp" out && grep -q "^no layout of this cluster meets --slo-tpot 0.001 (99th" out && ! grep -q "^fathom serve" out || fail "a bound that nothing meets"
 run 1 "$fathom" plan $small --request-rate 2 --slo-tpot 0.001 --json
 [ "$(field "['meets_slo']")" = False ] || fail "a bound that nothing meets, in JSON"
 for words in "--request-rate 2" "--max-concurrency 4"; do
@@ -142,7 +147,7 @@ bash -n job.sh && grep -q "^#PBS -l select=2:ncpus=64:mpiprocs=8:ngpus=8" job.sh
 grep -q "^mpirun -np 16 --map-by ppr:8:node --bind-to none fathom bench --model r1 --num-prompts 40 --tp-size=8" out || fail "the command"
 grep -q "<svg" plan.html && ! grep -Eq "<script|https?://" plan.html || fail "the page"
 run 0 "$fathom" plan --model v2-lite --cluster 1x8xH200 --num-prompts 64 --users 32 --slo-tpot 40 --slo-ttft 5000
-grep -q "^32 users: [0-9]* devices" out && grep -q "^one more node: " out || fail "users, one more node"
+grep -q "^32 users: [0-9]* devices\? on" out && grep -q "^one more node: " out || fail "users, one more node"
 run 0 "$fathom" plan --model r1 --cluster 2x8xH100 --num-prompts 8 --tp-size 8 --pp-size 2 --dp-size 1 --ep-size 1
 grep -q "scaled from H200" err && grep -q "not measured" out && ! grep -q "links.*measured" out || fail "a GPU without a table"
 run 0 "$fathom" plan --model r1 --cluster 3x8xH200 --num-prompts 8 --tp-size 8 --ep-size 1 --json

@@ -15,6 +15,7 @@
 
 #include "llm/load/config_read.h"
 #include "llm/load/model_path.h"
+#include "llm/open/foresee.h"
 #include "llm/planner/forecast.h"
 #include "probe/rates.h"
 
@@ -72,8 +73,8 @@ static void reads_clusters(void **state)
     assert_true(c.n_node == 2 && c.per_node == 8 && !strcmp(c.device, "H200"));
     assert_int_equal(fm_cluster_read(&c, "4xH100-PCIe"), FM_OK);
     assert_true(c.n_node == 1 && c.per_node == 4 && !strcmp(c.device, "H100-PCIe"));
-    const char *const bad[] = {"",         "H200",         "2x",        "0x8xH200",
-                               "2x0xH200", "2x8x",         "x8xH200",   "2x800xH200",
+    const char *const bad[] = {"",          "H200",         "2x",        "0x8xH200",
+                               "2x0xH200",  "2x8x",         "x8xH200",   "2x800xH200",
                                "2x8xH200,", "2 x 8 x H200", "2x8xH200/", "2x8x-H200"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (fm_cluster_read(&c, bad[i]) != FM_E_ARG) fail_msg("\"%s\" was taken", bad[i]);
@@ -253,6 +254,7 @@ static fm_tuned some_table(void)
     fm_tuned t = {.is_gpu    = 1,
                   .memory    = 1e11,
                   .read      = 4e12,
+                  .read_one  = 3e12,
                   .peak_f32  = 6e13,
                   .peak_bf16 = 7e14,
                   .peak_fp8  = 1.4e15,
@@ -280,6 +282,7 @@ static void the_file_comes_back(void **state)
     fm_tuned_print(&t, &text);
     if (fm_tuned_parse(&u, text.text, text.len, "t.json") != FM_OK) fail_msg("%s", fm_why());
     assert_true(!strcmp(u.name, t.name) && u.is_gpu && u.read == t.read && u.op_s == t.op_s);
+    assert_true(u.read_one == t.read_one);
     assert_true(u.near.bytes_per_s == 3e11 && u.far.bytes_per_s == 0);
     assert_true(u.tiers.host_in == 5e10 && u.tiers.host_out == 0 && u.tiers.file_write == 1e9);
     for (int k = 0; k < FM_N_WORK; k++)
@@ -355,9 +358,10 @@ static void scales_cpus(void **state)
 {
     (void)state;
     fm_tuned            t = some_table();
-    const fm_cpu_limits l = {8, 6e10, 1e11, 4e11, 2e12};
+    const fm_cpu_limits l = {8, 6e10, 1e11, 4e11, 2e12, 4e10};
     fm_scale_cpu(&t, &l);
     assert_true(t.n_thread == 8 && t.memory == 6e10 && t.read == 1e11 && t.peak_f32 == 4e11);
+    assert_true(t.read_one == 4e10);
     assert_true(t.peak_bf16 == 2e12 && t.peak_fp8 == 2e12 && t.spread >= 0.3);
 }
 
@@ -385,9 +389,17 @@ static void a_step_is_the_sum_of_its_ops(void **state)
     fm_step_seconds(&m, &one, &out);
     near_to(out.stage[0], 10e-3 + 2e-3);
     near_to(m.by[FM_BOUND_MEMORY], 12e-3);
-    m.slow = 2; /* two ranks share the machine */
+    near_to(out.reads[0], 12e-3); /* all of it */
+    m.slow = 2;                   /* two ranks share the machine */
     fm_step_seconds(&m, &one, &out);
     near_to(out.stage[0], 24e-3);
+    near_to(out.reads[0], 24e-3);
+    fm_tuned slow_core = t; /* at half the bandwidth memory is half of what takes time */
+    m.tuned            = &slow_core;
+    for (int k = 0; k < FM_N_WORK; k++) fm_table_put(&slow_core.share[k], 1, 1, 0.5);
+    fm_step_seconds(&m, &one, &out);
+    near_to(out.stage[0], 48e-3);
+    near_to(out.reads[0], 24e-3);
 }
 
 /* 16 prompts of 64 rows behind 960 cached tokens: a GPU rebuilds 16 x 1024 keys in one product at
@@ -418,7 +430,7 @@ static void short_prompts_share_a_product_on_a_gpu(void **state)
     near_to(out.stage[0], expand + tiles);
 }
 
-/* A link of a chain of drafts reads a layer with its experts, and the whole head. */
+/* A link of a chain of drafts reads a layer with its experts, and what it has as a head. */
 static void a_draft_costs_a_layer_and_the_head(void **state)
 {
     (void)state;
@@ -431,7 +443,8 @@ static void a_draft_costs_a_layer_and_the_head(void **state)
         .expert    = {FM_WORK_EXPERTS, FM_BF16, 4e6, 1, 8},
         .n_expert  = 8,
         .top_k     = 8,
-        .n_draft_layer = 1};
+        .n_draft_layer = 1,
+        .link_head     = {FM_WORK_HEAD, FM_BF16, 3e6, 1, 1}};
     fm_step_model  m = {.tuned   = &t,
                         .cluster = &two_by_eight,
                         .size    = {1, 1, 1, 1, 0},
@@ -444,7 +457,92 @@ static void a_draft_costs_a_layer_and_the_head(void **state)
     fm_step_seconds(&m, &one, &without);
     m.n_draft = 2;
     fm_step_seconds(&m, &one, &with);
-    near_to(with.stage[0] - without.stage[0], 2 * (1e-3 + 8 * 4e-3 + 5e-3));
+    near_to(with.stage[0] - without.stage[0], 2 * (1e-3 + 8 * 4e-3 + 3e-3));
+}
+
+/* Four sets of experts with 16 pairs each: the busiest is sqrt(2 ln 4 / 16) above the mean; on two
+ * cores, which have 32 pairs each, the busier core sqrt(2 ln 2 / 32). */
+static void sets_of_experts_even_out_on_shared_cores(void **state)
+{
+    (void)state;
+    const fm_tuned      t    = {.read = 1e18, .peak_bf16 = 1e12, .n_thread = 2};
+    const fm_cluster    fast = {.n_node = 1, .per_node = 4, .near = {0, 1e18}, .far = {0, 1e18}};
+    const fm_stage_work w    = {.n_layer  = 1,
+                                .n_moe    = 1,
+                                .expert   = {FM_WORK_EXPERTS, FM_BF16, 1, 1e6, 2},
+                                .n_expert = 8,
+                                .top_k    = 4};
+    fm_step_model       m    = {.tuned   = &t,
+                                .cluster = &fast,
+                                .size    = {.tp = 4, .pp = 1, .dp = 1, .ep = 4},
+                                .n_group = 1,
+                                .stage   = &w,
+                                .slow    = 1};
+    fm_span             s    = {.n_row = 16, .form = FM_FORM_PROMPT};
+    const fm_batch      b = {.n_row = 16, .n_span = 1, .n_out = 1, .span = &s}, *one = &b;
+    fm_sim_times        out = {0};
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / (16e-6 * (1 + sqrt(2 * log(4) / 16))) - 1) < 1e-6);
+    m.n_core = 4;
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / (16e-6 * (1 + sqrt(2 * log(4) / 16))) - 1) < 1e-6);
+    m.n_core = 2;
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / (16e-6 * (1 + sqrt(2 * log(2) / 32))) - 1) < 1e-6);
+    m.n_core = 1;
+    fm_step_seconds(&m, &one, &out);
+    assert_true(fabs(out.stage[0] / 16e-6 - 1) < 1e-6);
+}
+
+/* Eight threads read 80 GB/s together and 20 alone: one of four ranks with two of them each has
+ * twice its part by itself; a rank that has the host has all there is. */
+static void ranks_of_a_host_share_its_cores(void **state)
+{
+    (void)state;
+    fm_tuned     t = {.n_thread = 8, .read = 8e10, .read_one = 2e10};
+    fm_sim_cores c = fm_shared_cores(&t, 4, 2, 2);
+    assert_true(c.n_core == 8 && c.n_rank == 2);
+    near_to(c.most_read, 2);
+    near_to(fm_shared_cores(&t, 1, 2, 1).most_read, 1);
+    near_to(fm_shared_cores(&t, 8, 1, 1).most_read, 2);
+    c = fm_shared_cores(&t, 16, 1, 1); /* more ranks than threads */
+    assert_true(c.n_core == 8);
+    near_to(c.most_read, 2);
+    t.is_gpu = 1;
+    assert_int_equal(fm_shared_cores(&t, 8, 1, 1).n_core, 0);
+}
+
+/* The memory plan has a copy of the head in bytes, and that is what links are charged for. */
+static void links_read_the_head_in_bytes(void **state)
+{
+    (void)state;
+    const fm_place place = {.n_rank   = 1,
+                            .on_gpu   = 1,
+                            .n_thread = 1,
+                            .memory   = {.total = 1ll << 41, .available = 1ll << 41}};
+    fm_foreseen    seen  = {0};
+    fm_options    *o;
+    fm_stage_work  w;
+    assert_int_equal(fm_options_create(&o), FM_OK);
+    assert_int_equal(fm_options_set(o, "model-path", "r1"), FM_OK);
+    assert_int_equal(fm_options_set(o, "speculative-algorithm", "NEXTN"), FM_OK);
+    if (fm_engine_foresee(&seen, o, &place) != FM_OK) fail_msg("%s", fm_why());
+    const double    head    = (double)seen.config.vocab * seen.config.hidden;
+    fm_run_limits   without = seen.limits;
+    const fm_shard *shard   = &seen.weights.shard;
+    without.draft_head      = 0;
+    const size_t with_copy =
+        fm_backend_cuda_counts.workspace(&seen.config, shard, FM_BF16, &seen.limits);
+    const size_t with_none =
+        fm_backend_cuda_counts.workspace(&seen.config, shard, FM_BF16, &without);
+    assert_true(seen.plan.workspace >= with_copy);
+    assert_true(with_copy - with_none > head && with_copy - with_none < 1.05 * head);
+    fm_stage_work_of(&w, &seen.weights, 1, 1, seen.limits.draft_head);
+    assert_true(w.link_head.bytes == head && w.link_head.factor == FM_FP8);
+    fm_stage_work_of(&w, &seen.weights, 1, 1, 0);
+    assert_true(w.link_head.bytes == 2 * head && w.link_head.factor == FM_BF16);
+    fm_foreseen_fini(&seen);
+    fm_options_destroy(o);
 }
 
 /* Each of two ranks takes 10 ms give or take 1: they meet after the longer one. */
@@ -474,6 +572,15 @@ static void ranks_wait_for_the_slowest(void **state)
     m.size = (fm_rank_sizes){.tp = 1, .pp = 1, .dp = 1, .ep = 1};
     fm_step_seconds(&m, &one, &out);
     near_to(out.stage[0], 10e-3);
+    m.size =
+        (fm_rank_sizes){.tp = 1, .pp = 8, .dp = 1, .ep = 1}; /* on two cores: two are held up */
+    m.n_core           = 2;
+    fm_step_model many = m;
+    fm_stage_work stage[8];
+    for (int i = 0; i < 8; i++) stage[i] = w[0];
+    many.stage = stage;
+    fm_step_seconds(&many, &one, &out);
+    assert_true(fabs(out.stage[7] - 10.564e-3) < 0.05e-3);
 }
 
 /* Two ranks that never meet are as unequal as two that do; four are held up as much whether they
@@ -518,6 +625,9 @@ int main(void)
         cmocka_unit_test(a_step_is_the_sum_of_its_ops),
         cmocka_unit_test(short_prompts_share_a_product_on_a_gpu),
         cmocka_unit_test(a_draft_costs_a_layer_and_the_head),
+        cmocka_unit_test(sets_of_experts_even_out_on_shared_cores),
+        cmocka_unit_test(ranks_of_a_host_share_its_cores),
+        cmocka_unit_test(links_read_the_head_in_bytes),
         cmocka_unit_test(ranks_wait_for_the_slowest),
         cmocka_unit_test(replicas_are_unequal),
     };

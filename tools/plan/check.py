@@ -5,6 +5,7 @@
     tools/plan/check.py build/fathom cpu --calibrate                   twelve jobs of r1-mini
     tools/plan/check.py build/fathom layouts --table calibrated.json   one job in six layouts of two ranks
     tools/plan/check.py build/fathom four --table calibrated.json      one job in ten layouts of four ranks
+    tools/plan/check.py build/fathom crowd --table calibrated.json     two jobs in six layouts of three and four ranks
     tools/plan/check.py build-gpu/fathom h200 --calibrate --repeat 1   ten jobs of V2-Lite and R1
 
 Jobs are measured in --repeat passes, each job once a pass, because a shared machine changes its speed by the minute.
@@ -117,6 +118,15 @@ def four_jobs():
     return [Job(name, MINI, random(32, 96, 16) + words) for name, words in layouts.items()]
 
 
+def crowd_jobs():
+    """Other lengths than those of four_jobs, and three ranks: what a model of crowded CPUs was not made with."""
+    long, short = random(10, 420, 24), random(72, 40, 40)
+    tp2pp2, groups = ["--tp-size", 2, "--pp-size", 2], ["--tp-size", 4, "--dp-size", 4, "--ep-size", 4, "--enable-dp-attention"]
+    layouts = {"pp3": ["--pp-size", 3], "dp3": ["--dp-size", 3], "tp4": ["--tp-size", 4], "pp4": ["--pp-size", 4],
+               "tp2-pp2": tp2pp2, "tp4-dpa4-ep4": groups}
+    return [Job(prefix + name, MINI, flags + words) for prefix, flags in (("long-", long), ("short-", short)) for name, words in layouts.items()]
+
+
 def h200_jobs():
     drafts = ["--speculative-algorithm", "NEXTN", "--speculative-num-steps", 1,
               "--speculative-simulate-accept-length", 1.7]
@@ -134,7 +144,7 @@ def h200_jobs():
     ]
 
 
-LISTS = {"cpu": (cpu_jobs, [MINI]), "layouts": (layout_jobs, [MINI]), "four": (four_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
+LISTS = {"cpu": (cpu_jobs, [MINI]), "layouts": (layout_jobs, [MINI]), "four": (four_jobs, [MINI]), "crowd": (crowd_jobs, [MINI]), "h200": (h200_jobs, [LITE, r1(13)])}
 
 
 def ticks(path):
@@ -339,8 +349,19 @@ def print_summary(rows, sources):
         summary[s] = {"median_error": statistics.median(e), "worst_error": max(e)}
         print("%s, %d jobs: median error %.1f %%, worst %.1f %%"
               % (s, len(e), 100 * summary[s]["median_error"], 100 * summary[s]["worst_error"]))
-        summary[s]["order"] = print_order([r for r in rows if r["job"][:2] in ("tp", "pp", "dp")], s)
+        summary[s]["order"] = [print_order(layouts, s) for layouts in by_workload(rows)]
     return summary
+
+
+def by_workload(rows):
+    """Layouts of one workload: the job's name is theirs, behind a word for the workload where there are several."""
+    groups = {}
+    for r in rows:
+        word, _, rest = r["job"].partition("-")
+        is_layout = word[:2] in ("tp", "pp", "dp")
+        if is_layout or rest[:2] in ("tp", "pp", "dp"):
+            groups.setdefault("" if is_layout else word, []).append(r)
+    return groups.values()
 
 
 def print_order(layouts, source):

@@ -16,11 +16,16 @@ static fm_status price_layers(opening *p)
     return fm__prices_measure(&p->price, &e->config, p->act, fm__part_of(e->max_running, seats));
 }
 
-static fm_status foresee(opening *p, const fm_place *where)
+static fm_status read_model(opening *p)
 {
     FM_TRY(fm__open_check_words(p));
     FM_TRY(fm__open_suit_device(p));
-    FM_TRY(fm__open_read_config(p));
+    return fm__open_read_config(p);
+}
+
+static fm_status foresee(opening *p, const fm_place *where)
+{
+    FM_TRY(read_model(p));
     FM_TRY(fm__open_make_layout(p, where->rank));
     if (p->e->layout.size.pp > FM_FORESEEN_STAGES)
         return fm_fail(FM_E_ARG, "--pp-size: more than %d stages", FM_FORESEEN_STAGES);
@@ -69,20 +74,43 @@ static void hand_over(fm_foreseen *out, opening *p)
     e->weights          = (fm_weights){0};
 }
 
-fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_place *where)
+static fm_status begin(fm_engine **out, int on_gpu)
 {
     fm_engine *e = calloc(1, sizeof *e);
     if (!e) return fm_fail(FM_E_OOM, "engine");
+    e->backend       = on_gpu ? &fm_backend_cuda_counts : &fm_backend_cpu;
+    e->borrows_world = 1; /* there is none */
+    *out             = e;
+    return FM_OK;
+}
+
+fm_status fm_engine_foresee_source(fm_source **out, const fm_options *o, int on_gpu)
+{
+    fm_engine *e;
+    FM_TRY(begin(&e, on_gpu));
+    opening   p  = {.e = e, .o = o, .plans_only = 1};
+    fm_status rc = read_model(&p);
+    if (rc == FM_OK) rc = fm__open_source(&p);
+    if (rc == FM_OK) *out = e->source;
+    e->source = NULL;
+    fm_engine_close(e);
+    return rc;
+}
+
+fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_place *where)
+{
+    fm_engine *e;
+    FM_TRY(begin(&e, where->on_gpu));
     opening p          = {.e          = e,
                           .o          = o,
                           .n_rank     = where->n_rank,
                           .n_thread   = where->n_thread,
                           .memory     = where->memory,
                           .plans_only = 1};
-    e->backend         = where->on_gpu ? &fm_backend_cuda_counts : &fm_backend_cpu;
-    e->borrows_world   = 1; /* there is none */
+    e->source          = where->source;
     const fm_status rc = foresee(&p, where);
     if (rc == FM_OK) hand_over(out, &p);
+    if (where->source) e->source = NULL;
     free(p.stage);
     fm_engine_close(e);
     return rc;

@@ -15,6 +15,7 @@ typedef struct {
     int               on_gpu;
     int               n_thread;
     fm_backend_memory memory; /* of this rank alone */
+    fm_source        *source; /* of the model, borrowed; NULL: it is opened for this rank */
 } fm_place;
 
 enum { FM_FORESEEN_STAGES = 64 };
@@ -39,6 +40,10 @@ typedef struct {
     fm_foreseen_tiers tiers;
     fm_weights        weights; /* structure alone: no value lies anywhere; points to config */
 } fm_foreseen;
+
+/* Names and types of the model's tensors, some ten thousand for a large one: plans of many ranks
+ * share them, on any threads.  fm_source_close(*out). */
+fm_status fm_engine_foresee_source(fm_source **out, const fm_options *o, int on_gpu);
 
 /* FM_E_OOM: it does not fit, saying by how much; FM_E_ARG: the layout is impossible for the model.
  * *out is filled in place: it must not be moved. */

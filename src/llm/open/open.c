@@ -148,8 +148,9 @@ static fm_status find(opening *p)
 fm_status fm__open_source(opening *p)
 {
     fm_engine *e = p->e;
-    FM_TRY(p->dummy ? fm_source_open_dummy(&e->source, &e->config, (uint64_t)p->o->seed)
-                    : fm_source_open_files(&e->source, p->path.dir));
+    if (!e->source) /* else several plans share one (foresee.h) */
+        FM_TRY(p->dummy ? fm_source_open_dummy(&e->source, &e->config, (uint64_t)p->o->seed)
+                        : fm_source_open_files(&e->source, p->path.dir));
     p->types = (fm_source_types){e->source, p->act};
     return FM_OK;
 }

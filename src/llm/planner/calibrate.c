@@ -227,7 +227,7 @@ static fm_status count_work(calibration *k)
     FM_TRY(fm_engine_foresee(&seen, k->how->options, &place));
     fm_stage_work_of(&k->all.work, &seen.weights,
                      (double)fm_plane_token_bytes(&seen.limits.planes.plane[0]),
-                     k->all.tuned->is_gpu);
+                     k->all.tuned->is_gpu, seen.limits.draft_head);
     fm_foreseen_fini(&seen);
     return FM_OK;
 }

@@ -55,6 +55,7 @@ static fm_backend_memory memory_of_host(const fm_forecast_ask *a, double shared,
 
 typedef struct {
     const fm_forecast_ask *ask;
+    fm_source             *source; /* borrowed */
     fm_forecast           *out;
     fm_options             options; /* a copy whose words are borrowed */
     fm_str                 layers;  /* of the stages, once the first has cut them */
@@ -120,12 +121,13 @@ static fm_status foresee_stage(forecast *f, int stage, const fm_backend_memory *
                                   .n_rank   = f->out->n_rank,
                                   .on_gpu   = f->ask->tuned->is_gpu,
                                   .n_thread = 1,
-                                  .memory   = *m};
+                                  .memory   = *m,
+                                  .source   = f->source};
     FM_TRY(fm_engine_foresee(&seen, &f->options, &place));
     remember_layers(f, &seen);
     fm_stage_work_of(&f->stage[stage], &seen.weights,
                      (double)fm_plane_token_bytes(&seen.limits.planes.plane[0]),
-                     f->ask->tuned->is_gpu);
+                     f->ask->tuned->is_gpu, seen.limits.draft_head);
     f->weights += (double)seen.plan.weights * z->tp;
     note_tiers(f, stage, &seen.tiers);
     if (!stage || seen.plan.n_page < f->n_page) {
@@ -170,22 +172,26 @@ static int is_crowded(const forecast *f)
     return !f->ask->tuned->is_gpu && on_host(f) > f->ask->tuned->n_thread;
 }
 
-/* A rank has its part of the host's threads, and of what they reach together.  Of more ranks than
- * threads those that wait for a stage leave theirs to others: busy is the share of the time that a
- * rank computes. */
-static double slowness(const forecast *f, double busy)
+/* A rank has its part of the host's threads, and of what they reach together; of more ranks than
+ * threads, one thread while it has it: the simulation says when (fm_sim.n_core). */
+static double slowness(const forecast *f)
 {
     const int asked = (int)f->ask->options->threads, all = f->ask->tuned->n_thread;
     const int part = all / on_host(f) > 0 ? all / on_host(f) : 1;
     const int has  = asked > 0 && asked < part ? asked : part;
-    return fmax((double)all / has, is_crowded(f) ? busy * on_host(f) : on_host(f));
+    return fmax((double)all / has, is_crowded(f) ? all : on_host(f));
+}
+
+static fm_sim_cores cores_of(const forecast *f)
+{
+    return fm_shared_cores(f->ask->tuned, on_host(f), f->out->n_node, f->out->size.tp);
 }
 
 /* A table's spread is half the distance of the quartiles of repeated steps; a larger one than this
  * comes from scaling and says nothing about steps. */
 static double jitter_of(const fm_tuned *t) { return t->is_gpu ? 0 : fmin(t->spread, 0.1) / 0.674; }
 
-static fm_step_model model_of(const forecast *f, double busy)
+static fm_step_model model_of(const forecast *f)
 {
     const fm_forecast_ask *a   = f->ask;
     const fm_options      *o   = a->options;
@@ -197,24 +203,26 @@ static fm_step_model model_of(const forecast *f, double busy)
                            .size       = *z,
                            .n_group    = z->dp_attention ? z->dp : 1,
                            .stage      = f->stage,
-                           .slow       = gpu ? 1 : slowness(f, busy),
+                           .slow       = gpu ? 1 : slowness(f),
                            .op_s       = a->tuned->op_s * (gpu && o->disable_cuda_graph ? 1.4 : 1),
                            .n_draft    = f->sched.max_draft,
+                           .n_core     = cores_of(f).n_core,
                            .jitter     = jitter_of(a->tuned),
                            .hides_host = gpu && z->pp == 1 && !o->disable_overlap_schedule};
 }
 
+/* Shares of the time of all stages: what they computed, divided as their steps are, which do not
+ * know how long ranks waited for a core. */
 static void add_shares(fm_forecast *out, const fm_step_model *m)
 {
     const double engines = out->size.dp_attention ? 1 : out->size.dp;
     const double all     = out->sim.seconds * out->size.pp * engines;
-    double       rest    = 1;
+    const double busy    = all > 0 ? out->sim.busy / all : 0;
+    double       sum     = 0;
     out->bound           = (fm_bound)0;
-    for (int i = 0; i < FM_N_BOUND; i++) {
-        out->by[i] = all > 0 ? m->by[i] / all : 0;
-        rest -= out->by[i];
-    }
-    out->by[FM_BOUND_IDLE] = rest > 0 ? rest : 0;
+    for (int i = 0; i < FM_N_BOUND; i++) sum += m->by[i];
+    for (int i = 0; i < FM_N_BOUND; i++) out->by[i] = sum > 0 ? busy * m->by[i] / sum : 0;
+    out->by[FM_BOUND_IDLE] = fmax(0, 1 - busy);
     for (int i = 0; i < FM_N_BOUND; i++)
         if (out->by[i] > out->by[out->bound]) out->bound = (fm_bound)i;
 }
@@ -243,6 +251,7 @@ static fm_sim sim_of(const forecast *f, fm_step_model *m)
                                   .n_lane      = f->n_lane,
                                   .n_group     = m->n_group,
                                   .n_stage     = o->size.pp,
+                                  .cores       = cores_of(f),
                                   .n_draft     = f->sched.max_draft,
                                   .concurrency = a->concurrency,
                                   .is_steady   = a->is_steady,
@@ -257,32 +266,21 @@ static fm_sim sim_of(const forecast *f, fm_step_model *m)
     return sim;
 }
 
-/* Ranks that compute so much of the time. */
-static fm_status simulate_with(forecast *f, double busy)
-{
-    const fm_forecast_ask *a   = f->ask;
-    fm_step_model          m   = model_of(f, busy);
-    const fm_sim           sim = sim_of(f, &m);
-    fm_replica_paces(&m, f->pace, sim.n_replica);
-    FM_TRY(fm_simulate(&f->out->sim, &sim, a->request, a->n_request));
-    add_shares(f->out, &m);
-    return FM_OK;
-}
-
-/* How busy ranks are follows from the simulation that needs it: the second time it is nearly
- * right. */
 static fm_status simulate(forecast *f)
 {
-    const fm_forecast_ask *a = f->ask;
-    fm_forecast           *o = f->out;
-    FM_TRY(simulate_with(f, 1));
-    for (int i = 0; i < 2 && is_crowded(f); i++)
-        FM_TRY(simulate_with(f, o->sim.busy / o->sim.seconds));
+    const fm_forecast_ask *a   = f->ask;
+    fm_forecast           *o   = f->out;
+    fm_step_model          m   = model_of(f);
+    const fm_sim           sim = sim_of(f, &m);
+    fm_replica_paces(&m, f->pace, sim.n_replica);
+    FM_TRY(fm_simulate(&o->sim, &sim, a->request, a->n_request));
+    add_shares(o, &m);
     o->has_tiers  = f->tiers.page_bytes > 0;
     o->throughput = o->sim.throughput;
     o->meets      = (!(a->slo_ttft > 0) || o->sim.p99_ttft <= a->slo_ttft) &&
                (!(a->slo_tpot > 0) || o->sim.p99_tpot <= a->slo_tpot);
-    o->error = error_of(f);
+    o->keeps_up = o->meets && a->is_paced && (a->slo_ttft > 0 || a->slo_tpot > 0);
+    o->error    = error_of(f);
     return FM_OK;
 }
 
@@ -302,9 +300,9 @@ static fm_status look_at(forecast *f)
     return simulate(f);
 }
 
-static void forecast_one(const fm_forecast_ask *ask, fm_forecast *out)
+static void forecast_one(const fm_forecast_ask *ask, fm_source *source, fm_forecast *out)
 {
-    forecast f = {.ask = ask, .out = out};
+    forecast f = {.ask = ask, .source = source, .out = out};
     out->rc    = look_at(&f);
     if (out->rc != FM_OK) snprintf(out->why, sizeof out->why, "%s", fm_why());
     free(f.stage);
@@ -316,6 +314,7 @@ static void forecast_one(const fm_forecast_ask *ask, fm_forecast *out)
 
 typedef struct {
     const fm_forecast_ask *ask;
+    fm_source             *source; /* of the model, for all */
     fm_forecast           *list;
     int                    n;
     atomic_int             next;
@@ -324,7 +323,8 @@ typedef struct {
 static void *work(void *ctx)
 {
     crew *c = ctx;
-    for (int i; (i = atomic_fetch_add(&c->next, 1)) < c->n;) forecast_one(c->ask, &c->list[i]);
+    for (int i; (i = atomic_fetch_add(&c->next, 1)) < c->n;)
+        forecast_one(c->ask, c->source, &c->list[i]);
     return NULL;
 }
 
@@ -338,11 +338,13 @@ static void run_crew(crew *c, int n_thread)
     for (int i = 0; i < n; i++) pthread_join(t[i], NULL);
 }
 
-/* Throughputs within a percent or so are alike, as they are where requests come at their own pace:
- * fewer devices, then latency decide. */
-static double step_of(double throughput)
+/* Throughputs within a percent or so are alike, and so are those of layouts that answer in time
+ * what comes at a rate, which differ by how long the last answer takes: fewer devices, then latency
+ * decide. */
+static double step_of(const fm_forecast *f)
 {
-    return throughput > 0 ? floor(log(throughput) / 0.015) : -INFINITY;
+    if (f->keeps_up) return INFINITY;
+    return f->throughput > 0 ? floor(log(f->throughput) / 0.015) : -INFINITY;
 }
 
 static int better(const void *pa, const void *pb)
@@ -350,7 +352,7 @@ static int better(const void *pa, const void *pb)
     const fm_forecast *a = pa, *b = pb;
     if ((a->rc == FM_OK) != (b->rc == FM_OK)) return a->rc == FM_OK ? -1 : 1;
     if (a->meets != b->meets) return a->meets ? -1 : 1;
-    const double s = step_of(a->throughput), t = step_of(b->throughput);
+    const double s = step_of(a), t = step_of(b);
     if (s != t) return s > t ? -1 : 1;
     if (a->n_rank != b->n_rank) return a->n_rank - b->n_rank;
     const double x = a->sim.mean_ttft + a->sim.mean_tpot, y = b->sim.mean_ttft + b->sim.mean_tpot;
@@ -405,7 +407,9 @@ fm_status fm_forecast_all(fm_forecast *list, int *n, const fm_forecast_ask *ask)
                        "sizes that were given: tp x pp x dp (with DP attention, tp x pp) must be "
                        "the devices of whole nodes, or all, a half, a quarter ... of one node's",
                        ask->cluster->n_node, ask->cluster->per_node);
+    FM_TRY(fm_engine_foresee_source(&c.source, ask->options, ask->tuned->is_gpu));
     run_crew(&c, ask->n_thread > 0 ? ask->n_thread : 1);
+    fm_source_close(c.source);
     qsort(list, (size_t)c.n, sizeof *list, better);
     *n = c.n;
     return FM_OK;

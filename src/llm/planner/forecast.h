@@ -23,6 +23,7 @@ typedef struct {
     int                   n_request;
     int                   concurrency;        /* 0: as requests arrive */
     int                   is_steady;          /* users that ask again and again (simulate.h) */
+    int                   is_paced;           /* requests come at a rate, whoever answers them */
     double                slo_ttft, slo_tpot; /* seconds, 99th percentiles; 0: any */
     double                accept_length; /* tokens of a step with drafts; 0: engine's default 1 */
     int                   n_thread;      /* of the forecast itself */
@@ -41,6 +42,7 @@ typedef struct {
     int    has_tiers; /* below the pool: sim.tiers counts */
     fm_sim_result sim;
     double        throughput;     /* tokens per second, in and out */
+    int           keeps_up;       /* answers in time what comes at a rate: no faster than others */
     double        error;          /* relative: one standard deviation of measurements around it */
     int           meets;          /* the latencies that were asked for */
     double        by[FM_N_BOUND]; /* shares of the time of all stages, sum 1 */
@@ -50,7 +52,8 @@ typedef struct {
 enum { FM_MAX_FORECAST = 512 };
 
 /* Layouts of the ask into list[FM_MAX_FORECAST], the best first: those that fit, meet the latencies
- * and have the highest throughput.  FM_E_ARG: no layout is possible for the model. */
+ * and have the highest throughput; of those that keep up the ones with the fewest devices.
+ * FM_E_ARG: no layout is possible for the model. */
 fm_status fm_forecast_all(fm_forecast *list, int *n, const fm_forecast_ask *ask);
 
 /* "tp 8 pp 2 ep 8, DP attention 8" */

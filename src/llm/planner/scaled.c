@@ -63,6 +63,7 @@ void fm_scale_cpu(fm_tuned *t, const fm_cpu_limits *l)
     t->n_thread  = l->n_thread;
     t->memory    = l->memory;
     t->read      = l->read;
+    t->read_one  = l->read_one;
     t->peak_f32  = l->peak_f32;
     t->peak_bf16 = t->peak_fp8 = l->peak_bf16;
     if (t->spread < cpu_spread) t->spread = cpu_spread;

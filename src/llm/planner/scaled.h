@@ -12,6 +12,7 @@ typedef struct {
     int    n_thread;                  /* 0: not known */
     double memory;                    /* bytes */
     double read, peak_f32, peak_bf16; /* of all threads: bytes/s, FLOP/s */
+    double read_one;                  /* of one thread while the others rest; 0: not known */
 } fm_cpu_limits;
 
 /* "NVIDIA H100 80GB HBM3" -> "H100"; NULL: no kind that is known. */

@@ -52,6 +52,7 @@ static group_rows count_rows(const fm_batch *b)
 /* Seconds by cause, and the same by kind of work where there is one. */
 typedef struct {
     double by[FM_N_BOUND], work[FM_N_WORK];
+    double reads; /* of them, those in which the memory's bandwidth is all that counts */
 } spent;
 
 static void add(spent *to, fm_bound cause, fm_work_kind kind, double seconds)
@@ -79,15 +80,19 @@ static void add_product(spent *to, const fm_step_model *m, const fm_product *p, 
     int          reads;
     const double t = roof(m, p->factor, p->bytes, p->flops * rows, &reads);
     if (rows <= 0) return;
+    if (reads) to->reads += p->count * t;
     add(to, reads ? FM_BOUND_MEMORY : FM_BOUND_COMPUTE, p->kind,
         p->count * t / fm_table_at(&m->tuned->share[p->kind], rows, 1));
     to->by[FM_BOUND_ROWS] += p->count * m->op_s;
 }
 
-/* Sets of ranks do not get equally many rows: the busiest is this far above the mean. */
-static double imbalance(double pairs, int sets)
+/* Sets of ranks do not get equally many rows: the busiest is this far above the mean.  Where ranks
+ * share cores one that is done leaves its core to another, and the busiest core counts. */
+static double imbalance(const fm_step_model *m, double pairs)
 {
-    return sets > 1 && pairs > 0 ? 1 + sqrt(2 * log(sets) / pairs) : 1;
+    const int    tp = m->size.tp, crowded = m->n_core > 0 && m->n_core < tp;
+    const double share = crowded ? (double)tp / m->n_core : 1, sets = m->size.ep / share;
+    return sets > 1 && pairs > 0 ? 1 + sqrt(2 * log(sets) / (share * pairs)) : 1;
 }
 
 static void add_experts(spent *to, const fm_step_model *m, const fm_stage_work *s, double rows,
@@ -95,12 +100,13 @@ static void add_experts(spent *to, const fm_step_model *m, const fm_stage_work *
 {
     int          reads;
     const double here = s->expert.count / s->n_expert; /* share of the experts that is here */
-    const double mean = rows * s->top_k * here, much = imbalance(mean, m->size.ep);
+    const double mean = rows * s->top_k * here, much = imbalance(m, mean);
     const double met = fmin(fm_experts_met(s, rows) * here * much, s->expert.count);
     if (mean <= 0 || met <= 0) return;
     const double pairs = mean * much;
     const double t =
         roof(m, s->expert.factor, met * s->expert.bytes, pairs * s->expert.flops, &reads);
+    if (reads) to->reads += layers * t;
     add(to, reads ? FM_BOUND_MEMORY : FM_BOUND_COMPUTE, FM_WORK_EXPERTS,
         layers * t / fm_table_at(&m->tuned->share[FM_WORK_EXPERTS], pairs / met, 1));
     to->by[FM_BOUND_ROWS] += 2 * layers * m->op_s;
@@ -108,12 +114,16 @@ static void add_experts(spent *to, const fm_step_model *m, const fm_stage_work *
 
 static double attend_factor(const fm_step_model *m) { return m->tuned->peak_bf16; }
 
-static double generated_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g)
+static double generated_seconds(const fm_step_model *m, const fm_stage_work *s, const group_rows *g,
+                                double *reads)
 {
+    int is_read;
+    *reads = 0;
     if (g->generated <= 0) return 0;
     const double bytes = g->tokens * s->cached_bytes + s->attend.up_bytes;
     const double flops = 2 * g->generated * s->attend.up + 2 * s->heads * g->keys * s->attend.wide;
-    const double t     = fmax(bytes / m->tuned->read, flops / attend_factor(m));
+    const double t     = roof(m, FM_BF16, bytes, flops, &is_read);
+    *reads             = is_read ? t : 0;
     return t / fm_table_at(&m->tuned->share[FM_WORK_GENERATED], g->generated, g->tokens / g->texts);
 }
 
@@ -160,8 +170,10 @@ static double prompt_seconds(const fm_step_model *m, const fm_stage_work *s, con
 static void add_attention(spent *to, const fm_step_model *m, const fm_stage_work *s,
                           const group_rows *g, double layers)
 {
+    double reads;
     if (g->rows <= 0) return;
-    add(to, FM_BOUND_ATTENTION, FM_WORK_GENERATED, layers * generated_seconds(m, s, g));
+    add(to, FM_BOUND_ATTENTION, FM_WORK_GENERATED, layers * generated_seconds(m, s, g, &reads));
+    to->reads += layers * reads;
     add(to, FM_BOUND_ATTENTION, FM_WORK_PROMPT, layers * prompt_seconds(m, s, g));
     to->by[FM_BOUND_ROWS] += layers * m->op_s;
 }
@@ -220,7 +232,7 @@ static void add_drafts(spent *to, const fm_step_model *m, const fm_stage_work *s
     if (!m->n_draft || !s->n_draft_layer || !s->n_layer || texts <= 0) return;
     spent layers = {0}, head = {0}, experts = {0};
     add_products(&layers, m, s, texts, 0);
-    add_products(&head, m, s, 0, texts);
+    add_product(&head, m, &s->link_head, texts);
     if (s->n_moe) add_experts(&experts, m, s, texts * m->n_group, 1);
     to->by[FM_BOUND_MEMORY] +=
         m->n_draft * (sum_of(&layers) / s->n_layer + sum_of(&experts) + sum_of(&head));
@@ -245,6 +257,7 @@ static spent stage_seconds(const fm_step_model *m, const fm_stage_work *s, const
     }
     if (s->n_moe) add_experts(&worst, m, s, all, s->n_moe);
     for (int i = 0; i < FM_N_BOUND; i++) worst.by[i] *= m->slow;
+    worst.reads *= m->slow;
     if (m->size.tp > 1) worst.by[FM_BOUND_LINKS] += exchange_of_layers(m, s, most, all);
     return worst;
 }
@@ -254,10 +267,16 @@ static spent stage_seconds(const fm_step_model *m, const fm_stage_work *s, const
 /* Expected largest of n standard normal numbers, within 0.06 of it up to 64. */
 static double largest_of(int n) { return n > 1 ? sqrt(2 * log(n)) - 0.615 / pow(n, 0.04) : 0; }
 
+/* What others disturb are cores: ranks that share one are held up together. */
+static double largest_of_ranks(const fm_step_model *m, int n)
+{
+    return largest_of(m->n_core > 0 && n > m->n_core ? m->n_core : n);
+}
+
 /* How much longer than its mean the work of a rank takes, if it waits for the slowest. */
 static double hold_up(const fm_step_model *m)
 {
-    return 1 + m->jitter * largest_of(m->size.tp * m->size.pp);
+    return 1 + m->jitter * largest_of_ranks(m, m->size.tp * m->size.pp);
 }
 
 /* Replicas do not meet in a step, but the job ends with the slowest: from the expected slowest to
@@ -265,8 +284,19 @@ static double hold_up(const fm_step_model *m)
 void fm_replica_paces(const fm_step_model *m, double *pace, int n)
 {
     const int    ranks = m->size.tp * m->size.pp;
-    const double most  = m->jitter * (largest_of(n * ranks) - largest_of(ranks)) / hold_up(m);
+    const double all = largest_of_ranks(m, n * ranks), one = largest_of_ranks(m, ranks);
+    const double most = m->jitter * (all - one) / hold_up(m);
     for (int i = 0; i < n; i++) pace[i] = n > 1 ? 1 + most * (1 - 2.0 * i / (n - 1)) : 1;
+}
+
+/* A rank by itself reads as fast as its threads can, and as the host can. */
+fm_sim_cores fm_shared_cores(const fm_tuned *t, int on_host, int n_node, int n_rank)
+{
+    if (t->is_gpu) return (fm_sim_cores){0};
+    const int at_once  = on_host < t->n_thread ? on_host : t->n_thread; /* compute at full speed */
+    const double alone = fmin(t->read_one * t->n_thread / at_once, t->read);
+    return (fm_sim_cores){
+        .n_core = at_once * n_node, .n_rank = n_rank, .most_read = alone / (t->read / at_once)};
 }
 
 /* --- a step -------------------------------------------------------------------- */
@@ -313,6 +343,7 @@ void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out)
         spent t = stage_seconds(m, &m->stage[s], g);
         t.by[FM_BOUND_HOST] += s ? 0 : host_seconds(m, outs) / factor;
         out->stage[s] = factor * sum_of(&t) * hold_up(m);
+        out->reads[s] = factor * t.reads * hold_up(m);
         for (int i = 0; i < FM_N_BOUND; i++) m->by[i] += factor * t.by[i];
     }
     out->pass = pass_seconds(m, rows);

@@ -44,9 +44,14 @@ typedef struct {
     double                op_s;
     int                   n_draft;    /* links of a chain before each step */
     int                   hides_host; /* the overlap schedule */
+    int                   n_core;     /* of all ranks; 0: each has its own */
     double jitter;         /* relative standard deviation of a rank's time for the same work */
     double by[FM_N_BOUND]; /* out: seconds of all steps so far, of all stages */
 } fm_step_model;
+
+/* For fm_sim.cores: what the ranks of hosts share that have so many each, n_rank of them in a
+ * stage; nothing on GPUs.  Hosts count as one, since layouts are alike on all. */
+fm_sim_cores fm_shared_cores(const fm_tuned *t, int on_host, int n_node, int n_rank);
 
 /* For fm_sim.step: ctx is an fm_step_model. */
 void fm_step_seconds(void *ctx, const fm_batch *const *batch, fm_sim_times *out);

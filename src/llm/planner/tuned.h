@@ -63,6 +63,7 @@ typedef struct {
     double         memory;   /* bytes: of a GPU, or of the host */
     double         reserve;  /* bytes that no plan counts */
     double         read;     /* bytes/s: of a GPU, or of all threads of the host */
+    double         read_one; /* of one thread while the others rest; 0: its part of `read` */
     double         peak_f32, peak_bf16, peak_fp8; /* FLOP/s: of a GPU, or of all threads */
     double         op_s;                          /* of an op, whatever it does */
     double         step_s, out_s; /* of a step and of a row with logits, around the forward pass */

@@ -160,6 +160,7 @@ static fm_status read_numbers(fm_tuned *t, const json_t *o, fm_json_at at)
     FM_TRY(fm_json_real(&t->memory, o, "memory_bytes", 1, 1e18, at));
     FM_TRY(fm_json_opt_real(&t->reserve, o, "reserve_bytes", 0, 1e18, at));
     FM_TRY(fm_json_real(&t->read, o, "read_bytes_per_s", 1, 1e18, at));
+    FM_TRY(fm_json_opt_real(&t->read_one, o, "read_one_bytes_per_s", 0, 1e18, at));
     FM_TRY(fm_json_real(&t->peak_f32, o, "f32_flops", 1, 1e21, at));
     FM_TRY(fm_json_real(&t->peak_bf16, o, "bf16_flops", 1, 1e21, at));
     FM_TRY(fm_json_real(&t->peak_fp8, o, "fp8_flops", 1, 1e21, at));
@@ -278,6 +279,7 @@ void fm_tuned_print(const fm_tuned *t, fm_str *out)
         {"spread", t->spread}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         json_object_set_new(o, all[i].key, number(all[i].x));
+    if (t->read_one > 0) json_object_set_new(o, "read_one_bytes_per_s", number(t->read_one));
     if (t->near.bytes_per_s > 0) json_object_set_new(o, "near", link_json(&t->near));
     if (t->far.bytes_per_s > 0) json_object_set_new(o, "far", link_json(&t->far));
     json_t *tiers = tiers_json(&t->tiers);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "llm/kernel/draft_head/draft_head.h"
 #include "llm/model/model.h"
 
 typedef struct {
@@ -80,7 +81,20 @@ static void add_layer(counting *c, const fm_layer_weights *l)
     c->to->n_moe++;
 }
 
-void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_bytes, int on_gpu)
+/* A byte for each weight, in E4M3 on a GPU (op/cuda/drafts.c) and in integers on a CPU that
+ * multiplies those faster (op/cpu/draft_head.c). */
+static fm_product link_head_of(const counting *c, int has_copy)
+{
+    const fm_matrix *head = &c->w->head;
+    fm_product       p    = product_of(c, FM_WORK_HEAD, head, head->n ? 1 : 0);
+    if (!has_copy || (!c->on_gpu && !fm_draft_head_pick())) return p;
+    p.bytes = (double)head->n * head->k;
+    if (c->on_gpu) p.factor = FM_FP8;
+    return p;
+}
+
+void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_bytes, int on_gpu,
+                      int has_draft_head)
 {
     const fm_model_config *c = w->config;
     *out                     = (fm_stage_work){.n_layer       = w->n_layer,
@@ -92,12 +106,13 @@ void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_byt
                                                .top_k         = c->top_k,
                                                .shared_inter  = (double)c->n_shared * c->moe_inter,
                                                .moe_inter     = c->moe_inter};
-    counting        all   = {.to = out, .w = w, .on_gpu = on_gpu};
-    const fm_status found = fm_model_find(&all.model, c);
+    counting        all      = {.to = out, .w = w, .on_gpu = on_gpu};
+    const fm_status found    = fm_model_find(&all.model, c);
     FM_BUG_UNLESS(found == FM_OK); /* whoever laid out the weights had it */
     if (w->n_layer) out->attend = all.model->attention(c, &w->layer[0].attn, w->n_head);
     for (int l = 0; l < w->n_layer; l++) add_layer(&all, &w->layer[l]);
     add(&all, FM_WORK_HEAD, &w->head, 1);
+    out->link_head = link_head_of(&all, has_draft_head);
 }
 
 double fm_experts_met(const fm_stage_work *s, double rows)

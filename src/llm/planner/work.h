@@ -23,8 +23,9 @@ typedef struct {
     int        n_product;
     int        n_layer, n_moe;
     int        n_draft_layer; /* 1: the chain of drafts runs here */
+    fm_product link_head;     /* what a link multiplies with: the head, or its copy in bytes */
 
-    int    hidden;
+    int             hidden;
     double          heads;        /* of this rank */
     fm_attend_sizes attend;       /* of these, in one layer */
     double          cached_bytes; /* of a token in one layer */
@@ -35,8 +36,10 @@ typedef struct {
     double shared_inter, moe_inter; /* for what ranks send */
 } fm_stage_work;
 
-/* FP8 weights are multiplied as FP8 on a GPU where activations are quantised, too. */
-void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_bytes, int on_gpu);
+/* FP8 weights are multiplied as FP8 on a GPU where activations are quantised, too.  has_draft_head:
+ * links may use a copy of the head (fm_run_limits.draft_head). */
+void fm_stage_work_of(fm_stage_work *out, const fm_weights *w, double cached_bytes, int on_gpu,
+                      int has_draft_head);
 
 /* E (1 - (1 - k/E)^rows): experts that rows meet, of the whole model. */
 double fm_experts_met(const fm_stage_work *s, double rows);

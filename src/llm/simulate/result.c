@@ -40,8 +40,6 @@ static void add_stats(fm_sim_result *out, const partition *p)
 static void add_replica(fm_sim_result *out, const world *w, const replica *r)
 {
     for (int i = 0; i < fm__world_n_partition(w); i++) add_stats(out, fm__world_partition(w, r, i));
-    for (int s = 0; s < w->n_stage; s++)
-        if (r->busy[s] > out->busy) out->busy = r->busy[s];
 }
 
 /* Requests that are measured: [*from, *to). */
@@ -77,7 +75,7 @@ fm_status fm__world_summarise(fm_sim_result *out, const world *w)
     int     n_first = 0, n_many = 0;
     double *ttft = malloc(2 * ((size_t)w->n + 1) * sizeof *ttft), *tpot = ttft + w->n + 1;
     if (!ttft) return fm_fail(FM_E_OOM, "latencies");
-    *out = (fm_sim_result){.seconds = w->now, .throughput = throughput_of(w)};
+    *out = (fm_sim_result){.seconds = w->now, .throughput = throughput_of(w), .busy = w->busy};
     measured(w, &from, &to);
     for (int i = 0; i < w->n_replica; i++) add_replica(out, w, &w->replica[i]);
     for (int i = 0; i < w->n; i++) {

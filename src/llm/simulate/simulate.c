@@ -79,7 +79,7 @@ static void prepare_tiers(world *w, const micro_batch *m)
 }
 
 /* Groups copy side by side, each on ranks of its own.  When the pass can begin. */
-static double move_pages(world *w, replica *r, const micro_batch *m)
+static double move_pages(world *w, replica *r, const micro_batch *m, int has_rows)
 {
     double longest = 0;
     int    waits   = 0;
@@ -90,7 +90,7 @@ static double move_pages(world *w, replica *r, const micro_batch *m)
         longest = fmax(longest, busy);
         waits |= is_now;
     }
-    return fm__below_begins(&r->below, w->now, longest, waits, m->in_flight);
+    return fm__below_begins(&r->below, w->now, longest, waits, has_rows);
 }
 
 static int is_loading(const world *w, const micro_batch *m)
@@ -106,7 +106,7 @@ static void save_while_idle(world *w, replica *r, micro_batch *m)
     int n = 0;
     if (!w->sim->tiers) return;
     for (int g = 0; g < w->n_group; g++) n += fm_tier_policy_save(m->part[g].tiers);
-    const double made = move_pages(w, r, m);
+    const double made = move_pages(w, r, m, 0);
     for (int g = 0; g < w->n_group; g++) fm_tier_policy_settled(m->part[g].tiers);
     if (n) m->wakes = fm__below_wakes(&r->below, w->now, made);
 }
@@ -163,41 +163,24 @@ static int plan(world *w, micro_batch *m)
     return n_row > 0;
 }
 
-/* When a step that begins then leaves the last stage: each begins when the one before has passed
- * the rows on and it has done with the step before. */
-static double pass_stages(const world *w, replica *r, const fm_sim_times *t, double begins)
-{
-    const double pace = w->sim->pace ? w->sim->pace[r - w->replica] : 1;
-    double       at   = begins;
-    for (int s = 0; s < w->n_stage; s++) {
-        const double busy = pace * t->stage[s];
-        if (r->free_at[s] > at) at = r->free_at[s];
-        at += busy;
-        r->free_at[s] = at;
-        r->busy[s] += busy;
-        at += w->n_stage > 1 ? t->pass : 0;
-    }
-    return at;
-}
-
 static fm_status launch(world *w, replica *r, micro_batch *m)
 {
-    fm_sim_times t = {0};
     FM_TRY(balance(w, r, m));
     prepare_tiers(w, m);
-    m->in_flight        = plan(w, m);
+    const int has_rows  = plan(w, m);
     m->wakes            = INFINITY;
-    const double begins = move_pages(w, r, m);
-    if (!m->in_flight) {
+    const double begins = move_pages(w, r, m, has_rows);
+    if (!has_rows) {
         if (is_loading(w, m))
             m->wakes = fm__below_wakes(&r->below, w->now, begins);
         else
             save_while_idle(w, r, m);
         return FM_OK;
     }
-    w->sim->step(w->sim->ctx, m->batch, &t);
+    m->times = (fm_sim_times){0};
+    w->sim->step(w->sim->ctx, m->batch, &m->times);
     m->launched = begins;
-    m->ends     = pass_stages(w, r, &t, begins);
+    fm__stages_launch(w, m, begins);
     return FM_OK;
 }
 
@@ -226,7 +209,6 @@ static void retire(world *w, partition *p)
 
 static void finish(world *w, replica *r, micro_batch *m)
 {
-    m->in_flight = 0;
     learn_costs(w, r, m);
     for (int g = 0; g < w->n_group; g++) {
         partition *p = &m->part[g];
@@ -256,22 +238,8 @@ static fm_status admit_arrivals(world *w)
 static fm_status launch_idle(world *w, replica *r)
 {
     for (int i = 0; i < w->n_lane; i++)
-        if (!r->micro[i].in_flight) FM_TRY(launch(w, r, &r->micro[i]));
+        if (r->micro[i].state == FLIGHT_NONE) FM_TRY(launch(w, r, &r->micro[i]));
     return FM_OK;
-}
-
-/* The step that ends first; of a replica the oldest, since stages keep the order. */
-static micro_batch *first_to_end(const world *w, replica **whose)
-{
-    micro_batch *first = NULL;
-    for (int i = 0; i < w->n_replica; i++)
-        for (int k = 0; k < w->n_lane; k++) {
-            micro_batch *m = &w->replica[i].micro[k];
-            if (!m->in_flight || (first && m->ends >= first->ends)) continue;
-            first  = m;
-            *whose = &w->replica[i];
-        }
-    return first;
 }
 
 /* An idle micro-batch whose loads go on first. */
@@ -281,7 +249,8 @@ static micro_batch *first_to_wake(const world *w, replica **whose)
     for (int i = 0; i < w->n_replica; i++)
         for (int k = 0; k < w->n_lane; k++) {
             micro_batch *m = &w->replica[i].micro[k];
-            if (m->in_flight || !isfinite(m->wakes) || (first && m->wakes >= first->wakes))
+            if (m->state != FLIGHT_NONE || !isfinite(m->wakes) ||
+                (first && m->wakes >= first->wakes))
                 continue;
             first  = m;
             *whose = &w->replica[i];
@@ -293,7 +262,7 @@ static int all_answered(const world *w) { return w->n_arrived == w->n && !w->n_l
 
 static fm_status arrive(world *w)
 {
-    w->now = fmax(w->now, next_arrival(w));
+    fm__stages_compute_until(w, fmax(w->now, next_arrival(w)));
     FM_TRY(admit_arrivals(w));
     for (int i = 0; i < w->n_replica; i++) FM_TRY(launch_idle(w, &w->replica[i]));
     return FM_OK;
@@ -301,26 +270,27 @@ static fm_status arrive(world *w)
 
 static fm_status end_step(world *w, replica *r, micro_batch *m)
 {
-    w->now = m->ends;
     finish(w, r, m);
     FM_TRY(admit_arrivals(w));
     FM_TRY(launch(w, r, m));
     return launch_idle(w, r);
 }
 
-/* The next event: a load that lets a micro-batch go on, a request, the end of a step. */
+/* The next event: a load that lets a micro-batch go on, a request, a step that leaves a stage. */
 static fm_status advance(world *w, int *is_over)
 {
-    replica           *r = NULL, *sleeper = NULL;
-    micro_batch *const m = first_to_end(w, &r), *const idle = first_to_wake(w, &sleeper);
-    const double ends = m ? m->ends : INFINITY, wakes = idle ? idle->wakes : INFINITY;
+    replica     *r = NULL, *sleeper = NULL;
+    micro_batch *m = NULL, *const idle = first_to_wake(w, &sleeper);
+    const double at = fm__stages_next(w, &r, &m), wakes = idle ? idle->wakes : INFINITY;
     *is_over = all_answered(w) || (!m && !idle && w->n_arrived == w->n);
     if (*is_over) return FM_OK;
-    if (wakes < ends && wakes <= next_arrival(w)) {
-        w->now = fmax(w->now, wakes);
+    if (wakes < at && wakes <= next_arrival(w)) {
+        fm__stages_compute_until(w, fmax(w->now, wakes));
         return launch(w, sleeper, idle);
     }
-    return !m || next_arrival(w) < ends ? arrive(w) : end_step(w, r, m);
+    if (next_arrival(w) < at) return arrive(w);
+    fm__stages_compute_until(w, at);
+    return fm__stages_advance(w, r, m) ? end_step(w, r, m) : FM_OK;
 }
 
 static fm_status run(world *w, int *is_over)

@@ -35,15 +35,26 @@ enum { FM_SIM_MAX_STAGE = 64 };
 
 /* How long a step takes. */
 typedef struct {
-    double stage[FM_SIM_MAX_STAGE]; /* seconds that each stage is busy with it */
+    double stage[FM_SIM_MAX_STAGE]; /* seconds that each stage is busy with it, while all cores are
+                                       and each of its ranks has one */
+    double reads[FM_SIM_MAX_STAGE]; /* of these, the seconds that bandwidth of the memory sets */
     double pass;                    /* from a stage to the next, and from the last one back */
 } fm_sim_times;
+
+/* What ranks of CPUs share: one that waits leaves its core, and its part of the memory's bandwidth,
+ * to those that compute. */
+typedef struct {
+    int    n_core;    /* of all ranks together; 0: each has a device of its own */
+    int    n_rank;    /* of a stage: they compute at the same time */
+    double most_read; /* a rank reads at most so many times as fast as while all cores are busy */
+} fm_sim_cores;
 
 typedef struct {
     fm_sched_options    sched; /* of one partition */
     int                 share; /* prefixes between requests (the radix tree) */
     const fm_sim_tiers *tiers; /* below the pool of a replica; NULL: none */
     int                 n_replica, n_lane, n_group, n_stage; /* 0 counts as 1 */
+    fm_sim_cores        cores;
     int                 n_draft; /* drafts of a request in a step; sched.simulated accepts them */
     int concurrency;             /* requests under way at most: the next one comes when one ends,
                                     and its latency counts from there; 0: no limit */
@@ -64,7 +75,7 @@ typedef struct {
     double               seconds;    /* until the last answer ended */
     double               throughput; /* tokens in and out per second, of what is measured */
     double               mean_ttft, mean_tpot, p99_ttft, p99_tpot;
-    double               busy;    /* seconds that the slowest stage of a replica computed */
+    double               busy;    /* seconds that stages computed, all together */
     int                  is_over; /* 0: patience ended before the work did */
     int64_t              n_input, n_output;
     fm_sched_stats       sched; /* of all partitions together */

@@ -13,18 +13,28 @@ typedef struct {
     int64_t         load;  /* tokens its unfinished requests came with and may still produce */
 } partition;
 
+/* Where the step of a micro-batch is. */
+typedef enum {
+    FLIGHT_NONE,     /* nothing is in flight */
+    FLIGHT_TRAVELS,  /* until `due`, to `stage` or from the last one back */
+    FLIGHT_WAITS,    /* for `stage`, which computes another */
+    FLIGHT_COMPUTES, /* in `stage`, for `left` seconds more of a core */
+} flight;
+
 typedef struct {
     partition       *part;  /* [n_group] */
     const fm_batch **batch; /* [n_group] of the step in flight */
-    int              in_flight;
-    double           launched, ends;
+    flight           state;
+    fm_sim_times     times; /* of that step */
+    int              stage;
+    double           due, left;
+    int64_t          serial; /* of its launch */
+    double           launched;
     double           wakes; /* when a load lets it go on, while nothing is in flight */
 } micro_batch;
 
 typedef struct {
-    micro_batch *micro;                     /* [n_lane] */
-    double       free_at[FM_SIM_MAX_STAGE]; /* when each stage can begin */
-    double       busy[FM_SIM_MAX_STAGE];    /* seconds that each has computed */
+    micro_batch *micro; /* [n_lane] */
     int64_t      load;
     fm__below    below;
 } replica;
@@ -48,6 +58,9 @@ typedef struct {
     int           n, n_arrived, n_live;
     int32_t      *chosen; /* [out rows of a step] */
     double        now;
+    double        busy;        /* seconds that stages have computed, all together */
+    int           n_computing; /* of them now */
+    int64_t       n_launched;
 } world;
 
 static inline int fm__world_n_partition(const world *w) { return w->n_lane * w->n_group; }
@@ -56,6 +69,12 @@ static inline partition *fm__world_partition(const world *w, const replica *r, i
 {
     return &r->micro[i / w->n_group].part[i % w->n_group];
 }
+
+/* stages.c: a stage computes one step at a time, in the order in which they were launched. */
+void   fm__stages_launch(world *w, micro_batch *m, double begins);            /* times are set */
+double fm__stages_next(const world *w, replica **whose, micro_batch **which); /* INFINITY: none */
+void   fm__stages_compute_until(world *w, double now);                        /* moves the clock */
+int    fm__stages_advance(world *w, replica *r, micro_batch *m); /* 1: its step has ended */
 
 /* world.c */
 fm_status fm__world_open(world *w, const fm_sim *sim, const fm_sim_request *request, int n);
