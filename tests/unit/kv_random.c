@@ -142,7 +142,8 @@ static void grow(world *w, sequence *s)
 
 static void publish(world *w, sequence *s)
 {
-    const int n = draw(w, s->lease.n_page * w->page_size + 1);
+    const int room = s->lease.n_page * w->page_size;
+    const int n    = draw(w, (room < MAX_TEXT ? room : MAX_TEXT) + 1);
 
     fm_kv_publish(w->kv, &s->lease, s->token, n);
     for (; w->share && (s->n_published + 1) * w->page_size <= n; s->n_published++) {
