@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Following what workers have cached: GET /cache_feed, whose reply waits until there is
- * news (serve/loop/cache_feed.c).  While requests are under way the reply is wanted at once:
- * servers look for news at intervals, and evictions must be known before the next prompt comes.
+ * news (serve/loop/cache_feed.c).  Servers reply after the step that changed their cache; all that
+ * happens in the pause before the next request comes in one reply.
  * A worker that has no such path is not asked again until it has been down; its requests are
  * placed by load. */
 #define _POSIX_C_SOURCE 200809L
@@ -90,7 +90,7 @@ static void ask(fm_worker *w)
 {
     char target[128];
     snprintf(target, sizeof target, "/cache_feed?epoch=%016" PRIx64 "&since=%" PRIu64 "&wait=%d",
-             w->feed.epoch, w->feed.version, w->n_active ? 0 : WAIT_MS);
+             w->feed.epoch, w->feed.version, WAIT_MS);
     const fm_query_ask ask = {.method     = "GET",
                               .target     = target,
                               .seconds    = patience,
