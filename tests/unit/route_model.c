@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     model_load       load;
     model_policy     policy;
+    model_places    *places; /* or NULL */
     int              n_server, n_core;
     uint64_t         seed, n_draw;
     fm_route_options opt;
@@ -205,9 +206,12 @@ static int by_route(model *m, job *j)
 static void send_job(model *m, job *j)
 {
     const int turn       = m->n_turn++ % m->n_server;
-    j->worker            = m->policy == MODEL_OURS   ? by_route(m, j)
-                           : m->policy == MODEL_TREE ? by_tree(m, j)
-                                                     : turn;
+    int      *place      = m->places ? &m->places->server[j - m->job] : NULL;
+    j->worker            = m->policy == MODEL_OURS    ? by_route(m, j)
+                           : m->policy == MODEL_TREE  ? by_tree(m, j)
+                           : m->policy == MODEL_GIVEN ? *place
+                                                      : turn;
+    if (place) *place = j->worker;
     m->sent[m->n_sent++] = j;
     server *s            = &m->server[j->worker];
     s->load++;
@@ -419,10 +423,17 @@ static model_result result_of(const model *m)
 
 model_result model_run(const model_load *l, model_policy p, int n_core, uint64_t seed)
 {
+    return model_run_places(l, p, n_core, seed, NULL);
+}
+
+model_result model_run_places(const model_load *l, model_policy p, int n_core, uint64_t seed,
+                              model_places *places)
+{
     model *m = calloc(1, sizeof *m);
     assert_non_null(m);
     *m                = (model){.load     = *l,
                                 .policy   = p,
+                                .places   = places,
                                 .n_server = p == MODEL_ONE ? 1 : MODEL_WORKERS,
                                 .n_core   = n_core,
                                 .seed     = seed};
