@@ -15,7 +15,7 @@
 #include "llm/route/route_internal.h"
 
 enum { WAIT_MS = 1000, EXPIRE_ENTRIES = 1024 }; /* entries looked at per worker and tick */
-static const double patience = 5, pause_seconds = 0.02, pause_after_failure = 0.5;
+static const double patience = 5, pause_seconds = 0.01, pause_after_failure = 0.5;
 static const size_t most_bytes = (size_t)512 << 20;
 
 static int is_rate(double x) { return isfinite(x) && x >= 0; }
