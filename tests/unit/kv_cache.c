@@ -158,6 +158,32 @@ static void evicts_the_oldest_leaf_first(void **state)
     fm_kv_destroy(kv);
 }
 
+static void touched_pages_go_last(void **state)
+{
+    (void)state;
+    fm_kv      *kv = make(6, 1, 1);
+    int32_t     old[4] = {1, 2, 3, 9}, new[3] = {7, 8, 9};
+    fm_kv_lease l, reader;
+
+    remember(kv, old, 3);
+    remember(kv, new, 3);
+    assert_int_equal(fm_kv_begin(kv, &reader, old, 2), FM_OK); /* locks 1 */
+    fm_kv_touch(kv, old, 4);
+    fm_kv_touch(kv, &(int32_t){99}, 1);
+    fm_kv_audit(kv);
+    assert_int_equal(fm_kv_begin(kv, &l, &(int32_t){99}, 1), FM_OK);
+    assert_int_equal(fm_kv_grow(kv, &l, 3), FM_OK);
+    assert_int_equal(fm_kv_match(kv, new, 3), 0);
+    assert_int_equal(fm_kv_match(kv, old, 3), 3);
+    assert_int_equal(fm_kv_grow(kv, &l, 4), FM_OK); /* children before parents still */
+    assert_int_equal(fm_kv_match(kv, old, 3), 2);
+
+    fm_kv_audit(kv);
+    fm_kv_end(kv, &reader);
+    fm_kv_end(kv, &l);
+    fm_kv_destroy(kv);
+}
+
 static void locked_pages_stay(void **state)
 {
     (void)state;
@@ -267,6 +293,7 @@ int main(void)
         cmocka_unit_test(finds_full_pages_and_leaves_one_row),
         cmocka_unit_test(full_pool_leaves_the_lease_alone),
         cmocka_unit_test(evicts_the_oldest_leaf_first),
+        cmocka_unit_test(touched_pages_go_last),
         cmocka_unit_test(locked_pages_stay),
         cmocka_unit_test(twins_are_merged),
         cmocka_unit_test(without_sharing_nothing_is_found),

@@ -142,7 +142,8 @@ static void grow(world *w, sequence *s)
 
 static void publish(world *w, sequence *s)
 {
-    const int n = draw(w, s->lease.n_page * w->page_size + 1);
+    const int room = s->lease.n_page * w->page_size;
+    const int n    = draw(w, (room < MAX_TEXT ? room : MAX_TEXT) + 1);
 
     fm_kv_publish(w->kv, &s->lease, s->token, n);
     for (; w->share && (s->n_published + 1) * w->page_size <= n; s->n_published++) {
@@ -166,6 +167,17 @@ static void end(world *w, sequence *s)
     }
     fm_kv_end(w->kv, &s->lease);
     s->is_open = 0;
+}
+
+static void touch(world *w)
+{
+    int32_t   token[MAX_TEXT];
+    const int n = draw_text(w, token);
+    for (int m = w->share ? n_match(w, token, n - 1) : 0; m > 0; m--) {
+        prefix *p = &w->tree[find(w, token, m * w->page_size)];
+        if (!p->n_lock) p->idle_since = ++w->clock;
+    }
+    fm_kv_touch(w->kv, token, n);
 }
 
 static int n_sole(const world *w, const sequence *s)
@@ -206,6 +218,7 @@ static void step(world *w)
         fm_kv_flush(w->kv);
         for (int i = 0; i < w->n_page; i++) w->tree[i].alive &= w->tree[i].n_lock > 0;
     }
+    if (draw(w, 4) == 0) touch(w);
     if (!s->is_open)    begin(w, s);
     else if (what < 4)  grow(w, s);
     else if (what < 8)  publish(w, s);

@@ -23,7 +23,7 @@ enum { PAGE = 16, RUNNING = 64, CONTEXT = 4096, CHUNK = 2048, MAX_GROUPS = 64 };
 /* Of one core, about those of fathom-tiny. */
 static const double step_seconds = 0.7e-3, prompt_row = 2e-5, decode_row = 1e-4;
 static const double request_seconds = 1.5e-3; /* HTTP, JSON and text */
-static const double feed_interval   = 0.02;
+static const double feed_pause      = 0.02;   /* after a reply of the feed */
 
 typedef struct {
     double     due, first; /* when it was sent, and had its first token; 0: not yet */
@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     model_load       load;
     model_policy     policy;
+    model_places    *places; /* or NULL */
     int              n_server, n_core;
     uint64_t         seed, n_draw;
     fm_route_options opt;
@@ -205,9 +206,12 @@ static int by_route(model *m, job *j)
 static void send_job(model *m, job *j)
 {
     const int turn       = m->n_turn++ % m->n_server;
-    j->worker            = m->policy == MODEL_OURS   ? by_route(m, j)
-                           : m->policy == MODEL_TREE ? by_tree(m, j)
-                                                     : turn;
+    int      *place      = m->places ? &m->places->server[j - m->job] : NULL;
+    j->worker            = m->policy == MODEL_OURS    ? by_route(m, j)
+                           : m->policy == MODEL_TREE  ? by_tree(m, j)
+                           : m->policy == MODEL_GIVEN ? *place
+                                                      : turn;
+    if (place) *place = j->worker;
     m->sent[m->n_sent++] = j;
     server *s            = &m->server[j->worker];
     s->load++;
@@ -277,7 +281,7 @@ static void read_feed(server *s)
     assert_true(fm__feed_read(f, text.text));
     fm_cache_index_expire(&f->pages, now, 1024);
     f->rated     = now;
-    s->next_read = now + feed_interval;
+    s->next_read = now + feed_pause;
     fm_str_fini(&lines);
     fm_str_fini(&text);
 }
@@ -343,11 +347,17 @@ static server *next_to_end(model *m)
     return first;
 }
 
+static int has_news(const server *s)
+{
+    return fm_page_feed_get_state(s->feed).version != s->known.feed.version;
+}
+
+/* The next whose feed replies: after the step that changed its cache, and after the pause. */
 static server *next_to_read(model *m)
 {
-    server *first = m->server;
+    server *first = NULL;
     for (server *s = m->server; s < m->server + m->n_server; s++)
-        if (s->next_read < first->next_read) first = s;
+        if (has_news(s) && (!first || s->next_read < first->next_read)) first = s;
     return first;
 }
 
@@ -359,9 +369,10 @@ static int go_on(model *m)
     job         *comes = next_job(m);
     const double end   = ends ? now + ends->left / speed(m) : HUGE_VAL;
     const double due   = comes ? fmax(comes->due, now) : HUGE_VAL;
+    const double read  = reads ? fmax(reads->next_read, now) : HUGE_VAL;
     if (!ends && !comes) return 0;
-    if (reads->next_read < fmin(end, due)) {
-        pass_time(m, reads->next_read);
+    if (read < fmin(end, due)) {
+        pass_time(m, read);
         read_feed(reads);
     } else if (end < due) {
         pass_time(m, end);
@@ -412,10 +423,17 @@ static model_result result_of(const model *m)
 
 model_result model_run(const model_load *l, model_policy p, int n_core, uint64_t seed)
 {
+    return model_run_places(l, p, n_core, seed, NULL);
+}
+
+model_result model_run_places(const model_load *l, model_policy p, int n_core, uint64_t seed,
+                              model_places *places)
+{
     model *m = calloc(1, sizeof *m);
     assert_non_null(m);
     *m                = (model){.load     = *l,
                                 .policy   = p,
+                                .places   = places,
                                 .n_server = p == MODEL_ONE ? 1 : MODEL_WORKERS,
                                 .n_core   = n_core,
                                 .seed     = seed};

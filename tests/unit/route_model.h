@@ -20,6 +20,7 @@ typedef enum {
                   * factor of 1.5 */
     MODEL_TURNS, /* round_robin */
     MODEL_ONE,   /* one server with the pools and cores of all */
+    MODEL_GIVEN, /* as the caller says (model_run_places()) */
 } model_policy;
 
 enum { MODEL_WORKERS = 4, MODEL_POOL = 8192, MODEL_REQUESTS = 1500 };
@@ -43,5 +44,14 @@ typedef struct {
 } model_result;
 
 model_result model_run(const model_load *l, model_policy p, int n_core, uint64_t seed);
+
+/* The server of each request, by the order of the load. */
+typedef struct {
+    int server[MODEL_REQUESTS];
+} model_places;
+
+/* The same; notes where requests went, or sends them there (MODEL_GIVEN). */
+model_result model_run_places(const model_load *l, model_policy p, int n_core, uint64_t seed,
+                              model_places *places);
 
 #endif

@@ -492,6 +492,28 @@ static void pages_it_would_reuse_are_not_spare(void **state)
     shut();
 }
 
+/* One that runs evicts what nobody waits for, though it was used later. */
+static void what_a_waiting_request_has_cached_stays(void **state)
+{
+    (void)state;
+    fm_sched_options o = plain;
+    o.n_page           = 14;
+    o.max_running      = 1;
+    open_with(&o);
+    for (int i = 0; i < 2; i++) { /* each leaves 5 idle pages */
+        submit(ask(i, 20, 1000 * i, 1));
+        while (step(WORD)) continue;
+    }
+    ask(2, 4, 3000, 24)->sampling.ignore_eos = 1;
+    submit(&request[2]); /* 7 pages, 4 are free */
+    fm_request *waiting = submit(ask(3, 24, 0, 1));
+    while (waiting->state == FM_REQ_WAITING) assert_true(step(WORD));
+    assert_true(request[2].state == FM_REQ_DONE && fm_kv_get_stats(kv).evicted_pages >= 3);
+    assert_int_equal(waiting->n_cached, 20);
+    while (step(WORD)) continue;
+    shut();
+}
+
 static void of_equals_the_latest_goes_back(void **state)
 {
     (void)state;
@@ -739,6 +761,7 @@ int main(void)
         cmocka_unit_test(admits_no_more_than_fits),
         cmocka_unit_test(looks_ahead_to_releases),
         cmocka_unit_test(pages_it_would_reuse_are_not_spare),
+        cmocka_unit_test(what_a_waiting_request_has_cached_stays),
         cmocka_unit_test(of_equals_the_latest_goes_back),
         cmocka_unit_test(the_lowest_priority_goes_back),
         cmocka_unit_test(preempts_and_recomputes),

@@ -239,6 +239,16 @@ int32_t fm_kv_probe(const fm_kv *kv, const int32_t *tokens, int32_t n, int32_t *
     return i * kv->opt.page_size;
 }
 
+void fm_kv_touch(fm_kv *kv, const int32_t *tokens, int32_t n)
+{
+    const int32_t most = kv->opt.share ? (n - 1) / kv->opt.page_size : 0, root = fm__kv_root(kv);
+    int32_t       node = root, child;
+
+    for (int32_t i = 0; i < most && (child = descend(kv, node, tokens, i)) != FM__KV_NONE; i++)
+        node = child;
+    for (; node != root; node = kv->node[node].parent) fm__kv_renew(kv, node);
+}
+
 /* Lock counts never rise on the way down, so the sole pages are the last ones. */
 int32_t fm_kv_sole_pages(const fm_kv *kv, const fm_kv_lease *lease)
 {

@@ -75,6 +75,10 @@ int32_t fm_kv_match(const fm_kv *kv, const int32_t *tokens, int32_t n);
  * no lease holds now; begin would take these out of the evictable ones. */
 int32_t fm_kv_probe(const fm_kv *kv, const int32_t *tokens, int32_t n, int32_t *n_idle);
 
+/* Tokens that will be asked for soon: those of their cached pages that no lease holds become the
+ * last to be evicted. */
+void fm_kv_touch(fm_kv *kv, const int32_t *tokens, int32_t n);
+
 /* Pages that no other lease holds: what ending the lease would make free or evictable. */
 int32_t fm_kv_sole_pages(const fm_kv *kv, const fm_kv_lease *lease);
 

@@ -88,6 +88,13 @@ void fm__kv_unlock(fm_kv *kv, int32_t node)
     if (--kv->node[node].n_lock == 0) idle_push(kv, node);
 }
 
+void fm__kv_renew(fm_kv *kv, int32_t node)
+{
+    if (kv->node[node].n_lock) return;
+    idle_remove(kv, node);
+    idle_push(kv, node);
+}
+
 static void unchain(fm_kv *kv, int32_t node)
 {
     int32_t *link = bucket_of(kv, kv->node[node].hash);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Following what workers have cached: GET /cache_feed, whose reply waits until there is
- * news (serve/loop/cache_feed.c).  While requests are under way the reply is wanted at once:
- * servers look for news at intervals, and evictions must be known before the next prompt comes.
+ * news (serve/loop/cache_feed.c).  Servers reply after the step that changed their cache; all that
+ * happens in the pause before the next request comes in one reply.
  * A worker that has no such path is not asked again until it has been down; its requests are
  * placed by load. */
 #define _POSIX_C_SOURCE 200809L
@@ -15,7 +15,7 @@
 #include "llm/route/route_internal.h"
 
 enum { WAIT_MS = 1000, EXPIRE_ENTRIES = 1024 }; /* entries looked at per worker and tick */
-static const double patience = 5, pause_seconds = 0.02, pause_after_failure = 0.5;
+static const double patience = 5, pause_seconds = 0.01, pause_after_failure = 0.5;
 static const size_t most_bytes = (size_t)512 << 20;
 
 static int is_rate(double x) { return isfinite(x) && x >= 0; }
@@ -90,7 +90,7 @@ static void ask(fm_worker *w)
 {
     char target[128];
     snprintf(target, sizeof target, "/cache_feed?epoch=%016" PRIx64 "&since=%" PRIu64 "&wait=%d",
-             w->feed.epoch, w->feed.version, w->n_active ? 0 : WAIT_MS);
+             w->feed.epoch, w->feed.version, WAIT_MS);
     const fm_query_ask ask = {.method     = "GET",
                               .target     = target,
                               .seconds    = patience,

@@ -180,6 +180,7 @@ fm_status fm_sched_submit(fm_sched *s, fm_request *r)
     r->admitted = 0;
     r->arrival = s->n_arrival++;
     fm__queue_insert(&s->waiting, r);
+    fm_kv_touch(s->kv, r->token, fm_request_n_lookup(r));
     return FM_OK;
 }
 

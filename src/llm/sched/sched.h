@@ -69,7 +69,8 @@ void      fm_sched_destroy(fm_sched *s); /* NULL is fine; what runs gives its pa
 /* FM_E_ARG with a sentence if it can never run: empty prompt, longer than the
  * context, or more pages than the pool has.  max_new_tokens is cut to what
  * context and pool can hold; with 0 the prompt is computed for the cache and
- * the request ends without output. */
+ * the request ends without output.  Cached pages of the prompt count as just
+ * used, so that requests before it in the queue evict others. */
 fm_status fm_sched_submit(fm_sched *s, fm_request *r);
 fm_status fm_sched_check(const fm_sched *s, const fm_request *r); /* would it be refused? */
 

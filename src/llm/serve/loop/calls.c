@@ -374,6 +374,14 @@ static void take_task(fm_serve *s, fm__task *task)
     }
 }
 
+static void check_feeds(fm_serve *s, double now)
+{
+    for (fm__call *c = s->asides.first, *next; c; c = next) {
+        next = c->next;
+        if (c->feed) fm__feed_check(s, c, now);
+    }
+}
+
 void fm__calls_bell(void *ctx)
 {
     fm_serve *s = ctx;
@@ -394,6 +402,7 @@ void fm__calls_bell(void *ctx)
         if (c) fm__call_take_event(s, c, &ev);
     }
     fm__calls_flush(s);
+    check_feeds(s, fm_now());
 }
 
 static void abort_named(fm_serve *s, const char *rid)
@@ -425,9 +434,9 @@ void fm__calls_check_time(fm_serve *s)
     const double now = fm_now();
     while (end_if_late(s, s->reading.first, now, s->opt->request_timeout)) continue;
     while (end_if_late(s, s->calls.first, now, s->opt->request_timeout)) continue;
+    check_feeds(s, now);
     for (fm__call *c = s->asides.first, *next; c; c = next) {
         next = c->next;
-        if (c->feed) fm__feed_check(s, c, now);
-        else end_if_late(s, c, now, probe_seconds);
+        if (!c->feed) end_if_late(s, c, now, probe_seconds);
     }
 }

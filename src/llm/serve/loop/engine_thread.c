@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/host_threads.h"
+#include "llm/kv/page_feed.h"
 #include "llm/relay/stream.h"
 #include "llm/serve/loop/batch_log.h"
 #include "llm/text/detokenize.h"
@@ -33,6 +34,7 @@ struct fm__engine_thread {
     fm__batch_log  batch_log; /* the engine thread's own */
     fm_events      events;    /* the same: of the last step */
     int64_t        n_profiled; /* steps that are still recorded; 0: no end is set */
+    uint64_t       fed;        /* the version of the cache feed that the bell was last rung for */
 
     pthread_mutex_t inbox_lock;
     pthread_cond_t  inbox_filled;
@@ -191,8 +193,17 @@ static void fail_all(fm__engine_thread *t, fm_status why)
     fm_events_clear(&t->events);
 }
 
+/* Pages entered or left the cache: readers of the feed are told after the step that did it. */
+static int feed_has_news(fm__engine_thread *t)
+{
+    const uint64_t before = t->fed;
+    t->fed                = fm_page_feed_get_state(fm_engine_page_feed(t->engine)).version;
+    return t->fed != before;
+}
+
 static void collect(fm__engine_thread *t)
 {
+    const int news = feed_has_news(t);
     fm_engine_take_events(t->engine, &t->events);
     pthread_mutex_lock(&t->outbox_lock);
     fm_events_move(&t->outbox.events, &t->events);
@@ -203,7 +214,7 @@ static void collect(fm__engine_thread *t)
                   t->state.info.forward_seconds - before.forward_seconds);
     t->state.last_step = fm_now();
     fm__batch_log_step(&t->batch_log, &t->state.info, t->state.last_step, &t->outbox.log);
-    const int any = t->outbox.events.n || t->outbox.n_notice || t->outbox.log.len;
+    const int any = news || t->outbox.events.n || t->outbox.n_notice || t->outbox.log.len;
     pthread_mutex_unlock(&t->outbox_lock);
     if (any) fm_loop_ring(t->bell);
 }
