@@ -11,7 +11,7 @@ FM__INLINE void add_slice(__m512 sum[MOST][ROWS][2], const operands *o, int p, i
     const fm__magnitudes t   = fm__scaled_magnitudes(o->scale[p / FM__SCALE_K * 2]);
     const int            end = fm__least(p + FM__SCALE_K, o->k);
     for (; p < end; p += 2) {
-        const size_t row = (size_t)p * FM_PANEL, ahead = row + AHEAD;
+        const size_t row = (size_t)p * FM_PANEL, ahead = ahead_of(o, row, panels);
 #pragma GCC unroll 4
         for (int i = 0; i < panels; i++) {
             const char        *w = o->w + (size_t)i * o->step;
