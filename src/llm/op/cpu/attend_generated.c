@@ -351,6 +351,49 @@ static void run_wave_together(const wave *v)
     }
 }
 
+/* Heads whose v_up a thread without a unit fetches into its L2. */
+static int heads_fetched(const wave *v)
+{
+    const fm_matrix *up    = v->w->v_up;
+    const size_t     bytes = (size_t)fm__panels(up) * fm_panel_bytes(up->dtype, up->k);
+    const size_t     room  = (size_t)512 << 10;
+    return fm__min(v->r->weights->n_head / v->b->n_thread, (int)(room / bytes));
+}
+
+static void fetch_heads(const wave *v, int head, int end)
+{
+    for (; head < end; head++) {
+        const fm_matrix *up   = &v->w->v_up[head];
+        const size_t     size = (size_t)fm__panels(up) * fm_panel_bytes(up->dtype, up->k);
+        for (size_t at = 0; at < size; at += 64)
+            __builtin_prefetch((const char *)up->panels + at, 0, 2);
+    }
+}
+
+/* Fewer units than threads: the other threads fetch weights meanwhile, which they multiply with
+ * then.  Loops over k give each thread the same k. */
+static void run_wave_of_few_units(const wave *v)
+{
+    const int n_thread = v->b->n_thread, n = v->n_unit * v->n_group;
+    const int H = v->r->weights->n_head, each = heads_fetched(v);
+#pragma omp parallel num_threads(n_thread)
+    {
+        fm_thread_scratch *t = &v->b->scratch[omp_get_thread_num()];
+#pragma omp for schedule(static)
+        for (int h = 0; h < H; h++) absorb_head(v, h, 0, v->n, t);
+#pragma omp for schedule(static, 1)
+        for (int k = 0; k < n_thread; k++)
+            if (k < n) run_unit(v, k / v->n_group, k % v->n_group, t);
+            else fetch_heads(v, (k - n) * each, (k - n + 1) * each);
+#pragma omp for schedule(static, 1) nowait
+        for (int k = 0; k < n_thread; k++)
+            for (int h = (k - n) * each; k >= n && h < (k - n + 1) * each; h++)
+                finish_head(v, h, 0, v->n, t);
+#pragma omp for schedule(dynamic)
+        for (int h = (n_thread - n) * each; h < H; h++) finish_head(v, h, 0, v->n, t);
+    }
+}
+
 static int collect_rows(const fm_run *r, fm_cpu *b)
 {
     int n = 0;
@@ -399,6 +442,7 @@ void fm__attend_generated(fm_run *r, fm_act o, fm_act q, int layer, const fm_att
         done += v.n;
         if (is_for_one_thread(&v)) run_rows(&v, 0, v.n, &b->scratch[0]);
         else if (divides_rows(&v)) run_wave_by_rows(&v);
+        else if (v.n_unit * n_group < b->n_thread) run_wave_of_few_units(&v);
         else run_wave_together(&v);
     }
 }

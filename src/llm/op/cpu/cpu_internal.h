@@ -193,14 +193,22 @@ static inline char *fm__kv_at(const fm_run *r, const fm_cpu *c, int layer, const
     return c->kv + (size_t)layer * c->kv_layer + (size_t)slot * c->kv_token;
 }
 
-/* Panels a thread takes at a time, of n_unit, where few rows wait for weights from memory:
- * half a megabyte, since a prefetch beyond the end of a stretch is wasted, but few enough
- * that every thread gets several stretches. */
-static inline int fm__panels_at_once(const fm_cpu *c, const fm_matrix *w, int n_unit)
+/* n panels that wait for weights from memory, in pieces: one for each thread, half of all together;
+ * then half of the others, and so on.  A piece begins with lines that nothing has prefetched and ends
+ * with prefetches that are wasted, so the first are long; the last are short, so all threads end
+ * together. */
+static inline int fm__n_piece(int n, int n_thread)
 {
-    const size_t bytes = fm_panel_bytes(w->dtype, w->k), stretch = (size_t)1 << 19;
-    const int    n     = n_unit / (4 * c->n_thread);
-    return n <= 2 || bytes >= stretch / 2 ? 2 : fm__min(n, (int)(stretch / bytes));
+    int round = 1;
+    while (n >> (round - 1) > n_thread) round++;
+    return round * n_thread;
+}
+
+static inline fm_range fm__piece(int n, int n_thread, int i)
+{
+    const int left = n >> (i / n_thread), at = n - left, t = i % n_thread;
+    const int take = left > n_thread ? left - left / 2 : left;
+    return (fm_range){at + take * t / n_thread, at + take * (t + 1) / n_thread};
 }
 
 /* Whether n x k weights times m rows are too few to share: a fork and a join cost more than

@@ -265,17 +265,40 @@ static int panels_of_unit(const fm_expert_pass *p, const fm_matrix *w)
 {
     const int n_panel = fm__panels(w);
     int       n       = n_panel;
-    if (meets_few_rows(p)) return fm__panels_at_once(p->b, w, p->n_block * n);
     if (!n || !fm__moves_rows(p->b)) return 2; /* a rank may have none */
     while (n > 2 && p->n_block * (n_panel / n) < 8 * p->b->n_thread) n /= 2;
     return n;
 }
 
-/* These two by all threads of a team. */
+/* Panels of all blocks, one after the other; out: of the first product, NULL: it is the second. */
+static void run_panels(const fm_expert_pass *p, int n_panel, fm_range all, char *out)
+{
+    for (int n; all.begin < all.end; all.begin += n) {
+        const fm_expert_block *k     = &p->b->block[all.begin / n_panel];
+        const int              first = all.begin % n_panel;
+        n = fm__min(n_panel - first, all.end - all.begin);
+        if (out) gate_up_unit(p, k, (fm_range){first, first + n}, out);
+        else down_unit(p, k, (fm_range){first, first + n});
+    }
+}
+
+/* These three by all threads of a team. */
+static void few_rows_phase(const fm_expert_pass *p, const fm_matrix *w, char *out)
+{
+    const int n = fm__panels(w), all = n * p->n_block, n_thread = p->b->n_thread;
+    const int n_piece = fm__n_piece(all, n_thread);
+#pragma omp for schedule(dynamic)
+    for (int i = 0; i < n_piece; i++) run_panels(p, n, fm__piece(all, n_thread, i), out);
+}
+
 static void gate_up_phase(const fm_expert_pass *p, char *out)
 {
     if (!p->n_block) return;
     const fm_matrix *w = &p->expert[p->b->block->expert].gate_up; /* all have its shape */
+    if (meets_few_rows(p)) {
+        few_rows_phase(p, w, out);
+        return;
+    }
     const int        n = fm__panels(w), per = panels_of_unit(p, w), n_part = (n + per - 1) / per;
 #pragma omp for schedule(dynamic)
     for (int u = 0; u < p->n_block * n_part; u++) {
@@ -301,15 +324,17 @@ static void quantise_phase(const fm_expert_pass *p, const fm_matrix *down)
 static void down_phase(const fm_expert_pass *p)
 {
     if (!p->n_block) return;
-    const fm_matrix *w       = &p->expert[p->b->block->expert].down;
-    const int        n       = fm__panels(w);
-    const int        at_once = meets_few_rows(p) ? fm__panels_at_once(p->b, w, p->n_block * n) : 2;
-    const int        n_part  = (n + at_once - 1) / at_once;
+    const fm_matrix *w = &p->expert[p->b->block->expert].down;
+    const int        n = fm__panels(w), n_part = (n + 1) / 2;
     if (p->quantises) quantise_phase(p, w);
+    if (meets_few_rows(p)) {
+        few_rows_phase(p, w, NULL);
+        return;
+    }
 #pragma omp for schedule(dynamic)
     for (int u = 0; u < p->n_block * n_part; u++) {
-        const int first = u % n_part * at_once;
-        down_unit(p, &p->b->block[u / n_part], (fm_range){first, fm__min(first + at_once, n)});
+        const int first = u % n_part * 2;
+        down_unit(p, &p->b->block[u / n_part], (fm_range){first, fm__min(first + 2, n)});
     }
 }
 

@@ -131,37 +131,33 @@ static void multiply_by_rows(product p, ending e, void *y, int ld)
     for (int g = 0; g < n_group; g++) one_unit(&p, e, y, ld, g, (fm_range){0, fm__panels(p.w)});
 }
 
-/* Panels of a unit that few rows are multiplied with: every thread gets at least two units. */
-static int panels_of_unit(const product *p)
-{
-    int n = fm__panels_together(p->b, p->w, p->n_row);
-    while (n > 1 && fm__panels(p->w) < 2 * n * p->b->n_thread) n /= 2;
-    return n;
-}
-
-static void multiply_together(const product *p, ending e, void *y, int ld)
+static void multiply_groups(const product *p, ending e, void *y, int ld)
 {
     const int n_panel = fm__panels(p->w), n_group = (p->n_row + p->per_group - 1) / p->per_group;
-    const int whole   = whole_groups(p, n_group), per = panels_of_unit(p);
-    const int n_part  = (n_panel + per - 1) / per;
-    const int at_once = n_group > 1 ? 2 : (fm__panels_at_once(p->b, p->w, n_panel) + per - 1) / per;
+    const int whole   = whole_groups(p, n_group);
 #pragma omp parallel num_threads(p->b->n_thread)
     {
 #pragma omp for schedule(dynamic) nowait
         for (int g = 0; g < whole; g++) one_unit(p, e, y, ld, g, (fm_range){0, n_panel});
-#pragma omp for schedule(dynamic, at_once)
-        for (int u = whole * n_part; u < n_group * n_part; u++) {
-            const int first = u % n_part * per;
-            one_unit(p, e, y, ld, u / n_part, (fm_range){first, fm__min(first + per, n_panel)});
-        }
+#pragma omp for schedule(dynamic, 2)
+        for (int u = whole * n_panel; u < n_group * n_panel; u++)
+            one_unit(p, e, y, ld, u / n_panel, (fm_range){u % n_panel, u % n_panel + 1});
     }
+}
+
+static void multiply_one_group(const product *p, ending e, void *y, int ld)
+{
+    const int n = fm__panels(p->w), n_thread = p->b->n_thread, n_piece = fm__n_piece(n, n_thread);
+#pragma omp parallel for schedule(dynamic) num_threads(n_thread)
+    for (int i = 0; i < n_piece; i++) one_unit(p, e, y, ld, 0, fm__piece(n, n_thread, i));
 }
 
 static void multiply(const product *p, ending e, void *y, int ld)
 {
     if (fm__is_small_product((size_t)p->w->n, p->w->k, p->n_row)) multiply_alone(p, e, y, ld);
     else if (divides_rows(p)) multiply_by_rows(*p, e, y, ld);
-    else multiply_together(p, e, y, ld);
+    else if (p->n_row > p->per_group) multiply_groups(p, e, y, ld);
+    else if (p->n_row) multiply_one_group(p, e, y, ld); /* a step may want no logits */
 }
 
 static product product_of(const fm_cpu *b, fm_quantised x, const fm_matrix *w, int n_row)
