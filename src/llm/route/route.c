@@ -28,11 +28,15 @@ static int most_clients(const fm_route *r)
         return (int)wanted;
     const int64_t all = files.rlim_cur < INT32_MAX ? (int64_t)files.rlim_cur : INT32_MAX;
     const int64_t own = 32 + all / 64, most = all > own + 2 ? (all - own) / 2 : 1;
-    if (most >= wanted) return (int)wanted;
-    fm__say(r, "at most %lld connections of clients instead of %lld: this process may open %lld "
-               "files (ulimit -n)",
-            (long long)most, (long long)wanted, (long long)all);
-    return (int)most;
+    return (int)(most < wanted ? most : wanted);
+}
+
+static void say_most_clients(const fm_route *r, int most)
+{
+    if (most < r->opt->max_connections)
+        fm__say(r,
+                "at most %d connections of clients instead of %lld, for lack of files (ulimit -n)",
+                most, (long long)r->opt->max_connections);
 }
 
 static fm_http_options http_options(fm_route *r)
@@ -107,7 +111,9 @@ static fm_status build(fm_route *r)
     FM_TRY(fm_loop_create(&r->loop));
     const fm_http_options h = http_options(r);
     FM_TRY(fm_http_create(&r->http, r->loop, &h));
-    return take_workers(r);
+    FM_TRY(take_workers(r));
+    say_most_clients(r, h.max_connections);
+    return FM_OK;
 }
 
 fm_status fm_route_create(fm_route **out, const fm_route_options *opt, const fm_route_hooks *hooks)
