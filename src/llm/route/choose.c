@@ -100,9 +100,8 @@ static double rate_of(const fm_worker *w, double best, double now)
 
 static fm_candidate candidate_of(const fm_worker *w, fm__rcall *c, double best, double now)
 {
-    const int    elsewhere = w->feed.load - w->n_active; /* sent by other routers */
-    const double row       = w->feed.row_seconds;
-    return (fm_candidate){.load           = w->n_active + (elsewhere > 0 ? elsewhere : 0),
+    const double row = w->feed.row_seconds;
+    return (fm_candidate){.load           = w->n_active + w->feed.elsewhere,
                           .pending_tokens = w->pending_tokens,
                           .n_cached       = fm__prompt_cached(c, w),
                           .prefill_rate   = rate_of(w, best, now),

@@ -75,6 +75,7 @@ static void on_done(void *ctx, const char *why)
     const int       ok   = !why && q->status == 200 && fm__feed_read(f, text);
     f->next              = now + (ok ? pause_seconds : pause_after_failure);
     if (f->prefill_rate != rate) f->rated = now;
+    if (ok) f->elsewhere = f->load > w->n_active ? f->load - w->n_active : 0;
     if (!why && q->status != 200) f->is_none = 1;
     if (!ok) fm__feed_forget(w);
     fm_str_fini(&f->query.reply);
@@ -84,6 +85,7 @@ void fm__feed_forget(fm_worker *w)
 {
     fm_cache_index_clear(&w->feed.pages);
     w->feed.epoch = w->feed.version = 0;
+    w->feed.elsewhere               = 0;
 }
 
 static void ask(fm_worker *w)

@@ -37,8 +37,9 @@ typedef struct {
     int            page_size;      /* 0: it has said nothing yet */
     int            n_page;         /* that its cache has room for */
     double         prefill_rate, row_seconds;
-    double         rated; /* when prefill_rate was last another one than before */
-    int            load;  /* answers that ran or waited there */
+    double         rated;     /* when prefill_rate was last another one than before */
+    int            load;      /* answers that ran or waited there when it said so, */
+    int            elsewhere; /* and those of them that this router had not sent */
     fm_query       query;
     int            is_none; /* it has no feed */
     double         next;    /* when it is asked again */
