@@ -192,7 +192,9 @@ static void tiers_are_not_listed(void **state)
     use(kv, token, 40);
     catch_up(&r, feed, 1);
     assert_int_equal(known(&r, token, 40), 40);
+    assert_int_equal(fm_page_feed_get_state(feed).evicted, 0); /* pages came, and none has left */
     fm_kv_demote_all(kv);
+    assert_true(fm_page_feed_get_state(feed).evicted > r.version);
     catch_up(&r, feed, 0);
     assert_int_equal(known(&r, token, 40), 0);
     assert_int_equal(fm_kv_adopt_begin(kv, &lease, token, 0, 5, page), 5);

@@ -23,7 +23,8 @@ enum { PAGE = 16, RUNNING = 64, CONTEXT = 4096, CHUNK = 2048, MAX_GROUPS = 64 };
 /* Of one core, about those of fathom-tiny. */
 static const double step_seconds = 0.7e-3, prompt_row = 2e-5, decode_row = 1e-4;
 static const double request_seconds = 1.5e-3; /* HTTP, JSON and text */
-static const double feed_pause      = 0.02;   /* after a reply of the feed */
+static const double feed_pause      = 0.01;   /* after a reply of the feed */
+static const double insert_wait     = 0.1;    /* of a feed that tells of no eviction */
 
 typedef struct {
     double     due, first; /* when it was sent, and had its first token; 0: not yet */
@@ -205,12 +206,12 @@ static int by_route(model *m, job *j)
 
 static void send_job(model *m, job *j)
 {
-    const int turn       = m->n_turn++ % m->n_server;
-    int      *place      = m->places ? &m->places->server[j - m->job] : NULL;
-    j->worker            = m->policy == MODEL_OURS    ? by_route(m, j)
-                           : m->policy == MODEL_TREE  ? by_tree(m, j)
-                           : m->policy == MODEL_GIVEN ? *place
-                                                      : turn;
+    const int turn  = m->n_turn++ % m->n_server;
+    int      *place = m->places ? &m->places->server[j - m->job] : NULL;
+    j->worker       = m->policy == MODEL_OURS    ? by_route(m, j)
+                      : m->policy == MODEL_TREE  ? by_tree(m, j)
+                      : m->policy == MODEL_GIVEN ? *place
+                                                 : turn;
     if (place) *place = j->worker;
     m->sent[m->n_sent++] = j;
     server *s            = &m->server[j->worker];
@@ -347,17 +348,23 @@ static server *next_to_end(model *m)
     return first;
 }
 
-static int has_news(const server *s)
+/* When its feed replies: after the step that evicted something and after the pause, or later
+ * (serve/loop/cache_feed.c). */
+static double time_of_reply(const server *s)
 {
-    return fm_page_feed_get_state(s->feed).version != s->known.feed.version;
+    const fm_page_feed_state f  = fm_page_feed_get_state(s->feed);
+    const uint64_t           v  = s->known.feed.version;
+    const double             at = f.version == v  ? HUGE_VAL
+                                  : f.evicted > v ? s->next_read
+                                                  : s->next_read + insert_wait;
+    return fmax(at, now);
 }
 
-/* The next whose feed replies: after the step that changed its cache, and after the pause. */
 static server *next_to_read(model *m)
 {
-    server *first = NULL;
+    server *first = m->server;
     for (server *s = m->server; s < m->server + m->n_server; s++)
-        if (has_news(s) && (!first || s->next_read < first->next_read)) first = s;
+        if (time_of_reply(s) < time_of_reply(first)) first = s;
     return first;
 }
 
@@ -369,7 +376,7 @@ static int go_on(model *m)
     job         *comes = next_job(m);
     const double end   = ends ? now + ends->left / speed(m) : HUGE_VAL;
     const double due   = comes ? fmax(comes->due, now) : HUGE_VAL;
-    const double read  = reads ? fmax(reads->next_read, now) : HUGE_VAL;
+    const double read  = time_of_reply(reads);
     if (!ends && !comes) return 0;
     if (read < fmin(end, due)) {
         pass_time(m, read);

@@ -27,6 +27,7 @@ typedef struct source {
 struct fm_page_feed {
     pthread_mutex_t lock;
     uint64_t        epoch, version; /* version: changes so far */
+    uint64_t        evicted;        /* so far when the last eviction was noted */
     int             page_size;
     int32_t         n_page;
     fm_page_hash   *hash; /* [n_page] the scheduler's own */
@@ -83,6 +84,7 @@ static void note(fm_page_feed *f, int32_t page, uint64_t hash, int is_insert)
     pthread_mutex_lock(&f->lock);
     f->held[page]                   = is_insert ? hash : 0;
     f->log[f->version++ % f->n_log] = (change){hash, is_insert};
+    if (!is_insert) f->evicted = f->version;
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -115,7 +117,7 @@ fm_status fm_page_feed_follow(fm_page_feed *f, fm_kv *kv, int32_t first_page)
 
 static fm_page_feed_state state_of(const fm_page_feed *f)
 {
-    return (fm_page_feed_state){f->epoch, f->version, f->page_size, f->n_page};
+    return (fm_page_feed_state){f->epoch, f->version, f->evicted, f->page_size, f->n_page};
 }
 
 fm_page_feed_state fm_page_feed_get_state(fm_page_feed *f)

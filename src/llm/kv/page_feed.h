@@ -33,6 +33,7 @@ fm_status fm_page_feed_follow(fm_page_feed *f, fm_kv *kv, int32_t first_page);
 
 typedef struct {
     uint64_t epoch, version;
+    uint64_t evicted; /* the version that the last eviction led to; 0: there was none */
     int      page_size;
     int32_t  n_page; /* that the caches have room for */
 } fm_page_feed_state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Following what workers have cached: GET /cache_feed, whose reply waits until there is
- * news (serve/loop/cache_feed.c).  Servers reply after the step that changed their cache; all that
- * happens in the pause before the next request comes in one reply.
+ * news (serve/loop/cache_feed.c): at once of evictions, soon of what was inserted; all that happens
+ * in the pause before the next request comes in one reply.
  * A worker that has no such path is not asked again until it has been down; its requests are
  * placed by load. */
 #define _POSIX_C_SOURCE 200809L

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /cache_feed?epoch=E&since=V&wait=MS: which pages entered and left the cache since
- * version V, for routers that send requests where their prefix is.  While
- * nothing changes, the reply waits up to MS milliseconds.
+ * version V, for routers that send requests where their prefix is.  Evictions are replied after
+ * the step that made them, so that no prompt comes for what is gone.  What was inserted a router
+ * expects from the prompts it sent: while nothing else changes, the reply waits for a tenth of a
+ * second, and while nothing changes at all, up to MS milliseconds.
  *
  *     fathom-cache 1 epoch=E version=V page_size=N pages=N all=0|1 prefill_rate=R row_seconds=S
  * load=N +0123456789abcdef -fedcba9876543210
@@ -18,6 +20,8 @@
 #include "llm/serve/loop/serve_internal.h"
 
 enum { MAX_WAIT_MS = 60000 };
+
+static const double insert_seconds = 0.1;
 
 static uint64_t query_number(const char *query, const char *name, int base)
 {
@@ -48,9 +52,12 @@ static void reply(fm_serve *s, fm__call *c)
 
 void fm__feed_check(fm_serve *s, fm__call *c, double now)
 {
+    const fm__feed_ask      *a        = c->feed;
     const fm_page_feed_state f        = fm_page_feed_get_state(fm_engine_page_feed(s->engine));
-    const int                has_news = f.epoch != c->feed->epoch || f.version != c->feed->since;
-    if (has_news || now >= c->feed->until || s->draining) reply(s, c);
+    const int                is_other = f.epoch != a->epoch || f.evicted > a->since;
+    const int                is_late =
+        now >= a->until || (f.version != a->since && now >= a->from + insert_seconds);
+    if (is_other || is_late || s->draining) reply(s, c);
 }
 
 void fm__call_begin_feed(fm_serve *s, fm_exchange *x)
@@ -61,6 +68,7 @@ void fm__call_begin_feed(fm_serve *s, fm_exchange *x)
     FM_BUG_UNLESS(c->feed != NULL);
     c->feed->epoch = query_number(x->query, "epoch", 16);
     c->feed->since = query_number(x->query, "since", 10);
-    c->feed->until = fm_now() + (double)(wait < MAX_WAIT_MS ? wait : MAX_WAIT_MS) / 1000;
-    fm__feed_check(s, c, fm_now());
+    c->feed->from  = fm_now();
+    c->feed->until = c->feed->from + (double)(wait < MAX_WAIT_MS ? wait : MAX_WAIT_MS) / 1000;
+    fm__feed_check(s, c, c->feed->from);
 }

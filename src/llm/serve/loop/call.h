@@ -38,10 +38,10 @@ typedef struct {
     fm_relay_tokens fresh; /* tokens since the last frame */
 } fm__relay;
 
-/* /cache_feed: what the reader knows, and until when it waits for more. */
+/* /cache_feed: what the reader knows, since when and until when it waits for more. */
 typedef struct {
     uint64_t epoch, since;
-    double   until;
+    double   from, until;
 } fm__feed_ask;
 
 /* A name by which a client may abort. */

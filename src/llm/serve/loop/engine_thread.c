@@ -34,7 +34,7 @@ struct fm__engine_thread {
     fm__batch_log  batch_log; /* the engine thread's own */
     fm_events      events;    /* the same: of the last step */
     int64_t        n_profiled; /* steps that are still recorded; 0: no end is set */
-    uint64_t       fed;        /* the version of the cache feed that the bell was last rung for */
+    uint64_t       fed;        /* the eviction in the cache feed that the bell was last rung for */
 
     pthread_mutex_t inbox_lock;
     pthread_cond_t  inbox_filled;
@@ -193,17 +193,17 @@ static void fail_all(fm__engine_thread *t, fm_status why)
     fm_events_clear(&t->events);
 }
 
-/* Pages entered or left the cache: readers of the feed are told after the step that did it. */
-static int feed_has_news(fm__engine_thread *t)
+/* Pages left the cache: readers of the feed are told after the step that did it. */
+static int has_evicted(fm__engine_thread *t)
 {
     const uint64_t before = t->fed;
-    t->fed                = fm_page_feed_get_state(fm_engine_page_feed(t->engine)).version;
+    t->fed                = fm_page_feed_get_state(fm_engine_page_feed(t->engine)).evicted;
     return t->fed != before;
 }
 
 static void collect(fm__engine_thread *t)
 {
-    const int news = feed_has_news(t);
+    const int evicted = has_evicted(t);
     fm_engine_take_events(t->engine, &t->events);
     pthread_mutex_lock(&t->outbox_lock);
     fm_events_move(&t->outbox.events, &t->events);
@@ -214,7 +214,7 @@ static void collect(fm__engine_thread *t)
                   t->state.info.forward_seconds - before.forward_seconds);
     t->state.last_step = fm_now();
     fm__batch_log_step(&t->batch_log, &t->state.info, t->state.last_step, &t->outbox.log);
-    const int any = news || t->outbox.events.n || t->outbox.n_notice || t->outbox.log.len;
+    const int any = evicted || t->outbox.events.n || t->outbox.n_notice || t->outbox.log.len;
     pthread_mutex_unlock(&t->outbox_lock);
     if (any) fm_loop_ring(t->bell);
 }

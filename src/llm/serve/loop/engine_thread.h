@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct fm__engine_thread fm__engine_thread;
 
-/* The bell is rung when events wait or the cache feed has news.  The engine is borrowed until stop.
+/* The bell is rung when events wait or pages left the cache.  The engine is borrowed until stop.
  * log_interval: see batch_log.h. */
 fm_status fm__engine_start(fm__engine_thread **out, fm_engine *e, fm_loop_event *bell,
                            int log_interval);
