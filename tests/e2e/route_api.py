@@ -25,11 +25,11 @@ class Fake(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self):
-        self.replies, self.seen, self.n_step = {}, [], 7
+        self.replies, self.seen, self.n_step, self.load = {}, [], 7, 0
 
         def feed(handler):
             time.sleep(0.1)
-            body = b"fathom-cache 1 epoch=1 version=1 page_size=16 pages=9 all=1 prefill_rate=1e7 row_seconds=1e-4 load=0\n"
+            body = b"fathom-cache 1 epoch=1 version=1 page_size=16 pages=9 all=1 prefill_rate=1e7 row_seconds=1e-4 load=%d\n" % self.load
             handler.send_response(200)
             handler.send_header("Content-Length", str(len(body)))
             handler.end_headers()
@@ -334,6 +334,24 @@ def test_policies(workers):
                 same(n, [12, 12])
             elif policy != "cache_aware":
                 assert min(n) >= 2, (policy, n)
+
+
+def test_requests_of_other_routers_count(workers):
+    """As many as a worker had besides ours when it reported."""
+    with Fake() as idle, Fake() as busy, Router([]) as r:
+        for fake in (idle, busy):
+            fake.replies = {"/cache_feed": fake.feed}
+            add(r, fake.url())
+        busy.load = 40
+        r.wait_up(2)
+        time.sleep(0.5)
+        for fakes in ((idle, busy), (busy, idle)):
+            for _ in range(8):
+                r.post("/generate", ASK)
+            same([len(fake.asked("/generate")) for fake in fakes], [8, 0])
+            idle.load, busy.load = busy.load, idle.load
+            time.sleep(0.5)
+            idle.seen, busy.seen = [], []
 
 
 def test_refused_prompts_leave_no_pages(workers):
