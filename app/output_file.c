@@ -83,7 +83,7 @@ static void forget(fm_output_file *o)
 
 fm_status fm_output_create(fm_output_file *o, const char *flag, const char *path)
 {
-    *o    = (fm_output_file){.flag = flag, .path = path};
+    *o    = (fm_output_file){.flag = flag, .path = path, .kept = -1};
     o->to = open_own_stream(path);
     if (!o->to && !(o->to = open_draft(o))) {
         forget(o);
@@ -94,10 +94,13 @@ fm_status fm_output_create(fm_output_file *o, const char *flag, const char *path
 
 fm_status fm_output_append(fm_output_file *o, const char *flag, const char *path)
 {
-    *o    = (fm_output_file){.flag = flag, .path = path};
+    struct stat st;
+    *o    = (fm_output_file){.flag = flag, .path = path, .kept = -1};
     o->to = open_own_stream(path);
-    if (!o->to) o->to = fopen(path, "a");
-    return o->to ? FM_OK : complain(flag, path);
+    if (o->to) return FM_OK;
+    if (!(o->to = fopen(path, "a"))) return complain(flag, path);
+    if (fstat(fileno(o->to), &st) == 0 && S_ISREG(st.st_mode)) o->kept = st.st_size;
+    return FM_OK;
 }
 
 fm_status fm_output_close(fm_output_file *o)
@@ -107,6 +110,7 @@ fm_status fm_output_close(fm_output_file *o)
     if (ok && o->target) ok = rename(o->draft.text, o->target) == 0;
     const fm_status rc = ok ? FM_OK : complain(o->flag, o->path);
     if (!ok && o->target) unlink(o->draft.text);
+    if (!ok && o->kept >= 0) (void)!truncate(o->path, o->kept);
     forget(o);
     return rc;
 }

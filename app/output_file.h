@@ -8,6 +8,7 @@
 #define FM_APP_OUTPUT_FILE_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/status.h"
 #include "base/str.h"
@@ -17,6 +18,7 @@ typedef struct {
     const char *flag, *path; /* borrowed: for messages */
     fm_str      draft;       /* what is being written, */
     char       *target;      /* and what it becomes; owned, NULL: written in place */
+    off_t       kept;        /* bytes that a file to append to had; negative: it is another */
 } fm_output_file;
 
 /* Can it be written?  Better known before a long run; nothing is created.  NULL
@@ -27,7 +29,7 @@ fm_status fm_output_check(const char *flag, const char *path);
 fm_status fm_output_create(fm_output_file *o, const char *flag, const char *path);
 fm_status fm_output_append(fm_output_file *o, const char *flag, const char *path);
 
-/* FM_E_IO: not all of it was written; a file that was to be replaced is as before. */
+/* FM_E_IO: not all of it was written; a file that was to be replaced or appended to is as before. */
 fm_status fm_output_close(fm_output_file *o);
 
 /* A whole file at once. */

@@ -60,11 +60,13 @@ beyond() # beyond WHAT COMMAND...: refused with one line, and never ended by the
 {
     what=$1
     shift
-    (ulimit -f 0 && exec timeout 120 "$@" 2>&1 >/dev/null </dev/null) | cat >"$work/err" # a pipe has no limit
+    (ulimit -f 2 && exec timeout 120 "$@" 2>&1 >/dev/null </dev/null) | cat >"$work/err" # a pipe has no limit
     [ "$(grep -c "^fathom [a-z]*: .*$what.*File too large" "$work/err")" -eq 1 ] || fail "ulimit -f: $*"
 }
-beyond "--output-details $work/far" "$fathom" bench $tiny --json-model-override-args "$small_shape" --output-details "$work/far"
+beyond "--output-details $work/far" "$fathom" bench $tiny --num-prompts 40 --json-model-override-args "$small_shape" --output-details "$work/far"
+printf '{"before": "%01000d"}\n' 0 >"$work/far" && cp "$work/far" "$work/near"
 beyond "--result-filename $work/far" "$fathom" bench $tiny --json-model-override-args "$small_shape" --result-filename "$work/far"
+cmp "$work/far" "$work/near" || fail "half a line in --result-filename"
 beyond "$work/far4" "$fathom" convert --quantize int4 "$here/../../models/fathom-tiny" "$work/far4"
 
 # Hardly more addresses than the program itself takes: refused, and the threads that OpenBLAS would start,
