@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 program, build = sys.argv[1:]
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
@@ -93,7 +94,10 @@ tops = {path for path in tree if "/" not in path and os.path.isdir(path)}
 rooms = {path for path in tree if path.startswith("src/") and path.count("/") in (1, 2) and os.path.isdir(path)
          and (path.count("/") == 1 or path.startswith(("src/llm/", "src/chem/")))} - {"src/llm"}
 tests = "".join(read(path) for path in tree if re.match(r"tests/.*CMakeLists.txt$", path))
-tests += subprocess.run(["ctest", "--test-dir", build, "-N"], capture_output=True, text=True, check=True).stdout
+with tempfile.TemporaryDirectory() as beside:  # in the build's own folder the log of the tests that run would be replaced
+    with open(os.path.join(beside, "CTestTestfile.cmake"), "w", encoding="utf-8") as f:
+        f.write(f'subdirs("{os.path.abspath(build)}")\n')
+    tests += subprocess.run(["ctest", "--test-dir", beside, "-N"], capture_output=True, text=True, check=True).stdout
 endpoints = read("src/llm/serve/loop/routes_tab.c") + read("src/llm/route/routes.c")
 
 SOURCE = r"\.(c|h|cu|cuh|py|sh|awk|cmake|md|nw)$"
