@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/knobs.h"
 #include "base/nearest.h"
 #include "base/utf8.h"
 
@@ -75,15 +76,6 @@ static void option_of(char *out, size_t size, const char *variable)
     out[n] = 0;
 }
 
-static void put_variable(fm_str *out, const char *option)
-{
-    fm_str_puts(out, "FM_");
-    for (const char *c = option; *c; c++) {
-        const char letter = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-        fm_str_add(out, &letter, 1);
-    }
-}
-
 /* The option that is meant by a name which none has, or NULL; "" where one has it. */
 static const char *meant_by(const struct argp_option *options, const char *name)
 {
@@ -101,7 +93,7 @@ static const char *meant_by(const struct argp_option *options, const char *name)
 fm_status fm_spelling_variables(const struct argp_option *options, const char *command,
                                 fm_str *notes)
 {
-    char name[96];
+    char name[FM_KNOB_VARIABLE], variable[FM_KNOB_VARIABLE];
     for (char **v = environ; *v; v++) {
         if (strncmp(*v, "FM_", 3) || !strchr(*v, '=')) continue;
         option_of(name, sizeof name, *v);
@@ -110,10 +102,10 @@ fm_status fm_spelling_variables(const struct argp_option *options, const char *c
         if (meant && !*meant && fm_utf8_prefix(*v, strlen(*v)) < strlen(*v))
             return fm_fail(FM_E_ARG, "%.*s in the environment is not UTF-8", n_name, *v);
         if (!meant || !*meant) continue;
-        fm_str_printf(notes, "fathom %s: %.*s in the environment is read by no option; is ", command,
-                      n_name, *v);
-        put_variable(notes, meant);
-        fm_str_puts(notes, " meant?\n");
+        fm_knob_variable(variable, meant);
+        fm_str_printf(notes,
+                      "fathom %s: %.*s in the environment is read by no option; is %s meant?\n",
+                      command, n_name, *v, variable);
     }
     return FM_OK;
 }

@@ -73,12 +73,19 @@ fm_status fm_knob_set(const fm_knob *k, void *base, const char *value)
     }
 }
 
-/* FM_PAGE_SIZE for page-size; "" and unset leave the knob alone. */
+void fm_knob_variable(char out[FM_KNOB_VARIABLE], const char *name)
+{
+    size_t n = (size_t)snprintf(out, FM_KNOB_VARIABLE, "FM_");
+    for (; *name && n + 1 < FM_KNOB_VARIABLE; name++)
+        out[n++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    out[n] = 0;
+}
+
+/* "" and unset leave the knob alone. */
 static fm_status set_from_environment(const fm_knob *k, void *base)
 {
-    char var[96] = "FM_", why[256];
-    for (size_t i = 0; k->name[i] && i + 4 < sizeof var; i++)
-        var[i + 3] = k->name[i] == '-' ? '_' : (char)toupper((unsigned char)k->name[i]);
+    char var[FM_KNOB_VARIABLE], why[256];
+    fm_knob_variable(var, k->name);
     const char     *value = getenv(var);
     const fm_status rc    = value && *value ? fm_knob_set(k, base, value) : FM_OK;
     if (rc == FM_OK) return FM_OK;

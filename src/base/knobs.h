@@ -38,6 +38,10 @@ const fm_knob *fm_knob_find(const fm_knob *table, int n, const char *name); /* o
  * "true", "0" or "false". */
 fm_status fm_knob_set(const fm_knob *k, void *base, const char *value);
 
+/* "FM_PAGE_SIZE" of "page-size", cut to fit */
+enum { FM_KNOB_VARIABLE = 96 };
+void fm_knob_variable(char out[FM_KNOB_VARIABLE], const char *name);
+
 /* Defaults, then what the environment says. */
 fm_status fm_knobs_init(const fm_knob *table, int n, void *base);
 void      fm_knobs_fini(const fm_knob *table, int n, void *base);
