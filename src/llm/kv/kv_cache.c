@@ -133,6 +133,12 @@ static int32_t descend(const fm_kv *kv, int32_t parent, const int32_t *tokens, i
     return fm__kv_find(kv, parent, tokens + (size_t)i * (size_t)kv->opt.page_size);
 }
 
+/* Full pages of n tokens, of which the last is always computed: a sequence has a row. */
+static int32_t pages_to_look_up(const fm_kv *kv, int32_t n)
+{
+    return kv->opt.share ? (n - 1) / kv->opt.page_size : 0;
+}
+
 fm_status fm_kv_begin(fm_kv *kv, fm_kv_lease *lease, const int32_t *tokens, int32_t n)
 {
     if (n < 1 || n > kv->opt.max_context)
@@ -146,7 +152,7 @@ fm_status fm_kv_begin(fm_kv *kv, fm_kv_lease *lease, const int32_t *tokens, int3
                            .slot = slot};
     kv->open[slot] = lease;
 
-    const int32_t most = kv->opt.share ? (n - 1) / kv->opt.page_size : 0;
+    const int32_t most = pages_to_look_up(kv, n);
     int32_t       node = fm__kv_root(kv);
     while (lease->n_page < most) {
         node = descend(kv, node, tokens, lease->n_page);
@@ -228,7 +234,7 @@ int32_t fm_kv_match(const fm_kv *kv, const int32_t *tokens, int32_t n)
 
 int32_t fm_kv_probe(const fm_kv *kv, const int32_t *tokens, int32_t n, int32_t *n_idle)
 {
-    const int32_t most = kv->opt.share ? (n - 1) / kv->opt.page_size : 0;
+    const int32_t most = pages_to_look_up(kv, n);
     int32_t       i = 0, node = fm__kv_root(kv);
 
     *n_idle = 0;
@@ -241,7 +247,7 @@ int32_t fm_kv_probe(const fm_kv *kv, const int32_t *tokens, int32_t n, int32_t *
 
 void fm_kv_touch(fm_kv *kv, const int32_t *tokens, int32_t n)
 {
-    const int32_t most = kv->opt.share ? (n - 1) / kv->opt.page_size : 0, root = fm__kv_root(kv);
+    const int32_t most = pages_to_look_up(kv, n), root = fm__kv_root(kv);
     int32_t       node = root, child;
 
     for (int32_t i = 0; i < most && (child = descend(kv, node, tokens, i)) != FM__KV_NONE; i++)

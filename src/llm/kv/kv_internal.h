@@ -82,7 +82,7 @@ void fm__kv_insert(fm_kv *kv, int32_t page, int32_t parent, const int32_t *token
 
 void    fm__kv_lock(fm_kv *kv, int32_t node);
 void    fm__kv_unlock(fm_kv *kv, int32_t node); /* children before parents */
-void    fm__kv_renew(fm_kv *kv, int32_t node);  /* the youngest of the idle ones; likewise */
+void    fm__kv_renew(fm_kv *kv, int32_t node);  /* if idle, evicted last; children before parents */
 int32_t fm__kv_evict(fm_kv *kv);                /* the oldest idle node's page */
 
 /* kv_tiers.c; nothing without tiers */
