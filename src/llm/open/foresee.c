@@ -86,7 +86,7 @@ static fm_status begin(fm_engine **out, int on_gpu)
 
 fm_status fm_engine_foresee_source(fm_source **out, const fm_options *o, int on_gpu)
 {
-    fm_engine *e;
+    fm_engine *e = NULL;
     FM_TRY(begin(&e, on_gpu));
     opening   p  = {.e = e, .o = o, .plans_only = 1};
     fm_status rc = read_model(&p);
@@ -99,7 +99,7 @@ fm_status fm_engine_foresee_source(fm_source **out, const fm_options *o, int on_
 
 fm_status fm_engine_foresee(fm_foreseen *out, const fm_options *o, const fm_place *where)
 {
-    fm_engine *e;
+    fm_engine *e = NULL;
     FM_TRY(begin(&e, where->on_gpu));
     opening p          = {.e          = e,
                           .o          = o,
