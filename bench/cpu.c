@@ -17,7 +17,7 @@ enum { MAX_ROWS = 2048, MAX_KEYS = 65536 };
 
 typedef struct {
     const char *model, *json, *svg, *markdown, *commit, *only, *bind, *weights;
-    int         threads, quick;
+    int         threads, quick, passes;
 } arguments;
 
 static const struct argp_option options[] = {
@@ -27,6 +27,7 @@ static const struct argp_option options[] = {
     {"quick", 'q', NULL, 0, "fewer shapes, shorter measurements", 0},
     {"only", 'o', "GROUPS", 0, "of gemm,experts,attention,parts,model,context,offline", 0},
     {"weights", 'w', "TYPES", 0, "of bf16,fp8,w8a8,int4 (all but w8a8); most groups are of the first", 0},
+    {"passes", 'p', "N", 0, "forward passes whose parts are timed, the fastest counts (5, with --quick 2)", 0},
     {"json", 'j', "FILE", 0, "everything as JSON", 0},
     {"svg", 's', "FILE", 0, "a plot", 0},
     {"markdown", 'd', "FILE", 0, "tables as in docs/performance-cpu.md", 0},
@@ -59,6 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 't': a->threads = atoi(arg); return 0;
     case 'b': a->bind = arg; return 0;
     case 'q': a->quick = 1; return 0;
+    case 'p': return (a->passes = atoi(arg)) > 0 ? 0 : ARGP_ERR_UNKNOWN;
     case 'o': a->only = arg; return 0;
     case 'w': a->weights = arg; return 0;
     case 'j': a->json = arg; return 0;
@@ -122,6 +124,7 @@ static fm_status measure_all(const arguments *a)
     fm_threads  *team   = NULL;
     fm_report    report = {.commit = a->commit, .model = a->model};
     fm_measuring m = {.report = &report, .model = a->model, .only = a->only, .quick = a->quick};
+    m.n_pass       = a->passes ? a->passes : a->quick ? 2 : 5;
     for (int t = 0; t < FM_N_WEIGHTS; t++)
         m.wanted[t] = strstr(a->weights, fm_weights_kinds[t].name) != NULL;
     FM_TRY(fm_threads_create(&team, a->bind, a->threads));

@@ -22,6 +22,7 @@ typedef struct {
     const char *model;
     const char *only; /* NULL: every group */
     int         quick;
+    int         n_pass; /* of a forward pass whose parts are timed; the fastest counts */
     int         wanted[FM_N_WEIGHTS]; /* types of weights */
 } fm_measuring;
 

@@ -213,7 +213,7 @@ static void measure_one_pass(const fm_measuring *m, fm_stand *s, const fm_shape 
     double         least = HUGE_VAL;
     fm_stand_shape(s, shape);
     run_forward(&j);
-    for (int i = 0; i < (m->quick ? 2 : 5); i++) {
+    for (int i = 0; i < m->n_pass; i++) {
         fm_profile_begin(&p, s->run);
         const double began = fm_now();
         run_forward(&j);
