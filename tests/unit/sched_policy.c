@@ -492,7 +492,8 @@ static void pages_it_would_reuse_are_not_spare(void **state)
     shut();
 }
 
-/* One that runs evicts what nobody waits for, though it was used later. */
+/* A running request evicts pages that no request in the queue uses, although those of a queued one
+ * were computed earlier. */
 static void what_a_waiting_request_has_cached_stays(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ typedef struct {
     int                   n_request;
     int                   concurrency;        /* 0: as requests arrive */
     int                   is_steady;          /* users that ask again and again (simulate.h) */
-    int                   is_paced;           /* requests come at a rate, whoever answers them */
+    int                   is_paced;           /* requests come at a given rate, however fast answers are */
     double                slo_ttft, slo_tpot; /* seconds, 99th percentiles; 0: any */
     double                accept_length; /* tokens of a step with drafts; 0: engine's default 1 */
     int                   n_thread;      /* of the forecast itself */
